@@ -129,16 +129,25 @@ class Options:
         """Show where following is."""
         self.line.show(f"follow {self.ledger.network.name}: {text}")
 
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Remove the line at the end."""
+        try:
+            yield
+        finally:
+            self.line.clear()
+
 
 def follow_blocks(options: Options) -> Generator[FollowedBlock, None, None]:
     """Yield blocks up to the target; those passed on are stored when the generator is closed."""
-    if options.folder is None:
-        yield from _blocks(options, _read(options, options.start))
-        return
-    with _storing(options, options.folder) as store:
-        start = options.start if store.stop is None else store.stop
-        reads = _read(options, start, store.last_block())
-        yield from _blocks(options, reads, store)
+    with options.showing():
+        if options.folder is None:
+            yield from _blocks(options, _read(options, options.start))
+            return
+        with _storing(options, options.folder) as store:
+            start = options.start if store.stop is None else store.stop
+            reads = _read(options, start, store.last_block())
+            yield from _blocks(options, reads, store)
 
 
 def _blocks(
