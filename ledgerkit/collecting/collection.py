@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
-from ledgerkit.collecting import arrow_tables, manifests, storage
+from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.visible_text import escape_invisible
 
