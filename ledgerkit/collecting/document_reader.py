@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.block_documents import reading
+from ledgerkit.block_documents.block_tables import block_tables
+from ledgerkit.block_documents.included_transactions import DocumentContents
 from ledgerkit.block_documents.reading import Skipped
-from ledgerkit.collecting.block_tables import block_tables
+from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
+from ledgerkit.block_documents.tree_tables import tree_tables
 from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waiting_error
-from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
-from ledgerkit.collecting.transaction_assembly import TransactionAssembly
-from ledgerkit.collecting.tree_tables import tree_tables
 from ledgerkit.errors import LedgerError, UnknownBlockError
 from ledgerkit.verbs.protocol_rules import known_rules
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.block_documents.included_transactions import IncludedTransaction
     from ledgerkit.block_documents.reading import DocumentRead
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.included_transactions import IncludedTransaction
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 

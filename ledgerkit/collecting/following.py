@@ -11,16 +11,17 @@ import pandas as pd
 
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_documents.following import DocumentFeed, Link
-from ledgerkit.collecting import arrow_tables, manifests, resuming
+from ledgerkit.block_documents.included_transactions import DocumentContents
+from ledgerkit.collecting import manifests, resuming
 from ledgerkit.collecting.blocks import TRACED
 from ledgerkit.collecting.document_reader import DocumentReader, Window, read_rules
-from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.collecting.part_writer import PART_BYTES, Job, PartWriter
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import LedgerError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
