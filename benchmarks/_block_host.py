@@ -67,7 +67,7 @@ def serve(pipe: Connection, count: int) -> None:
 
         def do_GET(self) -> None:
             """Answer a GET."""
-            status, body = host.get(self.path)
+            status, body = host.get(self.path.partition("?")[0])
             is_redirect = status == 302
             self.send_response(status)
             if is_redirect:

@@ -114,19 +114,27 @@ class _ChainOrder:
         self, height: int, successor: chain.BlockHeader | None
     ) -> tuple[DocumentRead, chain.BlockHeader]:
         """Return the proof that a height was skipped, or its block after all; and the next one."""
+        call = services.block_document(height, fresh=True)
         if successor is None or self._parent(successor) > height:
+            # The next block may not be there yet, if this one is late.
+            body = self._ledger.send(call)
+            if body is not None:
+                return self._late(height, body)
             successor = _next_block(self._ledger, height)
         parent = self._parent(successor)
         if parent < height:
             return DocumentRead(height, Skipped(parent)), successor
-        call = services.block_document(height, fresh=True)
         body = self._ledger.send(call) if parent == height else None
-        if body is None:
-            sentence = (
-                f"the block documents have no block {height}, but block {successor.height} does not"
-                f" follow on an earlier one: its previous block is {parent}"
-            )
-            raise TransportError(sentence, request=call.request)
+        if body is not None:
+            return self._late(height, body)
+        sentence = (
+            f"the block documents have no block {height}, but block {successor.height} does not"
+            f" follow on an earlier one: its previous block is {parent}"
+        )
+        raise TransportError(sentence, request=call.request)
+
+    def _late(self, height: int, body: bytes) -> tuple[DocumentRead, chain.BlockHeader]:
+        """Return the block of a height for which a null was sent before, and its header."""
         document = _decode(height, body)
         return DocumentRead(height, document, len(body), body), document.block.header
 

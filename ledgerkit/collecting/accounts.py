@@ -6,10 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.verbs.tokens import exposure_frame
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.collecting import arrow_tables, manifests, request_scheduling
+from ledgerkit.collecting import manifests, request_scheduling
 from ledgerkit.collecting.outcomes import hold_unanswered
 from ledgerkit.collecting.skipped_heights import Absent, resolve_absent
 from ledgerkit.errors import (
@@ -17,6 +17,7 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
+from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.tracing.traces import collected_frame
 from ledgerkit.u128 import arrow

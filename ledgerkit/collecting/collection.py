@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
-from ledgerkit.collecting import arrow_tables, manifests, storage
+from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.visible_text import escape_invisible
 
@@ -296,7 +296,7 @@ class Collection:
         declared = {name for name, _ in self.files.manifest.schemas[table]}
         column = next((name for name in ("account_id", "subject") if name in declared), None)
         if column is None:
-            msg = f"account_ids cannot be used with the table {table!r}: it has no account ids"
+            msg = f"account_ids cannot be used: the table {table!r} has no column account_id"
             raise InvalidRequestError(msg, field="account_ids", value=account_ids)
         ids = validation.account_ids(account_ids, "account_ids")
         pa = arrow.library()

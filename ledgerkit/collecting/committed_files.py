@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
-from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.part_reading import check_file, read_table
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
 

@@ -502,15 +502,32 @@ def local_engine(workers: int) -> Iterator[DaskEngine]:
     """
     Start worker processes on this machine; they end with the context.
 
-    Raises `InvalidRequestError` if Dask is not installed.
+    Raises `InvalidRequestError` if Dask is not installed, or if they do not start.
     """
     distributed = require("distributed", "dask", "Collecting with several processes")
-    silent = {"dashboard_address": None, "silence_logs": logging.ERROR}
-    with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **silent) as cluster,
-        distributed.Client(cluster) as connected,
-    ):
+    options = {
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": logging.CRITICAL,
+    }
+    try:
+        cluster = distributed.LocalCluster(n_workers=workers, **options)
+    except (OSError, RuntimeError) as error:
+        raise InvalidRequestError(
+            f"workers={workers}: the processes did not start ({cut(str(error))})",
+            remedy=_GUARD,
+            field="workers",
+            value=workers,
+        ) from error
+    with cluster, distributed.Client(cluster) as connected:
         yield DaskEngine(connected)
+
+
+# Source: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods
+_GUARD = (
+    'In a script, call it below `if __name__ == "__main__":`, because each process imports the'
+    " script."
+)
 
 
 def engine(client: Any, ledger: Ledger) -> DaskEngine:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.block_documents import reading
+from ledgerkit.block_documents.block_tables import block_tables
+from ledgerkit.block_documents.included_transactions import DocumentContents
 from ledgerkit.block_documents.reading import Skipped
-from ledgerkit.collecting.block_tables import block_tables
+from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
+from ledgerkit.block_documents.tree_tables import tree_tables
 from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waiting_error
-from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
-from ledgerkit.collecting.transaction_assembly import TransactionAssembly
-from ledgerkit.collecting.tree_tables import tree_tables
 from ledgerkit.errors import LedgerError, UnknownBlockError
 from ledgerkit.verbs.protocol_rules import known_rules
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.block_documents.included_transactions import IncludedTransaction
     from ledgerkit.block_documents.reading import DocumentRead
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.included_transactions import IncludedTransaction
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
@@ -39,7 +39,7 @@ _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in late
 # Source: nearcore, core/parameters/res/runtime_configs/parameters.yaml,
 # yield_timeout_length_in_blocks.
 LOOK_AHEAD = 640
-_FIRST_LOOK = 10  # the number of heights is doubled until all receipts have run
+_FIRST_LOOK = 13  # the number of heights is doubled until all receipts have run
 ARCHIVE_BLOCKS = 10
 
 

@@ -11,16 +11,17 @@ import pandas as pd
 
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_documents.following import DocumentFeed, Link
-from ledgerkit.collecting import arrow_tables, manifests, resuming
+from ledgerkit.block_documents.included_transactions import DocumentContents
+from ledgerkit.collecting import manifests, resuming
 from ledgerkit.collecting.blocks import TRACED
 from ledgerkit.collecting.document_reader import DocumentReader, Window, read_rules
-from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.collecting.part_writer import PART_BYTES, Job, PartWriter
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import LedgerError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
@@ -128,16 +129,25 @@ class Options:
         """Show where following is."""
         self.line.show(f"follow {self.ledger.network.name}: {text}")
 
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Remove the line at the end."""
+        try:
+            yield
+        finally:
+            self.line.clear()
+
 
 def follow_blocks(options: Options) -> Generator[FollowedBlock, None, None]:
     """Yield blocks up to the target; those passed on are stored when the generator is closed."""
-    if options.folder is None:
-        yield from _blocks(options, _read(options, options.start))
-        return
-    with _storing(options, options.folder) as store:
-        start = options.start if store.stop is None else store.stop
-        reads = _read(options, start, store.last_block())
-        yield from _blocks(options, reads, store)
+    with options.showing():
+        if options.folder is None:
+            yield from _blocks(options, _read(options, options.start))
+            return
+        with _storing(options, options.folder) as store:
+            start = options.start if store.stop is None else store.stop
+            reads = _read(options, start, store.last_block())
+            yield from _blocks(options, reads, store)
 
 
 def _blocks(

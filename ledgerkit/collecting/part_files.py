@@ -9,9 +9,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:

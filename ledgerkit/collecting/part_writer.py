@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

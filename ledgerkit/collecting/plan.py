@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED
 from ledgerkit.collecting.resuming import RemainingSubjects
+from ledgerkit.frames import arrow_tables
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ledgerkit.collecting import arrow_tables, manifests, part_writer
+from ledgerkit.collecting import manifests, part_writer
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import arrow_tables, manifests, outcomes, sources, storage
+from ledgerkit.collecting import manifests, outcomes, sources, storage
 from ledgerkit.collecting.collect import AccountSubjects
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.manifests import Manifest
@@ -16,6 +16,7 @@ from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.collecting.run import Run
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransactionTimeoutError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.verbs import locate_ends

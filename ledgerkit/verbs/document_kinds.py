@@ -19,9 +19,10 @@ class Kind(NamedTuple):
 
 
 _TRACE_VIEWS = ("receipts", "edges", "events")
+BLOCK_TABLES = ("outcomes", "actions", "balances", "data_receipts")
 WHOLE_BLOCK = Kind(
     "a whole block of the block service or NEAR Lake",
-    ("blocks", "chunks", "transactions", "receipts", "events"),
+    ("blocks", "chunks", "transactions", "receipts", "events", *BLOCK_TABLES),
 )
 SHARD = Kind(
     "one shard of a block of the block service or NEAR Lake",

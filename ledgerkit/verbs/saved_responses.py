@@ -54,12 +54,15 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
         ``top_holders``, ``keys``, ``blocks``, ``chunks``, ``transactions``,
         ``receipts``, ``edges``, ``events``, ``state``, ``changes``, ``validators``,
         ``gas_price``, ``status``, ``indexer_status``, ``account_transactions``,
-        ``transfers_of`` or ``kv``.
+        ``transfers_of``, ``kv``, or of a whole block also ``outcomes``, ``actions``,
+        ``balances`` or ``data_receipts``.
 
     Returns
     -------
     frame
-        Typed as `schema(view)`, exactly as from a live request. Values that the response
+        Typed as `schema(view)`, exactly as from a live request; the views ``outcomes``,
+        ``actions``, ``balances`` and ``data_receipts`` of a block document as the tables of
+        `collect_blocks`, such as ``schema("collected_outcomes")``. Values that the response
         does not contain, such as the account of a list of keys, are missing. The receipts
         of a block document are those that ran in this block; what other blocks have, such
         as their `parent_id` and `depth`, is missing.
@@ -205,6 +208,23 @@ def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
     return chain_frames.blocks([calls.read_saved(rpc.block(_FINAL), body)])
 
 
+def _table_of_block(view: str) -> Reader:
+    """Return the reader of a table of a whole block."""
+
+    def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
+        from ledgerkit.block_documents.block_tables import block_tables
+        from ledgerkit.block_documents.included_transactions import DocumentContents
+        from ledgerkit.frames import arrow_tables
+
+        contents = DocumentContents(decode_document(body, _REQUEST), [], len(body))
+        name = f"collected_{view}"
+        frame = arrow_tables.frame(name, block_tables([view], [contents])[view])
+        frame.attrs["schema"] = name
+        return frame
+
+    return read_body
+
+
 def _read_chunk(body: bytes) -> chain.Chunk:
     """Decode a chunk, as a node or as the block service sends it."""
     try:
@@ -269,6 +289,7 @@ _VIEWS: dict[str, Reader] = {
         lambda shard: block_frames.events([shard]),
         lambda body, _: _trace(body).events,
     ),
+    **{view: _table_of_block(view) for view in document_kinds.BLOCK_TABLES},
     "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
     "validators": _rpc_reader(

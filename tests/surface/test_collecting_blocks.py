@@ -728,6 +728,16 @@ def test_sql_and_python_agree(busy: World, tmp_path: Path) -> None:
     assert {name for (name,) in names} == amounts
 
 
+def test_a_table_without_accounts_names_the_missing_column(tmp_path: Path) -> None:
+    """A table of blocks that has no column account_id cannot be read by account."""
+    with lk.connect("local") as ledger:
+        run = collect(180_000_004, 180_000_006, tmp_path / "out", ledger, source="documents")
+    with pytest.raises(InvalidRequestError, match="table 'transfers' has no column account_id"):
+        run.pandas("transfers", account_ids="alice.near")
+    balances = run.pandas("balances", account_ids="dave.near")
+    assert set(balances["account_id"]) == {"dave.near"}
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`collect-blocks` takes heights or times, and prints what is there then."""
     out = str(tmp_path / "out")

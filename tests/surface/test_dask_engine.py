@@ -313,6 +313,20 @@ def test_workers_of_this_machine_start_and_end_with_the_call(
     assert_same_blocks(collection, expected_blocks)
 
 
+def test_processes_that_do_not_start_are_an_error(monkeypatch):
+    """As those of a script that starts them while it is imported: the error says what to do."""
+
+    def fail(**_options: Any) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    with (
+        pytest.raises(InvalidRequestError, match='below `if __name__ == "__main__":`'),
+        dask_engine.local_engine(2),
+    ):
+        pass
+
+
 def test_workers_complete_what_waits(client, tmp_path):
     """A later call over a stored height with a waiting transaction completes it."""
     small = Small("a.near", scripts=["s.near"])

@@ -14,6 +14,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
+from ledgerkit import progress
 from ledgerkit.block_documents.following import DocumentFeed
 from ledgerkit.cli import main
 from ledgerkit.collecting import document_reader
@@ -201,6 +202,27 @@ def test_a_network_without_block_documents_is_refused() -> None:
         pytest.raises(InvalidRequestError, match="blocks_url="),
     ):
         lk.follow(ledger=ledger)
+
+
+def test_a_line_says_how_far_behind_it_is(
+    ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a terminal a line names the last block and the wait; it is gone when a block comes."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    final = ledger.world.chain.final.height
+    blocks = lk.follow(final - 1, max_blocks=3, ledger=ledger)
+    for text in (
+        f"waiting for block {final - 1:,}",
+        f"block {final - 1:,}, 1 behind the head",
+        f"waiting for block {final + 1:,}",
+    ):
+        next(blocks)
+        written = capsys.readouterr().err
+        assert f"follow local: {text}" in written
+        assert written.endswith(" \r")
+    assert list(blocks) == []
+    assert capsys.readouterr().err.endswith(" \r")
 
 
 # A folder ---------------------------------------------------------------------------------

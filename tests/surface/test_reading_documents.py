@@ -265,7 +265,7 @@ def test_a_bomb_is_an_error() -> None:
 @pytest.mark.parametrize("recent", [0, 30])
 def test_a_null_of_a_cache_is_not_believed(recent: int, whole: dict[int, object]) -> None:
     """A null that the next block contradicts is requested again, past the caches."""
-    late = {150, 151, 152, 190, 197}
+    late = {150, 151, 152, 190, 197, FINAL}  # no block follows on the last one yet
     host = DocumentHost(DOCUMENTS, final=FINAL, late=late, missing_archives=range(150, 160))
     heights = range(101, FINAL + 1 - recent)
     with hosting(host) as (ledger, _):

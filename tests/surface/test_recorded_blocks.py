@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import base58
 import pytest
+from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from tests import loopback
@@ -209,6 +210,15 @@ def test_counts_of_the_busy_block(mainnet: lk.Collection) -> None:
         "balances": 58 + 313 + 111,
         "data_receipts": 16,
     }
+
+
+@pytest.mark.parametrize("view", ["outcomes", "actions", "balances", "data_receipts"])
+def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collection) -> None:
+    """`read` returns the rows that a collection of the block has."""
+    saved = lk.read(SAMPLES / f"{RECORDED['mainnet'][0]}.json", view)
+    collected = mainnet.pandas(view)
+    collected = collected[collected["block_height"] == MAINNET].reset_index(drop=True)
+    assert_frame_equal(saved, collected)
 
 
 def test_its_transactions_wait_for_blocks_that_were_not_recorded(mainnet: lk.Collection) -> None:

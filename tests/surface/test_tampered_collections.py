@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.collecting import arrow_tables, storage
+from ledgerkit.collecting import storage
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError
+from ledgerkit.frames import arrow_tables
 from tests.loopback import as_json, serve
 from tests.unit.collecting.builders import Holdings, rewrite, write_collection, write_part
 

@@ -8,17 +8,17 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.block_documents.reading import Skipped, read_document
+from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
+from ledgerkit.block_documents.tree_tables import VIEWS, tree_tables
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.collecting.transaction_assembly import TransactionAssembly
-from ledgerkit.collecting.tree_tables import VIEWS, tree_tables
 from ledgerkit.verbs.protocol_rules import rules_by_epoch
 from tests.unit.localnet.full_world import FullWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.collecting.included_transactions import IncludedTransaction
+    from ledgerkit.block_documents.included_transactions import IncludedTransaction
 
 
 @pytest.fixture(params=["demo", 2, 3, 6])

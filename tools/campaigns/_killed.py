@@ -1,5 +1,5 @@
 """
-The work of one child process of the campaign `kills`, and the ways in which it dies.
+The work of one child process of the campaigns of kills, and the ways in which it dies.
 
 The fork server imports this module once, with the worlds, so that a child starts in
 milliseconds.
@@ -44,7 +44,7 @@ class Work(NamedTuple):
     Parameters
     ----------
     verb
-        One of `VERBS`, or "collect_earlier".
+        One of `VERBS`, "collect_earlier" or "collect_documents".
     out
         The folder to write to.
     operation
@@ -55,6 +55,11 @@ class Work(NamedTuple):
         How many requests fail first.
     retry_failed
         Whether failed subjects are requested again.
+    urls, heights
+        The addresses of a node and of block documents, and the ends of the range to collect from
+        them.
+    n_workers
+        The number of processes to collect it with; 0 is this one.
     """
 
     verb: str
@@ -63,6 +68,9 @@ class Work(NamedTuple):
     after_s: float = 0.0
     n_failures: int = 0
     retry_failed: bool = False
+    urls: tuple[str, str] = ("", "")
+    heights: tuple[int, int] = (0, 0)
+    n_workers: int = 0
 
 
 def account_ids() -> list[str]:
@@ -100,8 +108,23 @@ def collect_blocks(work: Work) -> None:
             FIRST,
             STOP,
             out=work.out,
+            source="rpc",  # of documents there is a campaign of its own
             part_size=6,
             retry_failed=work.retry_failed,
+            progress=False,
+            ledger=ledger,
+        )
+
+
+def collect_documents(work: Work) -> None:
+    """Collect blocks from block documents."""
+    rpc_url, blocks_url = work.urls
+    with lk.connect("lab", rpc_url=rpc_url, blocks_url=blocks_url, in_flight=4) as ledger:
+        UNTYPED.collect_blocks(
+            *work.heights,
+            out=work.out,
+            part_size=100,
+            workers=work.n_workers or None,
             progress=False,
             ledger=ledger,
         )
@@ -174,5 +197,7 @@ def run(work: Work, temporary: Path) -> None:
     if work.operation:
         die_at(work.operation)
     signal.setitimer(signal.ITIMER_REAL, work.after_s)
-    {**VERBS, "collect_earlier": collect_earlier}[work.verb](work)
+    {**VERBS, "collect_earlier": collect_earlier, "collect_documents": collect_documents}[
+        work.verb
+    ](work)
     signal.setitimer(signal.ITIMER_REAL, 0)

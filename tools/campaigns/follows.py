@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
 from ledgerkit.progress import NoLine
-from tools.campaigns import sends
+from tools.campaigns import _fork_server, sends
 from tools.campaigns._running_chain import BLOCK_TIME_NS, ChainServer, open_chain
 from tools.campaigns.kills import tables
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tools.campaigns._tally import Tally
 
 COUNT = 1_000
-SMALL = 60
+SMALL = 30
 EXPECTED = ("block", "skipped height", "server killed", "equal table")
 BLOCKS_A_KILL = 200
 MOST_DOWN_S = 1.0
@@ -139,6 +139,7 @@ def compare(follower: Follower, seed: int, out: Path, folder: Path, tally: Tally
 def run(count: int, seed: int, tally: Tally) -> None:
     """Follow a chain for so many blocks."""
     luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    _fork_server.restart("tools.campaigns._running_chain")
     server = ChainServer(seed, n_blocks=30)
     first = open_chain(seed, 0).chain.genesis.height + 1
     n_kills = max(2, count // BLOCKS_A_KILL)

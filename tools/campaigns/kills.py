@@ -18,14 +18,13 @@ import signal
 import tempfile
 import time
 from itertools import cycle
-from multiprocessing import forkserver
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 import ledgerkit as lk
-from tools.campaigns import _killed
+from tools.campaigns import _fork_server, _killed
 from tools.campaigns._killed import Work
 
 if TYPE_CHECKING:
@@ -162,11 +161,7 @@ class Campaign:
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Kill so many children, of each verb in turn."""
-    # A fork server that another campaign started has not loaded what the children need.
-    server: Any = forkserver
-    server._forkserver._stop()  # noqa: SLF001 - it has no public way to end
-    preloaded: Any = multiprocessing.get_context("forkserver")
-    preloaded.set_forkserver_preload(["tools.campaigns._killed"])
+    _fork_server.restart("tools.campaigns._killed")
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder), seed, tally)
         for verb in cycle(_killed.VERBS):

@@ -7,12 +7,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.collecting import arrow_tables, manifests, storage
+from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

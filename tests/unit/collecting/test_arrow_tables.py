@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 from ledgerkit.frames.schemas import SCHEMAS
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -11,13 +11,12 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api.models.block_documents import decode_document
+from ledgerkit.block_documents.block_tables import block_tables
+from ledgerkit.block_documents.included_transactions import DocumentContents
 from ledgerkit.block_documents.reading import Skipped, read_document
-from ledgerkit.collecting import arrow_tables
-from ledgerkit.collecting.block_tables import block_tables
-from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.manifests import VIEWS, schema_name
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.tracing import actions as trace_actions

@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit.collecting import arrow_tables, diff, storage
+from ledgerkit.collecting import diff, storage
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 from tests.unit.collecting.builders import (
     Balance,
     Holdings,

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames import build
+from ledgerkit.frames import arrow_tables, build
 
 pa = pytest.importorskip("pyarrow", reason="the extra `bulk`")
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.frames import amounts
+from ledgerkit.frames import amounts, arrow_tables
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api.models.block_documents import ChangedAccount
 from ledgerkit.api.models.transactions import collector_paused
-from ledgerkit.collecting import arrow_columns, arrow_tables, executed_tables, tree_tables
+from ledgerkit.block_documents import arrow_columns, executed_tables, tree_tables
 from ledgerkit.errors import DecodeError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         DataReceipt,
         StateChange,
     )
-    from ledgerkit.collecting.included_transactions import DocumentContents
+    from ledgerkit.block_documents.included_transactions import DocumentContents
 
 UPDATE, DELETION = "account_update", "account_deletion"
 _OF_ACCOUNTS = (UPDATE, DELETION)

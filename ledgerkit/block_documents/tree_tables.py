@@ -18,8 +18,8 @@ from ledgerkit.api.models.transactions import (
     collector_paused,
     decode_with_unknown_actions,
 )
-from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import DecodeError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import actions_by_receipt, event_columns, parse_events
 from ledgerkit.tracing.gas import ReceiptValues
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import ChunkTransaction
-    from ledgerkit.collecting.included_transactions import IncludedTransaction
+    from ledgerkit.block_documents.included_transactions import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Forest

@@ -11,7 +11,7 @@ import numpy as np
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, Status, decode_member
-from ledgerkit.collecting import arrow_columns
+from ledgerkit.block_documents import arrow_columns
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.tracing.action_fields import (
     action_name,

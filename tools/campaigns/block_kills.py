@@ -1,0 +1,225 @@
+"""
+Blocks collected from documents are the same after any number of kills, and faults of the service.
+
+`collect_blocks` reads 2,000 heights of a random world in child processes that die as in the
+campaign `kills`; some read with two workers, of which one may be killed instead. Meanwhile the
+service redirects, fails, cuts its responses, lacks archives, and sends null for blocks that were
+late. In the end every table must be equal to that of a run that was never disturbed, and a height
+is listed as skipped if and only if the world has no block there.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import cycle
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+import ledgerkit as lk
+from ledgerkit.transport.embedded import Local
+from tests.document_host import DocumentHost, scattered
+from tests.loopback import Reply, serve
+from tests.unit.localnet.chaos import Chaos
+from tests.world_hosts import documents_of
+from tools.campaigns import _killed
+from tools.campaigns._killed import Work
+from tools.campaigns.kills import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgerkit.localnet.world import World
+    from tools.campaigns._tally import Tally
+
+COUNT = 100
+SMALL = 3
+EXPECTED = ("killed at a file operation", "equal")
+HEIGHTS, SMALL_HEIGHTS = 2_000, 120
+MOST_KILLS = 12  # of one collection
+TIMED = 0.4  # the share of the children that die at a time
+FAULTY = 0.2  # the share of the documents and archives whose first request fails
+WITH_WORKERS = 4  # each fourth collection has two workers
+
+
+def random_world(seed: int, heights: int) -> World:
+    """Build a world with transactions in some blocks, and heights left out."""
+    luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    chaos = Chaos(seed)
+    world: World = chaos.world
+    while world.chain.head.height < world.chain.genesis.height + heights:
+        step = luck.randrange(10)
+        if step == 0:
+            chaos.block()
+        elif step == 1:
+            world.advance(1, skip=luck.choice((1, 1, 2, 14)))  # also a whole archive
+        else:
+            world.advance(luck.randint(1, 8))
+    return world
+
+
+class Campaign:
+    """The services of a world, the undisturbed tables of its blocks, and the kills so far."""
+
+    def __init__(self, folder: Path, seed: int, heights: int, tally: Tally) -> None:
+        self.folder, self.tally, self.n_kills = folder, tally, 0
+        self.luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.world = random_world(seed, heights)
+        self.ends = self.world.chain.genesis.height, self.world.chain.final.height + 1
+        self.documents = documents_of(self.world)
+        self.host = DocumentHost(
+            self.documents, final=self.ends[1] - 1, archived=sum(self.ends) // 2
+        )
+
+    @contextmanager
+    def services(self) -> Iterator[None]:
+        """Serve the node and the documents of the world."""
+        way = Local(self.world)
+
+        def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
+            headers = {"content-type": "application/json"}
+            request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
+            response = way.handle_request(request)
+            return Reply(response.status_code, response.read(), headers)
+
+        with serve(node) as rpc, serve(self.host) as blocks:
+            self.urls = rpc.url, blocks.url
+            yield
+
+    def measure(self) -> None:
+        """Collect without a disturbance, and compare with the world and with its node."""
+        begin, out = time.monotonic(), self.folder / "undisturbed"
+        self.run(self.work(out), None)
+        self.seconds, self.expected = time.monotonic() - begin, tables(out)
+        skipped = self.expected["errors"].query("kind == 'skipped'")["position"]
+        if set(skipped) != set(range(*self.ends)) - set(self.documents):
+            self.tally.violate("the skipped heights are not those without a block")
+        with lk.connect("local", world=self.world, make_default=False) as ledger:
+            options: Any = {"source": "rpc", "progress": False, "ledger": ledger}
+            by_rpc = lk.collect_blocks(*self.ends, out=self.folder / "rpc", **options)
+        for name, frame in tables(Path(by_rpc.path)).items():
+            if not frame.equals(self.expected[name]):
+                self.tally.violate(f"the table {name} is not that of the node")
+        n_rows = sum(map(len, self.expected.values()))
+        self.tally.notes.append(f"{len(range(*self.ends)):,} heights, {n_rows:,} rows")
+
+    @cached_property
+    def seconds_with_workers(self) -> float:
+        """The seconds that two workers take without a disturbance."""
+        begin = time.monotonic()
+        self.run(self.work(self.folder / "workers", n_workers=2), None)
+        return time.monotonic() - begin
+
+    def work(self, out: Path, **options: Any) -> Work:
+        """Describe a collection of all blocks."""
+        return Work("collect_documents", out, urls=self.urls, heights=self.ends, **options)
+
+    def disturb(self, number: int, kills: int) -> None:
+        """Collect with children that are killed, until one ends; then compare."""
+        n_workers = 2 if number % WITH_WORKERS == WITH_WORKERS - 1 else 0
+        out, last = self.folder / f"disturbed-{number}", self.n_kills + kills
+        while True:
+            self.disturb_service()
+            work = self.work(out, n_workers=n_workers)
+            if self.run(*self.plan(work) if self.n_kills < last else (work, None)):
+                break
+        stored = tables(out)
+        differing = [
+            name for name, frame in self.expected.items() if not frame.equals(stored[name])
+        ]
+        leftovers = [path.name for path in out.rglob("*.tmp")]
+        if differing or leftovers:
+            failed = stored["errors"].query("kind == 'failed'")["message"].tolist()[:1]
+            line = f"after {self.n_kills} kills: differing {differing}, left {leftovers}, {failed}"
+            self.tally.violate(line)
+        else:
+            self.tally.count("equal")
+        shutil.rmtree(out)
+
+    def disturb_service(self) -> None:
+        """Choose which requests fail, which archives are missing, and which blocks are late."""
+        counts: dict[str, int] = {}
+        choose = scattered(self.luck.randrange(10**9), FAULTY)
+
+        def fault(path: str, _earlier: int) -> Reply | None:
+            counts[path] = counts.get(path, 0) + 1
+            return choose(path, counts[path] - 1)
+
+        heights = list(self.documents)
+        self.host.fault = fault
+        self.host.missing_archives = {h // 10 * 10 for h in self.luck.sample(heights, 5)}
+        self.host.late = set(self.luck.sample(heights, len(heights) // 20))
+
+    def plan(self, work: Work) -> tuple[Work, float | None]:
+        """Plan the death of a child, or after how many seconds one of its workers dies."""
+        if work.n_workers:
+            seconds = self.luck.uniform(0.1, 0.8) * self.seconds_with_workers
+            if self.luck.choice((True, False)):
+                return work, seconds
+            return work._replace(after_s=seconds), None
+        if self.luck.random() < TIMED:
+            return work._replace(after_s=self.luck.uniform(0.05, 0.6) * self.seconds), None
+        return work._replace(operation=self.luck.randint(1, 40)), None
+
+    def run(self, work: Work, worker_dies_after_s: float | None) -> bool:
+        """Run a child; return True unless it was killed."""
+        context = multiprocessing.get_context("forkserver")
+        child = context.Process(target=_killed.run, args=(work, self.folder))
+        child.start()
+        if worker_dies_after_s is not None:
+            timer = threading.Timer(worker_dies_after_s, self.kill_worker, [child.pid])
+            timer.start()
+            child.join()
+            timer.cancel()
+        child.join()
+        code = child.exitcode
+        child.close()
+        if code not in (-signal.SIGKILL, -signal.SIGALRM):
+            if code:
+                self.tally.violate(f"{work} ended with exit code {code}")
+            return True
+        self.n_kills += 1
+        place = "a file operation" if code == -signal.SIGKILL else "a time"
+        self.tally.count(f"killed at {place}" + (", with workers" if work.n_workers else ""))
+        return False
+
+    def kill_worker(self, pid: int) -> None:
+        """Kill a worker process below a child, if there is one."""
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for worker in self.luck.sample(listed, len(listed)):
+            name = Path(f"/proc/{worker}/cmdline").read_bytes()
+            if b"spawn_main" in name:
+                os.kill(int(worker), signal.SIGKILL)
+                self.n_kills += 1
+                self.tally.count("a worker killed")
+                return
+
+
+def run(count: int, seed: int, tally: Tally) -> None:
+    """Kill so many children, of several collections."""
+    # A fork server that another campaign started has not loaded what the children need.
+    server: Any = forkserver
+    server._forkserver._stop()  # noqa: SLF001 - it has no public way to end
+    preloaded: Any = multiprocessing.get_context("forkserver")
+    preloaded.set_forkserver_preload(["tools.campaigns._killed"])
+    heights = HEIGHTS if count >= COUNT else SMALL_HEIGHTS
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(Path(folder), seed, heights, tally)
+        with campaign.services():
+            campaign.measure()
+            for number in cycle(range(10**6)):
+                if campaign.n_kills >= count:
+                    break
+                remaining = count - campaign.n_kills
+                campaign.disturb(number, min(remaining, campaign.luck.randint(1, MOST_KILLS)))
