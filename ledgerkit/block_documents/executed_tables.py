@@ -93,7 +93,7 @@ class Executed:
     def _add_receipts(self, pairs: Sequence[ExecutedReceipt]) -> None:
         """Add the executed receipts of a shard."""
         receipts = [pair.receipt for pair in pairs]
-        bodies = [receipt.receipt.action if receipt.receipt else None for receipt in receipts]
+        bodies = [receipt.receipt.action for receipt in receipts]
         self.executions += [pair.execution_outcome for pair in pairs]
         self.tx_hashes += [pair.tx_hash for pair in pairs]
         self.receipt_ids += [receipt.receipt_id for receipt in receipts]

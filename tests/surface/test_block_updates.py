@@ -229,5 +229,6 @@ def test_an_update_without_a_balance_is_refused(members: dict[str, Any]) -> None
 
 def with_changes(*changes: Any) -> Any:
     """Build a document of one shard with changes of state."""
-    shard = {"shard_id": 0, "receipt_execution_outcomes": [], "state_changes": changes}
+    executed = {"receipt_execution_outcomes": [], "state_changes": changes}
+    shard = {"shard_id": 0, "chunk": None, **executed}
     return {**DOCUMENT, "shards": [shard]}

@@ -284,6 +284,7 @@ PAIR: dict[str, Any] = {
             "receipt_ids": ["2" * 32],
             "gas_burnt": 7,
             "tokens_burnt": "9",
+            "executor_id": "b.near",
             "status": {"SuccessValue": ""},
         },
     },
@@ -292,7 +293,8 @@ PAIR: dict[str, Any] = {
 
 def block_of(*pairs: object) -> bytes:
     """Write a document of one shard."""
-    shard = {"shard_id": 3, "chunk": None, "receipt_execution_outcomes": pairs}
+    executed = {"receipt_execution_outcomes": pairs, "state_changes": []}
+    shard = {"shard_id": 3, "chunk": None, **executed}
     block = {"author": "v.near", "header": HEADER}
     return json.dumps({"block": block, "shards": [shard]}).encode()
 
@@ -316,7 +318,8 @@ def test_an_outcome_without_its_receipt() -> None:
 
 def test_a_bad_value_is_named_by_its_place() -> None:
     """The error has the path in the document."""
-    outcome = PAIR["execution_outcome"] | {"outcome": {"gas_burnt": "many"}}
+    members = PAIR["execution_outcome"]["outcome"] | {"gas_burnt": "many"}
+    outcome = PAIR["execution_outcome"] | {"outcome": members}
     with pytest.raises(errors.DecodeError) as caught:
         lk.read(block_of(PAIR, PAIR | {"execution_outcome": outcome}), "receipts")
     place = "$.shards[0].receipt_execution_outcomes[1].execution_outcome.outcome.gas_burnt"

@@ -148,6 +148,36 @@ def test_a_document_that_contradicts_itself_is_refused(
         decoded(changed(change))
 
 
+@pytest.mark.parametrize(
+    ("of", "member"),
+    [
+        *[("outcome", name) for name in "logs receipt_ids gas_burnt status executor_id".split()],
+        *[("receipt", name) for name in "predecessor_id receiver_id receipt".split()],
+        *[("shard", name) for name in "chunk receipt_execution_outcomes state_changes".split()],
+        ("chunk", "receipts"),
+    ],
+)
+def test_no_member_is_taken_to_be_empty(of: str, member: str) -> None:
+    """A document without a list of the node's own documents is refused: it is not empty."""
+    # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard and IndexerChunkView;
+    # core/primitives/src/views.rs, ExecutionOutcomeView and ReceiptView: all are required.
+
+    def without(document: Any) -> None:
+        """Remove the member from the first object of its kind."""
+        shard = document["shards"][0]
+        pair = shard["receipt_execution_outcomes"][0]
+        objects = {
+            "outcome": pair["execution_outcome"]["outcome"],
+            "receipt": pair["receipt"],
+            "shard": shard,
+            "chunk": shard["chunk"],
+        }
+        del objects[of][member]
+
+    with pytest.raises(DecodeError, match=f"missing required field `{member}`"):
+        decoded(changed(without))
+
+
 @pytest.mark.parametrize("value", [-1, 2**63, "1", 1.5])
 def test_wrong_types_are_refused_with_their_path(value: object) -> None:
     """A member of another type is an error with its path."""

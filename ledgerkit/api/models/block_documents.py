@@ -18,6 +18,7 @@ from ledgerkit.api.models import chain
 from ledgerkit.api.models.transactions import (
     DecodedList,
     Receipt,
+    ReceiptBody,
     TxResult,
     WholeOutcome,
     collector_paused,
@@ -52,11 +53,20 @@ class Conversion(Struct, gc=False):
     execution_outcome: Execution
 
 
+class WholeReceipt(Receipt, gc=False):
+    """A receipt as block documents have it: complete."""
+
+    # Source: nearcore, core/primitives/src/views.rs, ReceiptView.
+    predecessor_id: str
+    receiver_id: str
+    receipt: ReceiptBody
+
+
 class ExecutedReceipt(Struct, gc=False):
     """A receipt that a block executed, with its outcome; old documents lack its transaction."""
 
     execution_outcome: Execution
-    receipt: Receipt
+    receipt: WholeReceipt
     tx_hash: str | None = None
 
 
@@ -96,7 +106,7 @@ class Chunk(Struct, gc=False):
     author: str
     header: chain.ChunkHeader
     transactions: list[ConvertedTransaction]
-    receipts: list[ChunkReceipt] = []
+    receipts: list[ChunkReceipt]
     local_receipts: list[chain.AnyReceipt] | None = None
 
     def local_ids(self) -> set[str]:
@@ -153,10 +163,11 @@ class Shard(Struct, gc=False):
     The chunk is null if the block has no new one of this shard.
     """
 
+    # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard.
     shard_id: chain.UInt63
     receipt_execution_outcomes: list[ExecutedReceipt]
-    chunk: Chunk | None = None
-    state_changes: list[StateChange] = []
+    chunk: Chunk | None
+    state_changes: list[StateChange]
 
     @property
     def block_height(self) -> int | None:

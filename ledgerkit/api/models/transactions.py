@@ -203,9 +203,15 @@ class CategorizedMetadata(Struct, gc=False):
 
 
 class WholeOutcome(Outcome, gc=False):
-    """An outcome with its executing account and gas profile."""
+    """An outcome as block documents have it: complete, with its account and gas profile."""
 
-    executor_id: str | None = None
+    # Source: nearcore, core/primitives/src/views.rs, ExecutionOutcomeView.
+    logs: list[str]
+    receipt_ids: list[str]
+    gas_burnt: Gas
+    tokens_burnt: str
+    status: Status | str
+    executor_id: str
     metadata: CategorizedMetadata | None = None
 
 

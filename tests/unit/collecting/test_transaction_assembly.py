@@ -28,12 +28,15 @@ def header(height: int) -> dict[str, Any]:
 
 def outcome(id_: str, *created: str) -> dict[str, Any]:
     """Build the outcome of an execution, and the receipts that it created."""
-    return {"id": id_, "outcome": {"receipt_ids": list(created), "status": {"SuccessValue": ""}}}
+    members = {"receipt_ids": list(created), "status": {"SuccessValue": ""}, "logs": []}
+    cost = {"gas_burnt": 0, "tokens_burnt": "0", "executor_id": "b.near"}
+    return {"id": id_, "outcome": members | cost}
 
 
 def ran(receipt_id: str, *created: str, tx_hash: str | None = None) -> dict[str, Any]:
     """Build a receipt that ran."""
-    receipt = {"receipt_id": receipt_id, "predecessor_id": "a.near", "receiver_id": "b.near"}
+    parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
+    receipt = {"receipt_id": receipt_id, **parties, "receipt": {}}
     execution = outcome(receipt_id, *created)
     return {"execution_outcome": execution, "receipt": receipt, "tx_hash": tx_hash}
 
@@ -55,7 +58,8 @@ def document(
     numbers = dict.fromkeys(("shard_id", "height_created", "gas_used", "gas_limit"), 0)
     chunk_header = {"chunk_hash": "c", "height_included": height, "balance_burnt": "0", **numbers}
     chunk = {"author": "v", "header": chunk_header, "transactions": transactions, "receipts": []}
-    shard = {"shard_id": 0, "chunk": chunk, "receipt_execution_outcomes": list(receipts)}
+    executed = {"receipt_execution_outcomes": list(receipts), "state_changes": []}
+    shard = {"shard_id": 0, "chunk": chunk, **executed}
     return {"block": {"author": "v", "header": header(height)}, "shards": [shard]}
 
 
