@@ -91,9 +91,10 @@ def amounts_of_near(values: Texts, name: str) -> Any:
     pa = arrow.library()
     array = pa.array(values, pa.string())
     try:
-        if has_only_digits(array):
+        # The cast of more digits than fit 128 bits is silently wrong (Arrow 26).
+        if has_only_digits(array) and _longest(array) <= arrow.DIGITS:
             return array.cast(pa.decimal128(arrow.DIGITS))
-    except pa.ArrowInvalid:  # an empty text, or more than 38 digits
+    except pa.ArrowInvalid:  # an empty text
         pass
     parsed = amounts.parse(values, name=name)
     for row, value in enumerate(parsed):
@@ -110,6 +111,12 @@ def has_only_digits(array: Any) -> bool:
         return True
     codes = np.frombuffer(data, dtype=np.uint8)
     return bool(codes.min() >= _DIGITS[0] and codes.max() <= _DIGITS[1])
+
+
+def _longest(array: Any) -> int:
+    """Return the number of bytes of the longest text of an array; 0 for an empty one."""
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[: len(array) + 1]
+    return int(np.diff(offsets).max(initial=0))
 
 
 def lists(values: Sequence[Sequence[str] | None]) -> Any:

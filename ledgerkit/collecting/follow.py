@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import services
+from ledgerkit.block_documents.final_block import final_header
 from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height
 from ledgerkit.collecting.following import FollowedBlock, Options, Target, follow_blocks
@@ -122,7 +122,8 @@ def follow(
     TransportError
         From the iterator, if there is no usable response for ten minutes.
     UnmatchedResponseError
-        From the iterator, if a block does not follow on the one before: it is of another chain.
+        If the last final block is of another network than the node; and from the iterator if a
+        block does not follow on the one before: it is of another chain.
     DecodeError
         From the iterator, if a document does not have the documented form.
     FileError
@@ -192,7 +193,7 @@ def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
 def _first_height(ledger: Ledger, start: BlockReference) -> int:
     """Return the height of a block; the last final one is that of the block documents."""
     if start.params == {"finality": "final"}:
-        return ledger.send(services.last_final_block()).header.height
+        return final_header(ledger).height
     return resolve_height(ledger, start)
 
 

@@ -296,7 +296,16 @@ def test_recorded_trees_are_the_same_by_both_sources(tmp_path: Path) -> None:
         with lk.connect("lab", make_default=False, **options) as ledger:
             by_rpc = collect(ledger, heights, tmp_path / "rpc", views=SHARED, source="rpc")
             run = collect(ledger, heights, tmp_path / "documents", source="documents")
+            sent = run.pandas("transactions")[["tx_hash", "signer_id"]]
+            traces = lk.traces(sent.itertuples(index=False), progress=False, ledger=ledger)
+            # Their receipts ran in the two blocks after the range, too.
+            views = ("blocks", "transactions", "outcomes", "actions")
+            beyond = range(heights[0], max(documents) + 1)
+            wider = collect(ledger, beyond, tmp_path / "wider", views=views, source="documents")
+            stored = wider.traces(sent["tx_hash"], ledger=ledger)
     assert_same(by_rpc, run)
+    for name in ("receipts", "actions", "logs", "events", "transfers", "gas", "edges"):
+        assert_frame_equal(getattr(stored, name), getattr(traces, name), obj=name)
     receipts = rows(run, "receipts")
     assert len(receipts) == 3 * 313
     assert Counter(receipts["depth"]) == {0: 3 * 58, 1: 3 * (313 - 58)}

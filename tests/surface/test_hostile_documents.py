@@ -7,17 +7,26 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
+from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
+from ledgerkit.localnet.services.block_documents import document
+from ledgerkit.transport.embedded import Local
 from tests import document_host, loopback
 from tests.document_host import DocumentHost, small_documents
 from tests.loopback import Reply
+from tests.unit.localnet.full_world import FullWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from ledgerkit.localnet.world import World
+
+    Documents = dict[int, Any]
 
 FIRST, LAST = 1_000, 1_059  # the last one is final
 RANGE = range(1_010, 1_020)  # the heights of one archive
@@ -209,6 +218,11 @@ def test_documents_of_another_network_are_not_stored(node_final: int, tmp_path: 
         pytest.raises(UnmatchedResponseError, match="they are of different networks"),
     ):
         collect(ledger, out)
+    with (
+        lab(host, node_final=node_final) as ledger,
+        pytest.raises(UnmatchedResponseError, match="they are of different networks"),
+    ):
+        lk.follow("final", out=out, progress=False, ledger=ledger)
     assert not out.exists()
 
 
@@ -243,3 +257,120 @@ def test_the_verbs_raise(name: str) -> None:
         pytest.raises((DecodeError, TransportError)),
     ):
         lk.blocks(RANGE.start, RANGE.stop, source="documents", progress=False, ledger=ledger)
+
+
+# Contents that contradict each other --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Return a world of contract calls, in which everything ended."""
+    return FullWorld(2).run(60)
+
+
+def executions(documents: Documents) -> list[Any]:
+    """List the executed receipts that a transaction of another block led to."""
+    return [
+        pair
+        for height in sorted(documents)
+        for shard in documents[height]["shards"]
+        for pair in shard["receipt_execution_outcomes"]
+    ]
+
+
+def of_another_transaction(documents: Documents) -> None:
+    """Name a transaction that did not lead to a receipt."""
+    first, *others = executions(documents)
+    hashes = (pair["tx_hash"] for pair in others)
+    first["tx_hash"] = next(tx_hash for tx_hash in hashes if tx_hash != first["tx_hash"])
+
+
+def created_twice(documents: Documents) -> None:
+    """Let two receipts create the same one."""
+    outcomes = [pair["execution_outcome"]["outcome"] for pair in executions(documents)]
+    first, second, *_ = (outcome for outcome in outcomes if outcome["receipt_ids"])
+    second["receipt_ids"] = first["receipt_ids"]
+
+
+def above_128_bits(documents: Documents) -> None:
+    """Let a receipt burn more yoctoNEAR than there can be."""
+    outcomes = [pair["execution_outcome"]["outcome"] for pair in executions(documents)]
+    next(each for each in outcomes if each["tokens_burnt"] != "0")["tokens_burnt"] = str(2**128 + 5)
+
+
+def balance_above_128_bits(documents: Documents) -> None:
+    """Let a transaction or receipt leave more yoctoNEAR than there can be."""
+    next(account_updates(documents))["change"]["amount"] = str(2**128 + 5)
+
+
+def without_a_balance(documents: Documents) -> None:
+    """Leave the balance out of a change of an account."""
+    del next(account_updates(documents))["change"]["amount"]
+
+
+def account_updates(documents: Documents) -> Iterator[Any]:
+    """List the changes of accounts."""
+    return (
+        change
+        for height in sorted(documents)
+        for shard in documents[height]["shards"]
+        for change in shard["state_changes"]
+        if change["type"] == "account_update"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        of_another_transaction,
+        created_twice,
+        above_128_bits,
+        balance_above_128_bits,
+        without_a_balance,
+    ],
+)
+def test_contradictory_contents_are_not_stored(
+    world: World, change: Callable[[Documents], None], tmp_path: Path
+) -> None:
+    """The heights that need it fail with a typed error, and are in no table; the others are."""
+    ledger = lk.connect(world=world, make_default=False)
+    heights = range(world.chain.genesis.height, world.chain.final.height + 1)
+    documents: Documents = {
+        block.height: json.loads(json.dumps(document(world, block)))
+        for block in world.chain.blocks()
+        if block.height in heights
+    }
+    whole = collect(ledger, tmp_path / "whole", heights)
+    change(documents)
+    bodies = {height: json.dumps(each).encode() for height, each in documents.items()}
+    with hosts(world, DocumentHost(bodies, final=heights[-1])) as ledger, failing():
+        run = collect(ledger, tmp_path / "out", heights)
+    errors = run.errors()
+    failed = errors.loc[errors["kind"] == "failed", ["position", "error"]]
+    assert 1 <= len(failed) <= 3
+    assert set(failed["error"]) == {"DecodeError"}
+    for table in (*TABLES, "actions", "transfers"):
+        key = "tx_block_height" if table in ("receipts", "transfers") else "block_height"
+        expected = whole.pandas(table)
+        expected = expected[~expected[key].isin(failed["position"])].reset_index(drop=True)
+        assert_frame_equal(run.pandas(table), expected)
+
+
+@contextmanager
+def hosts(world: World, host: DocumentHost) -> Iterator[lk.Ledger]:
+    """Serve the node of a world beside other documents."""
+    way = Local(world)
+
+    def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        if method != "POST":
+            return host(method, path, headers, body)
+        sent = {"content-type": "application/json"}
+        response = way.handle_request(
+            httpx.Request("POST", "http://x.test/", content=body, headers=sent)
+        )
+        return Reply(response.status_code, response.read(), sent)
+
+    with loopback.serve(handler) as server:
+        options: Any = {"rpc_url": server.url, "blocks_url": server.url}
+        with lk.connect("lab", make_default=False, **options) as ledger:
+            yield ledger

@@ -116,6 +116,38 @@ def test_contradictions_are_refused(member: str, value: str, problem: str) -> No
     assert str(caught.value.path).startswith("$.shards[")
 
 
+def executed_again(document: Any) -> None:
+    """List the first executed receipt a second time."""
+    pairs = document["shards"][0]["receipt_execution_outcomes"]
+    pairs.append(pairs[0])
+
+
+def listed_again(document: Any) -> None:
+    """List the first shard a second time."""
+    document["shards"].append(document["shards"][0])
+
+
+def renumbered(document: Any) -> None:
+    """Give the first shard the number of another one."""
+    document["shards"][0]["shard_id"] += 1
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (executed_again, "two outcomes of EkdeeCvozyK5zXZSd3tk2VpakH4kiGfLHCBzfXZVAVvd"),
+        (listed_again, "two outcomes of "),
+        (renumbered, "shard 1 has a chunk of shard 0"),
+    ],
+)
+def test_a_document_that_contradicts_itself_is_refused(
+    change: Callable[[Any], object], problem: str
+) -> None:
+    """A block executes a receipt once, and a shard has its own chunk."""
+    with pytest.raises(DecodeError, match=problem):
+        decoded(changed(change))
+
+
 @pytest.mark.parametrize("value", [-1, 2**63, "1", 1.5])
 def test_wrong_types_are_refused_with_their_path(value: object) -> None:
     """A member of another type is an error with its path."""

@@ -7,6 +7,7 @@ shard.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NoReturn
 
 import msgspec
@@ -217,9 +218,14 @@ def _decode(decoder: json_decoding.Decoder[Any], body: bytes, request: str) -> A
 
 
 def _fill_in_places(document: BlockDocument, request: str) -> None:
-    """Fill in the height, time and shard of each outcome, and check that it is of this block."""
+    """
+    Fill in the height, time and shard of each outcome.
+
+    Checks that each outcome is of this block and listed once, and each chunk of its shard.
+    """
     header = document.block.header
     block_hash, height, time_ns = header.hash, header.height, header.time_ns
+    ids: list[str] = []
     for at, shard in enumerate(document.shards):
         shard_id = shard.shard_id
         executions = [pair.execution_outcome for pair in shard.receipt_execution_outcomes]
@@ -228,19 +234,29 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
             converted = shard.chunk.transactions
             executions += [item.outcome.execution_outcome for item in converted]
             expected += [item.transaction.hash for item in converted]
+            if shard.chunk.header.shard_id != shard_id:
+                problem = f"shard {shard_id} has a chunk of shard {shard.chunk.header.shard_id}"
+                _refuse(problem, f"$.shards[{at}].chunk", request)
+        ids += expected
         for execution, expected_id in zip(executions, expected, strict=True):
             if execution.id != expected_id or execution.block_hash not in (block_hash, None):
-                _refuse(execution, expected_id, f"$.shards[{at}]", request)
+                _refuse(_mismatch(execution, expected_id), f"$.shards[{at}]", request)
             execution.block_height = height
             execution.block_timestamp = time_ns
             execution.shard_id = shard_id
+    if len(set(ids)) < len(ids):
+        [(repeated, _)] = Counter(ids).most_common(1)
+        _refuse(f"it has two outcomes of {repeated}", "$.shards", request)
 
 
-def _refuse(execution: Execution, expected_id: str, path: str, request: str) -> NoReturn:
-    """Raise the error for an outcome that is of another receipt or of another block."""
+def _mismatch(execution: Execution, expected_id: str) -> str:
+    """Return what is wrong with an outcome that is of another receipt or of another block."""
     if execution.id != expected_id:
-        problem = f"the outcome of {expected_id} is of {execution.id}"
-    else:
-        problem = f"the outcome of {expected_id} is of the block {execution.block_hash}"
+        return f"the outcome of {expected_id} is of {execution.id}"
+    return f"the outcome of {expected_id} is of the block {execution.block_hash}"
+
+
+def _refuse(problem: str, path: str, request: str) -> NoReturn:
+    """Raise the error for a document that contradicts itself."""
     sentence = f"the response to {request} is not as documented: {problem} at {path}"
     raise DecodeError(sentence, request=request, path=path)
