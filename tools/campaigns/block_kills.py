@@ -196,7 +196,9 @@ class Campaign:
 
     def kill_worker(self, pid: int) -> None:
         """Kill a worker process below a child, if there is one."""
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # Each thread has a list: that of Dask's loop starts the workers.
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+        listed = " ".join(lists).split()
         for worker in self.luck.sample(listed, len(listed)):
             name = Path(f"/proc/{worker}/cmdline").read_bytes()
             if b"spawn_main" in name:
