@@ -29,8 +29,9 @@ class Host:
             "EXPERIMENTAL_protocol_config", {"finality": "final"}
         )
 
-    def get(self, path: str) -> tuple[int, bytes]:
+    def get(self, target: str) -> tuple[int, bytes]:
         """Return the status and the body, or the address that the request is redirected to."""
+        path = target.partition("?")[0]
         if path == "/requests":
             return 200, json.dumps(self.requests).encode()
         self.requests["archive" if path.startswith("/raw/") else path] += 1

@@ -58,25 +58,6 @@ def gas(values: Integers, name: str) -> Any:
     return integers(values, name, "uint64").cast(arrow.library().decimal128(arrow.DIGITS))
 
 
-def gas_of_digits(values: Sequence[Any]) -> np.ndarray | None:
-    """Parse amounts of gas, texts of digits; None if a value is no such text."""
-    pa = arrow.library()
-    try:
-        array = pa.array(values, pa.string())
-        if array.null_count or not has_only_digits(array):
-            return None
-        parsed: np.ndarray = array.cast(pa.uint64()).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # an integer, an empty text, or above 64 bits
-        return None
-    return parsed
-
-
-def gas_array(values: np.ndarray, is_missing: np.ndarray) -> Any:
-    """Build an array of decimals from amounts of gas, some of which are missing."""
-    pa = arrow.library()
-    return pa.array(values, mask=is_missing).cast(pa.decimal128(arrow.DIGITS))
-
-
 def times(values: Integers, name: str) -> Any:
     """Build an array of UTC times from nanoseconds since 1970."""
     return integers(values, name).cast(arrow.library().timestamp("ns", "UTC"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.api.models.block_documents import ChangedAccount
+from ledgerkit.api.models.block_documents import UPDATE, ChangedAccount
 from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.block_documents import arrow_columns, executed_tables, tree_tables
 from ledgerkit.errors import DecodeError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     )
     from ledgerkit.block_documents.included_transactions import DocumentContents
 
-UPDATE, DELETION = "account_update", "account_deletion"
-_OF_ACCOUNTS = (UPDATE, DELETION)
 _DELETED = ChangedAccount("", "0", "0", 0)
 
 
@@ -95,10 +93,9 @@ def _balances(documents: Sequence[BlockDocument]) -> Any:
     shard_ids: list[int] = []
     for document in documents:
         for shard in document.shards:
-            changed = [change for change in shard.state_changes if change.type in _OF_ACCOUNTS]
-            changes += changed
-            heights += [document.block.header.height] * len(changed)
-            shard_ids += [shard.shard_id] * len(changed)
+            changes += shard.state_changes
+            heights += [document.block.header.height] * len(shard.state_changes)
+            shard_ids += [shard.shard_id] * len(shard.state_changes)
     causes = [change.cause for change in changes]
     tx_hashes = _transaction_by_receipt(documents)
     accounts = [c.change if c.type == UPDATE else _DELETED for c in changes]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Source: fastnear/libs, neardata-fetcher/src/utils.rs, ARCHIVE_SYNC_THRESHOLD.
 _RECENT = 20
 _MIN_FROM_ARCHIVE = 3  # heights; fewer are less data as single documents
-_AHEAD = 8  # requests; ten busy blocks are an archive of 4 MB
+_AHEAD = 4  # requests; ten busy blocks are an archive of 4 MB
 _HEAD_AGE_S = 1.0  # after which the last final block is read again
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, Status, decode_member
 from ledgerkit.block_documents import arrow_columns
-from ledgerkit.errors import DecodeError, cut
 from ledgerkit.tracing.action_fields import (
     action_name,
     decode_args,
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     )
     from ledgerkit.api.models.transactions import (
         ActionReceipt,
-        CategorizedCost,
         FunctionCall,
         WholeOutcome,
     )
@@ -44,9 +40,7 @@ if TYPE_CHECKING:
     Texts = list[str | None]
 
 _FAILURE = "$..outcome.status.Failure"
-_WASM, _HOST, _ACTION = range(3)
 _NONE: tuple[tuple[Any, ...], ...] = ((),) * 6  # the columns of no actions
-_CATEGORIES: dict[str | None, int] = {"WASM_HOST_COST": _HOST, "ACTION_COST": _ACTION}
 
 
 @dataclass(slots=True)
@@ -174,51 +168,11 @@ def _json_failure(failure: Raw) -> str:
 
 def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of each gas profile's totals: WASM instructions, host, actions."""
-    profiles = [result.metadata.gas_profile if result.metadata else None for result in results]
-    is_missing = np.array([profile is None for profile in profiles], dtype=bool)
-    counts = np.array([len(profile or ()) for profile in profiles], dtype=np.int64)
-    costs = list(chain.from_iterable(profile for profile in profiles if profile))
-    gas, categories = _gas_of(costs), _categories_of(costs)
+    metadata = [result.metadata for result in results]
     return {
-        name: arrow_columns.gas_array(_sums(gas * (categories == category), counts), is_missing)
-        for category, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
+        name: arrow_columns.gas([m.gas(at) if m else None for m in metadata], name)
+        for at, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
     }
-
-
-def _categories_of(costs: Sequence[CategorizedCost]) -> np.ndarray:
-    """Return the category of each entry of gas profiles."""
-    # WASM instructions are listed among the host functions. Source: nearcore, core/primitives,
-    # src/views.rs, impl From<ExecutionMetadata> for ExecutionMetadataView.
-    try:
-        codes = [
-            _WASM if cost.cost == "WASM_INSTRUCTION" else _CATEGORIES[cost.cost_category]
-            for cost in costs
-        ]
-    except KeyError as error:
-        sentence = f"a gas profile has an entry of the category {cut(str(error.args[0]))!r}"
-    else:
-        return np.array(codes, dtype=np.int8)
-    raise DecodeError(sentence, path="$..gas_profile[].cost_category")
-
-
-def _gas_of(costs: Sequence[CategorizedCost]) -> np.ndarray:
-    """Return the gas of each entry of gas profiles."""
-    texts = [cost.gas_used for cost in costs]
-    parsed = arrow_columns.gas_of_digits(texts)
-    if parsed is None:
-        number = next(text for text in texts if arrow_columns.gas_of_digits([text]) is None)
-        sentence = f"the gas {cut(repr(number))} in a gas profile is not a whole number of 64 bits"
-        raise DecodeError(sentence, path="$..gas_profile[].gas_used")
-    return parsed
-
-
-def _sums(gas: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Sum the gas of each profile, of which `counts` are the numbers of entries."""
-    ends = np.cumsum(counts)
-    # The running total may pass 64 bits; its differences are exact all the same.
-    totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(gas, dtype=np.uint64)])
-    sums: np.ndarray = totals[ends] - totals[ends - counts]
-    return sums
 
 
 def _action_rows(executed: Executed) -> Iterator[tuple[Any, ...]]:

@@ -38,7 +38,6 @@ def account_updates(ledger: Ledger, height: int, account_id: str) -> list[Accoun
         for at, shard in enumerate(document.shards)
         for change in shard.state_changes
         if change.change.account_id == account_id
-        and change.type in ("account_update", "account_deletion")
     ]
 
 

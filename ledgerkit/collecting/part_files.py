@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072
-_MAX_BUFFERED_BYTES = 2**23
+_MAX_BUFFERED_BYTES = 2**22
 _DICTIONARY_COLUMNS = (  # columns with many repeated values
     "account_id",
     "actions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,9 @@ def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
         return object_columns.to_arrow(values, _missing(field.name))
     if pa.types.is_string(field.type) and isinstance(values, ExtensionArray):
         values = values.to_numpy(dtype=object)
+    elif isinstance(values, np.ndarray) and values.dtype == object:
+        with suppress(TypeError, pa.ArrowInvalid):  # NaN or NA instead of None
+            return pa.array(values.tolist(), type=field.type)
     return pa.array(values, type=field.type, from_pandas=True)
 
 

@@ -131,6 +131,9 @@ class Chunk(Struct, gc=False):
         return chain.Chunk(self.author, self.header, transactions, self.sent_receipts())
 
 
+UPDATE, DELETION = "account_update", "account_deletion"
+
+
 class ChangeCause(Struct, gc=False):
     """The cause of a change of the state: its kind, and the transaction or receipt, if any."""
 
@@ -160,7 +163,8 @@ class Shard(Struct, gc=False):
     """
     One shard of a block: its chunk, and the receipts that ran on it with their outcomes.
 
-    The chunk is null if the block has no new one of this shard.
+    The chunk is null if the block has no new one of this shard. Of the changes of state those of
+    accounts are read.
     """
 
     # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard.
@@ -168,6 +172,10 @@ class Shard(Struct, gc=False):
     receipt_execution_outcomes: list[ExecutedReceipt]
     chunk: Chunk | None
     state_changes: list[StateChange]
+
+    def __post_init__(self) -> None:
+        """Drop the other changes of state, which are most of them."""
+        self.state_changes = [c for c in self.state_changes if c.type in (UPDATE, DELETION)]
 
     @property
     def block_height(self) -> int | None:
@@ -252,6 +260,7 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
         for execution, expected_id in zip(executions, expected, strict=True):
             if execution.id != expected_id or execution.block_hash not in (block_hash, None):
                 _refuse(_mismatch(execution, expected_id), f"$.shards[{at}]", request)
+            execution.block_hash = block_hash  # one text for all
             execution.block_height = height
             execution.block_timestamp = time_ns
             execution.shard_id = shard_id

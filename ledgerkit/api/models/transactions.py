@@ -197,9 +197,47 @@ class CategorizedCost(Struct, gc=False):
 
 
 class CategorizedMetadata(Struct, gc=False):
-    """The gas profile of calls, with categories."""
+    """
+    The gas profile of calls, summed when it is decoded: a document has thousands of entries.
+
+    It has three entries, without their names: WASM instructions, host functions and actions.
+    """
 
     gas_profile: list[CategorizedCost] | None = None
+
+    def __post_init__(self) -> None:
+        """Sum the profile; raise `ValueError` if an entry is not as documented."""
+        if self.gas_profile:
+            totals = _gas_by_category(self.gas_profile)
+            self.gas_profile = [CategorizedCost(gas) for gas in totals]
+
+    def gas(self, category: int) -> int | None:
+        """Return the total of a category, by its position; None without a profile."""
+        if self.gas_profile is None:
+            return None
+        total: Any = self.gas_profile[category].gas_used if self.gas_profile else 0
+        return int(total)
+
+
+def _gas_by_category(profile: list[CategorizedCost]) -> tuple[int, int, int]:
+    """Sum the entries of a gas profile: WASM instructions, host functions and actions."""
+    texts: list[Any] = [cost.gas_used for cost in profile]
+    if not "".join(texts).encode().isdigit():  # a `TypeError` if one is no text
+        raise ValueError("gas_used is not a text of digits")
+    wasm = host = actions = 0
+    for cost, gas in zip(profile, map(int, texts), strict=True):
+        # WASM instructions are listed among the host functions. Source: nearcore,
+        # core/primitives/src/views.rs, impl From<ExecutionMetadata> for ExecutionMetadataView.
+        if cost.cost_category == "WASM_HOST_COST":
+            if cost.cost == "WASM_INSTRUCTION":
+                wasm += gas
+            else:
+                host += gas
+        elif cost.cost_category == "ACTION_COST":
+            actions += gas
+        else:
+            raise ValueError(f"unknown cost_category {errors.cut(repr(cost.cost_category))}")
+    return wasm, host, actions
 
 
 class WholeOutcome(Outcome, gc=False):
