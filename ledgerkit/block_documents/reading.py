@@ -26,7 +26,7 @@ class Skipped(NamedTuple):
 
 
 class DocumentRead(NamedTuple):
-    """What was read of one height."""
+    """The result of reading one height."""
 
     height: int
     value: BlockDocument | Skipped | LedgerError

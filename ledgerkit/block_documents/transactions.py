@@ -65,7 +65,7 @@ class _Executed(Struct):
 
 
 class _Shard(Struct):
-    """What one shard executed."""
+    """The executions of one shard."""
 
     receipt_execution_outcomes: list[_Executed]
     chunk: _Chunk | None = None

@@ -1,4 +1,4 @@
-"""What a block did to the balances of an account, from the block documents."""
+"""The changes that a block made to the balances of an account, from the block documents."""
 
 from __future__ import annotations
 

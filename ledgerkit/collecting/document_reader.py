@@ -113,7 +113,7 @@ class DocumentReader:
 
 @dataclass(slots=True)
 class _Height:
-    """What was read of a height; its transactions once they are complete and taken."""
+    """The result of reading a height; its transactions once they are complete and taken."""
 
     subject: Subject
     read: DocumentRead

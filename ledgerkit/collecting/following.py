@@ -115,7 +115,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What to follow: views of the blocks from a height on, to a target, perhaps into a folder."""
+    """The task of following: views of blocks from a height on, to a target or into a folder."""
 
     ledger: Ledger
     views: Sequence[str]

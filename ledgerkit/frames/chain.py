@@ -153,7 +153,7 @@ def _name_and_fields(action: Any) -> tuple[str, Any]:
 
 
 class _Call(msgspec.Struct, gc=False):
-    """What the frame has of a function call."""
+    """The fields of a function call that the frame has."""
 
     method_name: str | None = None
     gas: Gas | None = None

@@ -1,4 +1,4 @@
-"""What services list of an account's period: transactions, transfers and staking pools."""
+"""The transactions, transfers and staking pools that services list for an account."""
 
 from __future__ import annotations
 

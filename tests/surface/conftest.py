@@ -1,13 +1,17 @@
-"""The fixture by which tests send requests on each way to a host."""
+"""Fixtures of several modules: each way to a host, and a world in which much has happened."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ledgerkit.transport import transports
 from tests.loopback import WAYS, way_options
+from tests.unit.localnet.chaos import Chaos
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.world import World
 
 
 @pytest.fixture(params=WAYS)
@@ -17,3 +21,16 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict
         monkeypatch.setattr(transports, "find_spec", lambda _name: None)
         return way_options("bulk")
     return way_options(request.param)
+
+
+@pytest.fixture(scope="module")
+def busy() -> World:
+    """Return a world in which much has happened, with heights left out and chunks missing."""
+    chaos = Chaos(11)
+    for _ in range(12):
+        chaos.block()
+    world: World = chaos.world
+    world.advance(1, skip=3)
+    world.advance(1, missing=[world.settings.shard_ids[0]])
+    world.settle()
+    return world

@@ -23,7 +23,6 @@ from ledgerkit.transport.embedded import Local
 from ledgerkit.transport.rate_limit import RateLimiter
 from tests.interrupts import interrupt
 from tests.loopback import Reply, Server, as_json, failure, result, serve
-from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
 
 if TYPE_CHECKING:
@@ -38,19 +37,6 @@ TABLES = ("blocks", "chunks", "transactions", "receipts", "events", "subjects", 
 VIEWS = TABLES[:5]
 COUNTED = ["author", "n_transactions", "n_receipts"]
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(scope="module")
-def busy() -> World:
-    """Return a world in which much has happened, with heights left out and chunks missing."""
-    chaos = Chaos(11)
-    for _ in range(12):
-        chaos.block()
-    world: World = chaos.world
-    world.advance(1, skip=3)
-    world.advance(1, missing=[world.settings.shard_ids[0]])
-    world.settle()
-    return world
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
 from tests.document_host import DocumentHost, scattered
 from tests.loopback import Reply
-from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger as Small
 from tests.unit.localnet.ledger import do
 from tests.world_hosts import documents_of, hosts
@@ -31,19 +30,6 @@ if TYPE_CHECKING:
 COMMON = manifests.VIEWS["blocks"][:6]
 OWN = manifests.VIEWS["blocks"][6:]
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(scope="module")
-def busy() -> World:
-    """Return a world in which much has happened, with heights left out and chunks missing."""
-    chaos = Chaos(11)
-    for _ in range(12):
-        chaos.block()
-    world: World = chaos.world
-    world.advance(1, skip=3)
-    world.advance(1, missing=[world.settings.shard_ids[0]])
-    world.settle()
-    return world
 
 
 @pytest.fixture(scope="module")

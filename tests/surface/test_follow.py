@@ -21,7 +21,6 @@ from ledgerkit.collecting import document_reader
 from ledgerkit.errors import InvalidRequestError, UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.progress import NoLine
-from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
 
 if TYPE_CHECKING:
@@ -33,19 +32,6 @@ if TYPE_CHECKING:
 RPC_VIEWS = ("blocks", "chunks", "transactions", "receipts", "events", "transfers")
 VIEWS = (*RPC_VIEWS, "outcomes", "actions", "balances", "data_receipts")
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(scope="module")
-def busy() -> World:
-    """Return a world in which much has happened, with heights left out and chunks missing."""
-    chaos = Chaos(11)
-    for _ in range(12):
-        chaos.block()
-    world: World = chaos.world
-    world.advance(1, skip=3)
-    world.advance(1, missing=[world.settings.shard_ids[0]])
-    world.settle()
-    return world
 
 
 @pytest.fixture
