@@ -161,7 +161,55 @@ def check(frame: pd.DataFrame, view: str, column: str, value: object) -> None:
 
 def test_every_view_has_a_test() -> None:
     """No view of `read` is left out here; edges and events have one below."""
-    assert {*RPC, *REST, "edges", "events"} == set(saved_responses._VIEWS)
+    assert {*RPC, *REST, *WHOLE_BLOCK, "edges", "events"} == set(saved_responses._VIEWS)
+
+
+WHOLE_BLOCK = {
+    "outcomes": ("gas_burnt", [1, 1]),
+    "actions": ("deposit", [7]),
+    "balances": ("amount", [2**126 - 1]),
+    "data_receipts": ("data", ["MQ=="]),
+}
+
+
+@pytest.mark.parametrize("view", WHOLE_BLOCK)
+def test_tables_of_a_whole_block(view: str) -> None:
+    """A block document is read as each table that a collection of blocks has of it alone."""
+    action = {"signer_id": "a.near", "actions": TX["actions"], "input_data_ids": []}
+    receipt = {"predecessor_id": "a.near", "receiver_id": "b.near", "receipt_id": "2" * 32}
+    data = {"Data": {"data_id": HASH, "data": "MQ==", "is_promise_resume": False}}
+    conversion = {"id": HASH, "block_hash": HASH, "outcome": OUTCOME | {"receipt_ids": ["2" * 32]}}
+    execution = {"id": "2" * 32, "block_hash": HASH, "outcome": OUTCOME | {"receipt_ids": []}}
+    balance = {"amount": str(2**126 - 1), "locked": "0", "storage_usage": 1, "code_hash": HASH}
+    shard = {
+        "shard_id": 4,
+        "chunk": {
+            **CHUNK,
+            "transactions": [
+                {"transaction": TX, "outcome": {"execution_outcome": conversion, "receipt": None}}
+            ],
+            "receipts": [receipt | {"receipt_id": HASH, "receipt": data}],
+        },
+        "receipt_execution_outcomes": [
+            {
+                "execution_outcome": execution,
+                "receipt": receipt | {"receipt": {"Action": action}},
+                "tx_hash": HASH,
+            }
+        ],
+        "state_changes": [
+            {
+                "type": "account_update",
+                "cause": {"type": "receipt_processing", "receipt_hash": "2" * 32},
+                "change": {"account_id": "b.near", **balance},
+            }
+        ],
+    }
+    frame = lk.read(dump({"block": BLOCK, "shards": [shard]}), view)
+    column, values = WHOLE_BLOCK[view]
+    assert list(frame.columns) == [c.name for c in SCHEMAS[f"collected_{view}"]]
+    assert frame[column].tolist() == values
+    assert frame["block_height"].tolist() == [8] * len(values)
 
 
 @pytest.mark.parametrize("view", RPC)
