@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.block_documents import reading
 from ledgerkit.block_documents.block_tables import block_tables
 from ledgerkit.block_documents.included_transactions import DocumentContents
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
+_COLLECTED = 256  # heights, after which cycles of objects are collected
 _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks
 # Heights beyond the last subject, in which its receipts may run: a yielded receipt is resumed
 # after 200 blocks at most, and congestion delays receipts further.
@@ -60,7 +63,14 @@ class DocumentReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read heights; yield their outcomes in order, once their transactions are complete."""
-        return hold_unanswered(self._read_runs(ledger, subjects), "heights")
+        # The garbage collector would scan all documents that are held, again and again. They have
+        # no cycles; those of requests are collected from time to time.
+        with collector_paused():
+            batches = hold_unanswered(self._read_runs(ledger, subjects), "heights")
+            for number, batch in enumerate(batches, 1):
+                if number % _COLLECTED == 0:
+                    gc.collect()
+                yield batch
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""

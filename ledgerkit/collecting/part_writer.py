@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from contextlib import closing
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
@@ -35,7 +33,6 @@ _BATCH_BYTES = 2**23
 # Of the documents in a part: its tables are read whole when it is rewritten.
 PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0
-_YOUNG = 1  # the generations of objects that `gc.collect` scans
 _NOT_REQUESTED = InvalidRequestError()
 
 
@@ -60,8 +57,7 @@ def write(
     with the number of subjects that were processed since the last call. Raises `LedgerError` if
     the service does not respond or a file cannot be written; earlier responses are stored.
     """
-    # The collector would scan the decoded responses that wait again and again.
-    with collector_paused(), closing(PartWriter(job)) as writer:
+    with closing(PartWriter(job)) as writer:
         try:
             for batch in job.reader.read(ledger, subjects):
                 yield from writer.add(batch)
@@ -111,7 +107,6 @@ class PartWriter:
             n_fitting = self._count_fitting(batch)
             self._store(batch[:n_fitting])
             batch = batch[n_fitting:]
-        gc.collect(_YOUNG)  # in place of the collector, which `write` pauses
 
     def _is_full(self, part: Part) -> bool:
         """Return True if a part has its maximum size or age."""
@@ -146,7 +141,6 @@ class PartWriter:
         part, self._part = self._part, None
         if part is None:
             return None
-        gc.collect()
         with part:
             return part.commit() if part.is_consistent else None
 

@@ -274,7 +274,14 @@ PAIR: dict[str, Any] = {
         "receipt_id": "1" * 32,
         "predecessor_id": "a.near",
         "receiver_id": "b.near",
-        "receipt": {"Action": {"signer_id": "a.near", "actions": ["NewAction"]}},
+        "receipt": {
+            "Action": {
+                "signer_id": "a.near",
+                "actions": ["NewAction"],
+                "input_data_ids": [],
+                "output_data_receivers": [],
+            }
+        },
     },
     "execution_outcome": {
         "id": "1" * 32,

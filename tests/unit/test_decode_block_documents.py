@@ -149,11 +149,25 @@ def test_a_document_that_contradicts_itself_is_refused(
         decoded(changed(change))
 
 
+def test_an_entry_of_a_gas_profile_has_its_cost() -> None:
+    """Without it an entry of a host function cannot be told from WASM instructions."""
+    entry = {"cost_category": "WASM_HOST_COST", "gas_used": "7"}
+    metadata = {"version": 3, "gas_profile": [entry]}
+
+    def profiled(document: Any) -> None:
+        """Give an outcome a profile."""
+        outcome_of(document)["outcome"]["metadata"] = metadata
+
+    with pytest.raises(DecodeError, match="an entry without its cost"):
+        decoded(changed(profiled))
+
+
 @pytest.mark.parametrize(
     ("of", "member"),
     [
         *[("outcome", name) for name in "logs receipt_ids gas_burnt status executor_id".split()],
         *[("receipt", name) for name in "predecessor_id receiver_id receipt".split()],
+        *[("body", name) for name in "actions input_data_ids output_data_receivers".split()],
         *[("shard", name) for name in "chunk receipt_execution_outcomes state_changes".split()],
         ("chunk", "receipts"),
     ],
@@ -170,6 +184,7 @@ def test_no_member_is_taken_to_be_empty(of: str, member: str) -> None:
         objects = {
             "outcome": pair["execution_outcome"]["outcome"],
             "receipt": pair["receipt"],
+            "body": pair["receipt"]["receipt"]["Action"],
             "shard": shard,
             "chunk": shard["chunk"],
         }

@@ -16,6 +16,9 @@ from msgspec import Struct
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
 from ledgerkit.api.models.transactions import (
+    Action,
+    ActionReceipt,
+    DataReceiver,
     DecodedList,
     Receipt,
     ReceiptBody,
@@ -53,13 +56,28 @@ class Conversion(Struct, gc=False):
     execution_outcome: Execution
 
 
+class WholeActionReceipt(ActionReceipt, gc=False):
+    """The body of an action receipt as block documents have it: complete."""
+
+    signer_id: str
+    actions: list[Action | str]
+    input_data_ids: list[str]
+    output_data_receivers: list[DataReceiver]
+
+
+class WholeReceiptBody(ReceiptBody, gc=False, rename="pascal"):
+    """The content of a receipt: one of these, or none if its kind is unknown."""
+
+    action: WholeActionReceipt | None = None
+
+
 class WholeReceipt(Receipt, gc=False):
     """A receipt as block documents have it: complete."""
 
-    # Source: nearcore, core/primitives/src/views.rs, ReceiptView.
+    # Source: nearcore, core/primitives/src/views.rs, ReceiptView and ReceiptEnumView.
     predecessor_id: str
     receiver_id: str
-    receipt: ReceiptBody
+    receipt: WholeReceiptBody
 
 
 class ExecutedReceipt(Struct, gc=False):

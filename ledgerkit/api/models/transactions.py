@@ -231,6 +231,8 @@ def _gas_by_category(profile: list[CategorizedCost]) -> tuple[int, int, int]:
         if cost.cost_category == "WASM_HOST_COST":
             if cost.cost == "WASM_INSTRUCTION":
                 wasm += gas
+            elif cost.cost is None:
+                raise ValueError("an entry without its cost")
             else:
                 host += gas
         elif cost.cost_category == "ACTION_COST":
