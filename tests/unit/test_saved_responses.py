@@ -175,7 +175,12 @@ WHOLE_BLOCK = {
 @pytest.mark.parametrize("view", WHOLE_BLOCK)
 def test_tables_of_a_whole_block(view: str) -> None:
     """A block document is read as each table that a collection of blocks has of it alone."""
-    action = {"signer_id": "a.near", "actions": TX["actions"], "input_data_ids": []}
+    action = {
+        "signer_id": "a.near",
+        "actions": TX["actions"],
+        "input_data_ids": [],
+        "output_data_receivers": [],
+    }
     receipt = {"predecessor_id": "a.near", "receiver_id": "b.near", "receipt_id": "2" * 32}
     data = {"Data": {"data_id": HASH, "data": "MQ==", "is_promise_resume": False}}
     conversion = {"id": HASH, "block_hash": HASH, "outcome": OUTCOME | {"receipt_ids": ["2" * 32]}}
