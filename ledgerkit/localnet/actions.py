@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
-from ledgerkit.localnet import contract_sdk, fees, transaction_validity
+from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.chain_types import (
     NO_CODE,
     SYSTEM,
@@ -19,8 +19,9 @@ from ledgerkit.localnet.chain_types import (
     Proposal,
     Receipt,
 )
+from ledgerkit.localnet.contract_code import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
-from ledgerkit.localnet.execution_errors import ActionError, CallError, CodeError, Json, variant
+from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
 from ledgerkit.protocol import (
@@ -515,7 +516,7 @@ def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
     run.change(amount=call.deposit)
     vm = Vm(_call_context(run, call), run.state, run.profile, run.is_yielded)
     try:
-        result = contract_sdk.run_method(_contract(run), vm, call.method_name)
+        result = run_code(vm, run.state, run.account, call.method_name)
     except CallError as error:
         raise ActionError({"FunctionCallError": error.failure}) from error
     finally:
@@ -525,17 +526,6 @@ def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
     storage = vm.storage_usage - account.storage_usage
     run.change(amount=vm.balance - account.amount, storage=storage)
     _add_receipts(run, vm, result)
-
-
-def _contract(run: ReceiptRun) -> type[contract_sdk.Contract]:
-    """Return the receiver's contract class."""
-    code_hash = run.state.code_hash(run.existing_account())
-    if code_hash is None:
-        raise CodeError(run.receipt.receiver_id)
-    contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
-    if contract is None:
-        raise CodeError(None)
-    return contract
 
 
 def _call_context(run: ReceiptRun, call: FunctionCall) -> CallContext:

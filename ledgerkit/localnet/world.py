@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from ledgerkit.localnet import contract_sdk, fees, transaction_validity
+from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.actions import fixed_gas
 from ledgerkit.localnet.chain import Chain
 from ledgerkit.localnet.chain_types import (
@@ -33,6 +33,7 @@ from ledgerkit.localnet.chain_types import (
     Receipt,
     TransactionRecord,
 )
+from ledgerkit.localnet.contract_code import run_code
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
@@ -46,6 +47,7 @@ from ledgerkit.protocol.actions import deposits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
@@ -150,16 +152,12 @@ class World:
         """Call a view method on the state after a block; raise CallError if it fails."""
         state = self.store.at(block.height)
         account = state.account(contract_id)
-        code_hash = None if account is None else state.code_hash(account)
-        if account is None or code_hash is None:
+        if account is None:
             raise CodeError(contract_id)
-        contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
-        if contract is None:
-            raise CodeError(None)
         context = self._view_context(contract_id, method_name, args, block, account)
         vm = Vm(context, state, self.runtime.profile)
         try:
-            result = contract_sdk.run_method(contract, vm, method_name)
+            result = run_code(vm, state, account, method_name)
         except CallError as error:
             error.logs = tuple(vm.logs)
             raise
@@ -249,7 +247,7 @@ class World:
         return {each.account_id: each.secret_key for each in accounts if each.secret_key}
 
     def deploy(
-        self, account_id: str, contract: type[contract_sdk.Contract], *, balance: str = "10 NEAR"
+        self, account_id: str, contract: type[Contract], *, balance: str = "10 NEAR"
     ) -> SignedTransaction:
         """Deploy a contract to a new sub-account of an account with a published key."""
         from ledgerkit.localnet.deployment import check_deployed, deployment
