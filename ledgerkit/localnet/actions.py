@@ -22,8 +22,10 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.contract_code import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
+from ledgerkit.localnet.gas_counter import gas_profile
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
-from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
+from ledgerkit.localnet.vm import CallContext, Vm, Yields
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -89,10 +91,10 @@ class ReceiptRun:
         block: BlockContext,
         *,
         inputs: tuple[bytes | None, ...],
-        is_yielded: Callable[[CryptoHash], bool],
+        yields: Yields,
     ) -> None:
         self.receipt, self.store, self.settings, self.profile = receipt, store, settings, profile
-        self.block, self.inputs, self.is_yielded = block, inputs, is_yielded
+        self.block, self.inputs, self.yields = block, inputs, yields
         self.state = State(store)
         self.actor_id = receipt.predecessor_id
         self.account = self.state.account(receipt.receiver_id)
@@ -100,11 +102,13 @@ class ReceiptRun:
         self.gas_burnt = self.gas_used = profile.new_receipt_execute
         self.call_gas = 0  # burnt inside calls, of which the contract gets a share
         self.tokens_burnt = 0  # yoctoNEAR that actions burn, in addition to the price of gas
+        self.tokens_minted = 0  # yoctoNEAR that the chain adds to deposits
         self.logs: list[str] = []
         self.new_receipts: list[Receipt] = []
         self.proposals: list[Proposal] = []
         self.result: bytes | int = b""  # a value, or the position of a promise in `new_receipts`
         self.contracts: list[tuple[str, CryptoHash | str] | None] = []
+        self.yield_ids: dict[bytes, CryptoHash] = {}
         self._gas_profile: dict[tuple[str, str], int] = {}
 
     def put_account(self, account: Account | None) -> None:
@@ -514,7 +518,7 @@ def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
 def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
     """Run a method of the receiver's contract."""
     run.change(amount=call.deposit)
-    vm = Vm(_call_context(run, call), run.state, run.profile, run.is_yielded)
+    vm = Vm(_call_context(run, call), run.state, run.profile, run.yields)
     try:
         result = run_code(vm, run.state, run.account, call.method_name)
     except CallError as error:
@@ -523,6 +527,8 @@ def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
         run.logs.extend(vm.logs)
         run.add_call_gas(vm)
     account = run.existing_account()
+    run.tokens_minted += vm.subsidized
+    run.yield_ids.update(vm.yield_ids)
     storage = vm.storage_usage - account.storage_usage
     run.change(amount=vm.balance - account.amount, storage=storage)
     _add_receipts(run, vm, result)
@@ -549,6 +555,10 @@ def _call_context(run: ReceiptRun, call: FunctionCall) -> CallContext:
         prepaid_gas=call.gas,
         random_seed=random_seed_of(call_hash, block.random_value),
         action_hash=call_hash,
+        chain_id=run.settings.chain_id,
+        validator_stakes=block.validator_stakes,
+        contract=contract_of(account),
+        refund_to=receipt.deposit_refund_receiver,
         promise_results=run.inputs,
         data_receivers=tuple(r for _, r in receipt.output_data_receivers) if is_last else (),
         fixed_gas=fixed_gas(run.settings, receipt.receiver_id, call.method_name),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from ledgerkit.localnet.execution_errors import Json
@@ -210,3 +212,4 @@ class BlockContext(Struct, frozen=True):
     epoch_height: int
     random_value: CryptoHash
     gas_price: int
+    validator_stakes: Mapping[str, int]  # yoctoNEAR

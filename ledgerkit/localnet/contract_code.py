@@ -9,8 +9,9 @@ from ledgerkit.localnet.execution_errors import CodeError
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Account
+    from ledgerkit.localnet.promises import Promise
     from ledgerkit.localnet.state import State
-    from ledgerkit.localnet.vm import Promise, Vm
+    from ledgerkit.localnet.vm import Vm
 
 
 def run_code(vm: Vm, state: State, account: Account | None, method_name: str) -> bytes | Promise:
@@ -19,6 +20,8 @@ def run_code(vm: Vm, state: State, account: Account | None, method_name: str) ->
     if code_hash is None:
         raise CodeError(vm.current_account_id)
     contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
-    if contract is None:
-        raise CodeError(None)
-    return contract_sdk.run_method(contract, vm, method_name)
+    if contract is not None:
+        return contract_sdk.run_method(contract, vm, method_name)
+    from ledgerkit.localnet.wasm import engine
+
+    return engine.run_module(vm, code_hash, state.store.codes[code_hash], method_name)

@@ -40,13 +40,15 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import LocalnetError, MethodError, PanicError
-from ledgerkit.localnet.vm import Promise, Vm
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from ledgerkit.localnet.vm import Vm
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
@@ -182,10 +184,10 @@ def _wasm_code(class_name: str) -> bytes:
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
     """Run a method; return its encoded result, or the promise that it returns."""
-    vm.begin()
     function = cls.methods.get(method_name)
     if function is None:
-        raise MethodError
+        raise MethodError  # before any gas burns, as in the node
+    vm.begin()
     options: MethodOptions = function.__dict__["contract_method"]
     if options.private and (vm.is_view or vm.predecessor_id != vm.current_account_id):
         raise PanicError(f"Method {method_name} is private")
@@ -199,9 +201,11 @@ def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise
         new_state = to_json(contract.state)
         if new_state != old_state:
             vm.storage_write(STATE_KEY, new_state)
-    result = returned if isinstance(returned, Promise) else _encode_result(function, returned)
-    vm.finish(result)
-    return result
+    if isinstance(returned, Promise):
+        vm.promise_return(returned)
+    elif value := _encode_result(function, returned):
+        vm.value_return(value)
+    return vm.finish()
 
 
 def _run(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
@@ -378,7 +382,7 @@ class JsonMap(Generic[T]):
 
     def remove(self, key: str) -> bool:
         """Remove a value; return True if it existed."""
-        return self._vm.storage_remove(self._prefix + text(key))
+        return self._vm.storage_remove(self._prefix + text(key)) is not None
 
     def __contains__(self, key: str) -> bool:
         return self._vm.storage_has_key(self._prefix + text(key))

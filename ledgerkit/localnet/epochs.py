@@ -39,6 +39,10 @@ class Epochs:
         """The epoch of the head."""
         return self.all[-1]
 
+    def stakes(self) -> dict[str, int]:
+        """Return the stakes of the current epoch's validators, in yoctoNEAR."""
+        return {name: each.stake for name, each in self.current.validators.items()}
+
     def add_proposals(self, proposals: Iterable[Proposal]) -> None:
         """Add the proposals of a block to the current epoch."""
         self.current.proposals.update({p.account_id: p for p in proposals})

@@ -118,26 +118,94 @@ class MethodError(CallError):
 
 
 class CodeError(CallError):
-    """A call of an account without code, or with code that is not a contract of this ledger."""
+    """A call of an account without code."""
 
-    def __init__(self, account_id: str | None) -> None:
+    def __init__(self, account_id: str) -> None:
         super().__init__(account_id)
-        self.account_id = account_id  # None: the code is not such a contract
+        self.account_id = account_id
 
     @property
     def failure(self) -> Json:
         """The `FunctionCallError` of a receipt."""
-        if self.account_id is None:
-            return {"CompilationError": {"PrepareError": "Deserialization"}}
         return {"CompilationError": {"CodeDoesNotExist": {"account_id": str(self.account_id)}}}
 
     @property
     def view_message(self) -> str:
         """The error in the message of a view call."""
-        if self.account_id is None:
-            return "CompilationError(PrepareError(Deserialization))"
         missing = f"CodeDoesNotExist {{ account_id: {rust_text(self.account_id)} }}"
         return f"CompilationError({missing})"
+
+
+class PrepareError(CallError):
+    """A call of code that is not a module, or beyond a limit."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason  # a variant of nearcore's `PrepareError`
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"CompilationError": {"PrepareError": self.reason}}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"CompilationError(PrepareError({self.reason}))"
+
+
+class LinkError(CallError):
+    """A call of a module whose imports are not host functions."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"ExecutionError": f"Link Error: {self.message}"}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"LinkError {{ msg: {rust_text(self.message)} }}"
+
+
+class TrapError(CallError):
+    """A call that an instruction stopped."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name, text)
+        self.name, self.text = name, text  # of nearcore's `WasmTrap`
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"ExecutionError": f"WebAssembly trap: {self.text}"}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"WasmTrap({self.name})"
+
+
+class UnavailableError(CallError):
+    """A call of a module where the library that runs modules is not installed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"ExecutionError": self.message}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return self.message
 
 
 def prohibited_in_view(method_name: str) -> HostError:

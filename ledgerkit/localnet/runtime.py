@@ -64,6 +64,7 @@ class Runtime:
         self._waiting: dict[DataKey, CryptoHash] = {}  # the receipt that waits for the data
         self._postponed: dict[CryptoHash, tuple[ActionReceipt, set[CryptoHash]]] = {}
         self._yield_timeouts: dict[int, list[tuple[int, DataKey]]] = {}  # by shard, with heights
+        self._yield_ids: dict[tuple[str, bytes], CryptoHash] = {}  # data ids, by contracts' own ids
 
     # Transactions ------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class Runtime:
             self.profile,
             block,
             inputs=inputs,
-            is_yielded=lambda data_id: self._is_yielded(receiver_id, data_id),
+            yields=AccountYields(self, receiver_id),
         )
         existed = run.account is not None
         failure = self._apply(run)
@@ -219,10 +220,14 @@ class Runtime:
         )
         self._finish(run, failure, result, existed=existed)
 
-    def _is_yielded(self, account_id: str, data_id: CryptoHash) -> bool:
+    def is_yielded(self, account_id: str, data_id: CryptoHash) -> bool:
         """Return True if a yielded call of an account waits for a data id."""
         receipt_id = self._waiting.get((account_id, data_id))
         return receipt_id is not None and self._postponed[receipt_id][0].is_promise_yield
+
+    def data_id_of_yield(self, account_id: str, yield_id: bytes) -> CryptoHash | None:
+        """Return the data id of the last yielded call with a contract's own id, or None."""
+        return self._yield_ids.get((account_id, yield_id))
 
     def _apply(self, run: ReceiptRun) -> Failure | None:
         """Apply all actions, or none of them."""
@@ -233,7 +238,8 @@ class Runtime:
             self.store.rollback(mark)
             run.new_receipts.clear()
             run.proposals.clear()
-            run.tokens_burnt = 0
+            run.tokens_burnt = run.tokens_minted = 0
+            run.yield_ids.clear()
             run.account = run.state.account(run.receipt.receiver_id)
             return Failure({"ActionError": {"index": error.index, "kind": error.kind}})
         return None
@@ -267,9 +273,11 @@ class Runtime:
             tuple(run.contracts) if self.profile.since_85 else None,
         )
         result.outcomes.append(outcome)
+        for yield_id, data_id in run.yield_ids.items():
+            self._yield_ids[receipt.receiver_id, yield_id] = data_id
         result.proposals += run.proposals
         result.gas_used += run.gas_burnt
-        result.balance_burnt += tokens_burnt - reward
+        result.balance_burnt += tokens_burnt - reward - run.tokens_minted
         for each in sent:
             if isinstance(each, ActionReceipt) and each.is_promise_yield:
                 self._yield(each, block, result)
@@ -338,6 +346,22 @@ class Runtime:
         timeouts = self._yield_timeouts.setdefault(result.shard, [])
         timeouts.extend((due, (receipt.receiver_id, data_id)) for data_id in receipt.input_data_ids)
         self._postpone(receipt, set(receipt.input_data_ids))
+
+
+class AccountYields:
+    """The yielded calls of one account that wait to be resumed."""
+
+    def __init__(self, runtime: Runtime, account_id: str) -> None:
+        self._runtime, self._account_id = runtime, account_id
+
+    def is_waiting(self, data_id: CryptoHash) -> bool:
+        """Return True if a call waits for a data id."""
+        return self._runtime.is_yielded(self._account_id, data_id)
+
+    def data_id(self, yield_id: bytes) -> CryptoHash | None:
+        """Return the data id of the call that waits under a contract's own id, or None."""
+        data_id = self._runtime.data_id_of_yield(self._account_id, yield_id)
+        return None if data_id is None or not self.is_waiting(data_id) else data_id
 
 
 def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:

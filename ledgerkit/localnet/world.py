@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from ledgerkit.localnet import fees, transaction_validity
-from ledgerkit.localnet.actions import fixed_gas
+from ledgerkit.localnet.actions import contract_of, fixed_gas
 from ledgerkit.localnet.chain import Chain
 from ledgerkit.localnet.chain_types import (
     SYSTEM,
@@ -37,8 +37,9 @@ from ledgerkit.localnet.contract_code import run_code
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
-from ledgerkit.localnet.vm import CallContext, Promise, Vm
+from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.access_keys import GasKey
@@ -183,6 +184,10 @@ class World:
             prepaid_gas=fees.VIEW_GAS,
             random_seed=block.random_value,
             action_hash=_NO_ACTION,
+            chain_id=self.settings.chain_id,
+            validator_stakes=self.epochs.stakes(),
+            contract=contract_of(account),
+            refund_to=SYSTEM,
             is_view=True,
             fixed_gas=fixed_gas(self.settings, contract_id, method_name),
         )
@@ -282,6 +287,7 @@ class World:
             self.epochs.current.height,
             self.chain.random_value(height),
             self.chain.head.gas_price,
+            self.epochs.stakes(),
         )
         results = [
             self._last_results[shard] if shard in missing else ShardResult(shard)

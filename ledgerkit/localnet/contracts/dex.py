@@ -25,7 +25,8 @@ from ledgerkit.localnet.contract_sdk import (
 )
 from ledgerkit.localnet.contracts.callbacks import succeeded
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.vm import Promise, Vm
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text, u128
 from ledgerkit.units import U128_MAX

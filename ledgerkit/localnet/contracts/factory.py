@@ -6,7 +6,7 @@ from typing import Any
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
 from ledgerkit.localnet.contracts.callbacks import finish_creation
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.vm import Promise
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.protocol import AccountId
 
 NEW_GAS = 15 * TGAS

@@ -25,7 +25,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
-from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX

@@ -22,7 +22,7 @@ from ledgerkit.localnet.contracts.fungible_token import (
 )
 from ledgerkit.localnet.contracts.staking_pool import EPOCHS_TO_UNLOCK, ceil
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol.borsh import text
 

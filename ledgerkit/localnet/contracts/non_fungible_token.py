@@ -26,7 +26,7 @@ from ledgerkit.localnet.contract_sdk import (
 )
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
-from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
 from ledgerkit.protocol.borsh import text
 

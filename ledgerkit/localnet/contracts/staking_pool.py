@@ -32,7 +32,8 @@ from ledgerkit.protocol.borsh import text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ledgerkit.localnet.vm import Promise, Vm
+    from ledgerkit.localnet.promises import Promise
+    from ledgerkit.localnet.vm import Vm
 
 GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
 EPOCHS_TO_UNLOCK = 4

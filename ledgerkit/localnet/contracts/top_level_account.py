@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
 from ledgerkit.localnet.contracts.callbacks import finish_creation
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.vm import Promise
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.protocol import AccountId, PublicKey
 
 ON_CREATED_GAS = 13 * TGAS

@@ -12,7 +12,7 @@ from ledgerkit.localnet.contracts.fungible_token import (
     FungibleTokenBase,
     balance_records,
 )
-from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

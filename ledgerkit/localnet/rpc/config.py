@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 _YEAR_NS = 365 * 24 * 3600 * 10**9
-_INSTRUCTION = "WASM_INSTRUCTION"
 
 
 def genesis_config(world: World) -> Object:
@@ -110,7 +109,7 @@ def _runtime_config(world: World) -> Object:
         "transaction_costs": _transaction_costs(profile),
         "wasm_config": {
             "ext_costs": _host_costs(),
-            "regular_op_cost": fees.HOST_COSTS[_INSTRUCTION],
+            "regular_op_cost": fees.REGULAR_OP,
             "implicit_account_creation": True,
             "eth_implicit_accounts": True,
             "global_contract_host_fns": True,
@@ -176,7 +175,7 @@ def _fee(fee: Fee) -> Object:
 
 def _host_costs() -> Object:
     """Return the gas costs of host functions."""
-    return {name.lower(): gas for name, gas in fees.HOST_COSTS.items() if name != _INSTRUCTION}
+    return {name.lower(): gas for name, gas in fees.HOST_COSTS.items()}
 
 
 def _limits(settings: Settings) -> Object:

@@ -10,8 +10,8 @@ import base58
 from ledgerkit.localnet.chain_types import SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contract_sdk import Contract, call, to_json, view
 from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
 

@@ -18,9 +18,10 @@ from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Promise, Vm
+from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
 

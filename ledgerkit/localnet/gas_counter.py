@@ -1,0 +1,61 @@
+"""The gas of one contract call: burnt, reserved for new receipts, and by cost."""
+
+from __future__ import annotations
+
+from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import GasCost
+from ledgerkit.localnet.execution_errors import HostError
+
+HOST, ACTION = "WASM_HOST_COST", "ACTION_COST"  # the categories of a gas profile
+INSTRUCTIONS = "WASM_INSTRUCTION"  # the cost of a contract's own computation
+
+
+class GasCounter:
+    """The gas that a call burns, and the gas it reserves for the receipts it creates."""
+
+    __slots__ = ("_is_view", "burnt", "fixed", "limit", "profile", "used")
+
+    def __init__(self, limit: int, fixed: int | None, *, is_view: bool = False) -> None:
+        self.limit, self.fixed, self._is_view = limit, fixed, is_view
+        self.burnt = self.used = 0  # used: burnt and reserved
+        self.profile: dict[tuple[str, str], int] = {}
+
+    @property
+    def remaining(self) -> int:
+        """The gas that is neither burnt nor reserved."""
+        return self.limit - self.used
+
+    def burn_host(self, cost: str, count: int = 1) -> None:
+        """Burn the gas of a host function, unless the gas of the computation is fixed."""
+        if self.fixed is None and count:
+            self.burn(fees.HOST_COSTS[cost] * count, HOST, cost)
+
+    def burn(self, gas: int, category: str, cost: str) -> None:
+        """Burn gas."""
+        burnt = min(gas, self.remaining)
+        self.burnt += burnt
+        self.used += burnt
+        entry = (category, cost)
+        self.profile[entry] = self.profile.get(entry, 0) + burnt
+        if burnt < gas:
+            raise self.exceeded()
+
+    def reserve(self, gas: int) -> None:
+        """Reserve gas for a new receipt."""
+        if gas > self.remaining:
+            self.used = self.limit
+            raise self.exceeded()
+        self.used += gas
+
+    def exceeded(self) -> HostError:
+        """Build the error of a call without gas; a view call has a limit, not prepaid gas."""
+        if self._is_view:
+            text = "Exceeded the maximum amount of gas allowed to burn per contract."
+            return HostError(text, "GasLimitExceeded")
+        return HostError("Exceeded the prepaid gas.", "GasExceeded")
+
+
+def gas_profile(profile: dict[tuple[str, str], int]) -> tuple[GasCost, ...]:
+    """Sort the burnt gas by category and cost."""
+    entries = sorted(profile.items())
+    return tuple(GasCost(category, cost, gas) for (category, cost), gas in entries if gas)

@@ -1,0 +1,1 @@
+"""Contracts that are Wasm modules: preparation, host functions, execution."""

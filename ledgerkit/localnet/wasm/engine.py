@@ -1,0 +1,314 @@
+"""
+Execution of Wasm modules with wasmtime, as nearcore does.
+
+Instructions burn gas by wasmtime's fuel, of which nearly every instruction takes one. The node
+counts a little differently (it also charges for the frames of functions), so the gas of
+instructions is approximate; that of host functions is exact. Modules are compiled once, and run
+one at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
+from ledgerkit.localnet import fees
+from ledgerkit.localnet.execution_errors import (
+    CallError,
+    LinkError,
+    MethodError,
+    PrepareError,
+    TrapError,
+    UnavailableError,
+)
+from ledgerkit.localnet.gas_counter import HOST, INSTRUCTIONS
+from ledgerkit.localnet.wasm import host_functions, modules
+from ledgerkit.localnet.wasm.guest import Guest, memory_violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.localnet.fees import Profile
+    from ledgerkit.localnet.promises import Promise
+    from ledgerkit.localnet.vm import Vm
+    from ledgerkit.localnet.wasm.host_functions import HostFunction
+    from ledgerkit.protocol import CryptoHash
+
+MAX_COMPILED = 64  # modules; of the most recently used ones
+MAX_STACK_BYTES = 512 * 1024
+_LIMITED_LOCALS_SINCE = 87
+_U32, _U64 = 2**32, 2**64
+_I32_MAX, _I64_MAX = 2**31 - 1, 2**63 - 1
+
+# wasmtime's names of traps, and those of nearcore with their texts (near-vm-runner, errors.rs).
+# nearcore counts the stack itself, and its end is a memory access outside the bounds.
+_ARITHMETIC = ("IllegalArithmetic", "An arithmetic exception, e.g. divided by zero.")
+_OUT_OF_BOUNDS = ("MemoryOutOfBounds", "Memory out of bounds trap.")
+_TRAPS = {
+    "UNREACHABLE": ("Unreachable", "An `unreachable` opcode was executed."),
+    "BAD_SIGNATURE": (
+        "IncorrectCallIndirectSignature",
+        "Call indirect incorrect signature trap.",
+    ),
+    "INDIRECT_CALL_TO_NULL": ("IndirectCallToNull", "Indirect call to null."),
+    "MEMORY_OUT_OF_BOUNDS": _OUT_OF_BOUNDS,
+    "TABLE_OUT_OF_BOUNDS": _OUT_OF_BOUNDS,
+    "INTEGER_OVERFLOW": _ARITHMETIC,
+    "INTEGER_DIVISION_BY_ZERO": _ARITHMETIC,
+    "BAD_CONVERSION_TO_INTEGER": _ARITHMETIC,
+}
+_GENERIC_TRAP = ("GenericTrap", "Generic trap.")
+
+
+class _Running(threading.local):
+    """The call that runs in a thread."""
+
+    call: _Call | None = None
+
+
+class _Compiled(NamedTuple):
+    """A compiled module."""
+
+    module: Any
+    has_start: bool
+
+
+_running = _Running()
+_lock = threading.Lock()  # wasmtime-py keeps the last exception of a host function for all threads
+_compiled: OrderedDict[tuple[CryptoHash, int], _Compiled | CallError] = OrderedDict()
+
+
+def run_module(vm: Vm, code_hash: CryptoHash, code: bytes, method_name: str) -> bytes | Promise:
+    """Run a method of a module; return its result, or the promise that it returns."""
+    if not method_name:
+        raise MethodError("MethodEmptyName")
+    with _lock:
+        compiled = _compile(code_hash, code, vm.profile)
+        _check_method(compiled.module, method_name)
+        vm.burn_loading()
+        _Call(vm, compiled).run(method_name)
+    return vm.finish()
+
+
+# Compilation -----------------------------------------------------------------------------
+
+
+@cache
+def _wasmtime() -> Any:
+    """Import wasmtime, which is optional."""
+    try:
+        return require("wasmtime", "wasm", "A contract of WebAssembly")
+    except InvalidRequestError as error:
+        raise UnavailableError(str(error)) from None
+
+
+@cache
+def _engine() -> Any:
+    """Build the compiler, with the features that nearcore has (near-vm-runner, features.rs)."""
+    wasmtime = _wasmtime()
+    config = wasmtime.Config()
+    config.consume_fuel = True
+    config.cranelift_nan_canonicalization = True
+    config.max_wasm_stack = MAX_STACK_BYTES
+    config.wasm_reference_types = True
+    config.wasm_bulk_memory = True
+    for feature in (
+        *("wasm_threads", "wasm_tail_call", "wasm_simd", "wasm_relaxed_simd", "wasm_multi_value"),
+        *("wasm_multi_memory", "wasm_memory64", "wasm_exceptions", "wasm_function_references"),
+        *("wasm_gc", "wasm_custom_page_sizes", "wasm_stack_switching", "wasm_component_model"),
+        "wasm_wide_arithmetic",
+    ):
+        setattr(config, feature, False)
+    return wasmtime.Engine(config)
+
+
+@cache
+def _linker(version: int) -> Any:
+    """Build the linker with the host functions of a protocol version."""
+    wasmtime = _wasmtime()
+    linker = wasmtime.Linker(_engine())
+    profile = next(each for each in fees.PROFILES.values() if each.version == version)
+    types = {"i32": wasmtime.ValType.i32(), "i64": wasmtime.ValType.i64()}
+    for name, function in host_functions.available(profile).items():
+        parameters = [types[each] for each in function.parameters]
+        kind = wasmtime.FuncType(parameters, [types[each] for each in function.results])
+        linker.define_func("env", name, kind, _callback(function))
+    return linker
+
+
+def _compile(code_hash: CryptoHash, code: bytes, profile: Profile) -> _Compiled:
+    """Return the compiled module of a code, from the cache if it is there."""
+    key = (code_hash, profile.version)
+    compiled = _compiled.get(key)
+    if compiled is None:
+        try:
+            compiled = _compile_new(code, profile)
+        except (PrepareError, LinkError) as error:
+            compiled = error.with_traceback(None)
+        _compiled[key] = compiled
+        while len(_compiled) > MAX_COMPILED:
+            _compiled.popitem(last=False)
+    _compiled.move_to_end(key)
+    if isinstance(compiled, CallError):
+        raise type(compiled)(*compiled.args)
+    return compiled
+
+
+def _compile_new(code: bytes, profile: Profile) -> _Compiled:
+    """Prepare and compile a module."""
+    wasmtime, engine = _wasmtime(), _engine()
+    prepared = modules.prepare(code, limits_locals=profile.version >= _LIMITED_LOCALS_SINCE)
+    try:
+        wasmtime.Module.validate(engine, code)
+        module = wasmtime.Module(engine, prepared.code)
+    except wasmtime.WasmtimeError:
+        raise PrepareError("Deserialization") from None
+    _check_imports(module, host_functions.available(profile))
+    return _Compiled(module, prepared.has_start)
+
+
+def _check_imports(module: Any, functions: dict[str, HostFunction]) -> None:
+    """Check that all imports are host functions with their types."""
+    for each in module.imports:
+        function = functions.get(each.name)
+        if function is None:
+            raise LinkError("unknown or invalid import")
+        types = [str(kind) for kind in each.type.params], [str(kind) for kind in each.type.results]
+        if types != (list(function.parameters), list(function.results)):
+            raise LinkError(f"incompatible import type for `env::{each.name}`")
+
+
+def _check_method(module: Any, method_name: str) -> None:
+    """Check that a module exports a method, which takes and returns nothing."""
+    wasmtime = _wasmtime()
+    for each in module.exports:
+        if each.name == method_name and isinstance(each.type, wasmtime.FuncType):
+            if each.type.params or each.type.results:
+                raise MethodError("MethodInvalidSignature")
+            return
+    raise MethodError
+
+
+# Execution -------------------------------------------------------------------------------
+
+
+class _Call:
+    """One call of a module, with its memory and its fuel."""
+
+    def __init__(self, vm: Vm, compiled: _Compiled) -> None:
+        wasmtime = _wasmtime()
+        self._vm, self._compiled = vm, compiled
+        self._store = wasmtime.Store(_engine())
+        self._store.set_limits(
+            memory_size=modules.MAX_PAGES * modules.PAGE_BYTES,
+            table_elements=modules.MAX_TABLE_ELEMENTS,
+            instances=1,
+            tables=modules.MAX_TABLES,
+            memories=1,
+        )
+        self._memory: Any = None
+        self._fuel = 0
+        self._error: BaseException | None = None
+        self.guest = Guest(vm, self)
+
+    def run(self, method_name: str) -> None:
+        """Run the start function, if there is one, and a method."""
+        wasmtime = _wasmtime()
+        _running.call = self
+        try:
+            self._refuel()
+            linker = _linker(self._vm.profile.version)
+            instance = linker.instantiate(self._store, self._compiled.module)
+            exports = instance.exports(self._store)
+            self._memory = exports[modules.MEMORY_EXPORT]
+            if self._compiled.has_start:
+                exports[modules.START_EXPORT](self._store)
+            exports[method_name](self._store)
+        except (wasmtime.WasmtimeError, wasmtime.Trap, _StoppedError) as error:
+            self._raise(error)
+        finally:
+            _running.call = None
+        self._burn_fuel()
+
+    def host(self, run: Callable[..., int | None], numbers: tuple[int, ...]) -> int | None:
+        """Run a host function, between whose instructions gas and fuel are the same."""
+        try:
+            self._burn_fuel()
+            result = run(self.guest, *numbers)
+            self._refuel()
+        except BaseException as error:  # noqa: BLE001 - raised again behind the module's frames
+            self._error = error
+            raise _StoppedError from None
+        return result
+
+    def _refuel(self) -> None:
+        """Set the fuel to the remaining gas."""
+        self._fuel = self._vm.gas.remaining // fees.REGULAR_OP
+        self._store.set_fuel(self._fuel)
+
+    def _burn_fuel(self) -> None:
+        """Burn the gas of the instructions since the last time."""
+        remaining = self._store.get_fuel()
+        self.guest.burn_instructions(self._fuel - remaining)
+        self._fuel = remaining
+
+    def _raise(self, error: Exception) -> None:
+        """Raise the error that ended a call."""
+        if self._error is not None:
+            raise self._error
+        trap = getattr(getattr(error, "trap_code", None), "name", None)
+        if trap is None:
+            raise LinkError(str(error).splitlines()[0])
+        if trap == "OUT_OF_FUEL":
+            self._vm.gas.burn(self._vm.gas.remaining, HOST, INSTRUCTIONS)
+            raise self._vm.gas.exceeded()
+        self._burn_fuel()
+        if trap == "STACK_OVERFLOW":
+            raise memory_violation()
+        raise TrapError(*_TRAPS.get(trap, _GENERIC_TRAP))
+
+    # The memory, as the guest sees it.
+
+    def read(self, address: int, length: int) -> bytes:
+        """Read bytes of the memory."""
+        return ctypes.string_at(self._address(address, length), length)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes to the memory."""
+        ctypes.memmove(self._address(address, len(data)), data, len(data))
+
+    def _address(self, address: int, length: int) -> int:
+        """Return the place of bytes in this process; fail if they are not in the memory."""
+        if address + length > self._memory.data_len(self._store):
+            raise memory_violation()
+        start = ctypes.cast(self._memory.data_ptr(self._store), ctypes.c_void_p).value or 0
+        return start + address
+
+
+class _StoppedError(Exception):
+    """A host function stopped the call."""
+
+
+def _callback(function: HostFunction) -> Callable[..., int | None]:
+    """Build the function that wasmtime calls; it has signed numbers where nearcore has unsigned."""
+    run, sizes = function.run, tuple(_U32 if p == "i32" else _U64 for p in function.parameters)
+    is_long = function.results == ("i64",)
+
+    def callback(*numbers: int) -> int | None:
+        call = _running.call
+        if call is None:
+            raise _StoppedError
+        unsigned = tuple(n % size for n, size in zip(numbers, sizes, strict=True))
+        result = call.host(run, unsigned)
+        if result is None:
+            return None
+        if is_long:
+            return result - _U64 if result > _I64_MAX else result
+        return result - _U32 if result > _I32_MAX else result
+
+    return callback

@@ -1,0 +1,215 @@
+"""
+Preparation of Wasm modules: the checks and changes that a node makes before it compiles one.
+
+As in nearcore (near-vm-runner/src/prepare/prepare_v3.rs): imports come from `env` only, numbers and
+sizes are limited, the memory has the node's limits whatever the module declares, custom sections
+are dropped. The start function is exported, so that it can be called like a method.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.localnet.execution_errors import PrepareError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The limits of nearcore (LimitConfig in parameters.snap).
+INITIAL_PAGES = 1024
+MAX_PAGES = 2048
+PAGE_BYTES = 65_536
+MAX_FUNCTIONS = 10_000
+MAX_LOCALS = 1_000_000
+MAX_BODY_BYTES = 262_144  # of one function
+MAX_TABLES = 1
+MAX_TABLE_ELEMENTS = 10_000
+MODULE_BYTES_PER_LOCAL = 2  # since version 87
+
+MEMORY_EXPORT = "\0memory"
+START_EXPORT = "\0start"
+_HEADER = b"\0asm\1\0\0\0"
+_CUSTOM, _TYPE, _IMPORT, _FUNCTION, _TABLE, _MEMORY, _GLOBAL, _EXPORT, _START = range(9)
+_ELEMENT, _CODE, _DATA, _DATA_COUNT = range(9, 13)
+# The order of sections in a module.
+_ORDER = (
+    *(_TYPE, _IMPORT, _FUNCTION, _TABLE, _MEMORY, _GLOBAL, _EXPORT, _START, _ELEMENT),
+    *(_DATA_COUNT, _CODE, _DATA),
+)
+_FUNCTION_KIND, _TABLE_KIND, _MEMORY_KIND, _GLOBAL_KIND = range(4)
+_LEB_BITS, _LEB_MORE, _MAX_LEB_BYTES = 7, 0x80, 5
+_HAS_MAXIMUM = 1
+
+
+class Import(NamedTuple):
+    """A function that a module imports."""
+
+    name: str
+    type_index: int
+
+
+class PreparedModule(NamedTuple):
+    """A module that can be compiled."""
+
+    code: bytes
+    imports: tuple[Import, ...]
+    has_start: bool
+
+
+class _Bytes:
+    """A reader of a module's bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._position = data, 0
+
+    @property
+    def is_over(self) -> bool:
+        """True at the end."""
+        return self._position >= len(self._data)
+
+    def take(self, count: int) -> bytes:
+        """Read bytes."""
+        end = self._position + count
+        if end > len(self._data):
+            raise PrepareError("Deserialization")
+        data = self._data[self._position : end]
+        self._position = end
+        return data
+
+    def u32(self) -> int:
+        """Read a number in LEB128, seven bits in a byte."""
+        value = 0
+        for shift in range(0, _MAX_LEB_BYTES * _LEB_BITS, _LEB_BITS):
+            byte = self.take(1)[0]
+            value |= (byte & ~_LEB_MORE) << shift
+            if not byte & _LEB_MORE:
+                return value
+        raise PrepareError("Deserialization")
+
+    def vector(self) -> bytes:
+        """Read bytes behind their count."""
+        return self.take(self.u32())
+
+    def name(self) -> str:
+        """Read a name."""
+        try:
+            return self.vector().decode()
+        except UnicodeDecodeError:
+            raise PrepareError("Deserialization") from None
+
+
+def prepare(code: bytes, *, limits_locals: bool = False) -> PreparedModule:
+    """Check a valid module against the node's limits, and change what a node changes."""
+    sections = dict(_sections(code))
+    imports = _read_imports(sections.get(_IMPORT))
+    n_functions = len(imports) + _count(sections.get(_CODE))
+    if n_functions > MAX_FUNCTIONS:
+        raise PrepareError("TooManyFunctions")
+    _check_tables(sections.get(_TABLE))
+    _check_bodies(sections.get(_CODE), len(code) if limits_locals else None)
+    start = sections.pop(_START, None)
+    sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
+    sections[_EXPORT] = _exports(sections.get(_EXPORT), start)
+    parts = [bytes([kind]) + _blob(sections[kind]) for kind in _ORDER if kind in sections]
+    return PreparedModule(_HEADER + b"".join(parts), imports, start is not None)
+
+
+def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
+    """Iterate over the sections of a module without custom ones."""
+    reader = _Bytes(code)
+    if reader.take(len(_HEADER)) != _HEADER:
+        raise PrepareError("Deserialization")
+    while not reader.is_over:
+        kind, content = reader.take(1)[0], reader.vector()
+        if kind not in (_CUSTOM, *_ORDER):
+            raise PrepareError("Deserialization")
+        if kind != _CUSTOM:
+            yield kind, content
+
+
+def _count(section: bytes | None) -> int:
+    """Return the number of entries of a section."""
+    return 0 if section is None else _Bytes(section).u32()
+
+
+def _read_imports(section: bytes | None) -> tuple[Import, ...]:
+    """Read the imports, which must be functions of `env`."""
+    if section is None:
+        return ()
+    reader = _Bytes(section)
+    imports = []
+    for _ in range(reader.u32()):
+        module, name, kind = reader.name(), reader.name(), reader.take(1)[0]
+        if module != "env" or kind in (_TABLE_KIND, _GLOBAL_KIND):
+            raise PrepareError("Instantiate")
+        if kind != _FUNCTION_KIND:
+            raise PrepareError("Memory" if kind == _MEMORY_KIND else "Deserialization")
+        imports.append(Import(name, reader.u32()))
+    return tuple(imports)
+
+
+def _check_tables(section: bytes | None) -> None:
+    """Check the number and the sizes of tables."""
+    if section is None:
+        return
+    reader = _Bytes(section)
+    if reader.u32() > MAX_TABLES:
+        raise PrepareError("TooManyTables")
+    while not reader.is_over:
+        reader.take(1)  # the type of the elements
+        flags = reader.take(1)[0]
+        if reader.u32() > MAX_TABLE_ELEMENTS:
+            raise PrepareError("TooManyTableElements")
+        if flags & _HAS_MAXIMUM:
+            reader.u32()
+
+
+def _check_bodies(section: bytes | None, module_bytes: int | None) -> None:
+    """Check the sizes of functions and the number of their local variables."""
+    if section is None:
+        return
+    limit = MAX_LOCALS
+    if module_bytes is not None:
+        limit = min(limit, module_bytes // MODULE_BYTES_PER_LOCAL)
+    n_locals = 0
+    reader = _Bytes(section)
+    for _ in range(reader.u32()):
+        body = reader.vector()
+        if len(body) > MAX_BODY_BYTES:
+            raise PrepareError("FunctionBodyTooLarge")
+        locals_reader = _Bytes(body)
+        for _group in range(locals_reader.u32()):
+            n_locals += locals_reader.u32()
+            locals_reader.take(1)  # their type
+            if n_locals > limit:
+                raise PrepareError("TooManyLocals")
+
+
+def _exports(section: bytes | None, start: bytes | None) -> bytes:
+    """Build the exports: those of the module but its memory, the memory, and the start function."""
+    entries = []
+    if section is not None:
+        reader = _Bytes(section)
+        for _ in range(reader.u32()):
+            name, kind, index = reader.vector(), reader.take(1), reader.u32()
+            if kind[0] != _MEMORY_KIND and not name.startswith(b"\0"):
+                entries.append(_blob(name) + kind + _leb128(index))
+    entries.append(_blob(MEMORY_EXPORT.encode()) + bytes([_MEMORY_KIND, 0]))
+    if start is not None:
+        entries.append(_blob(START_EXPORT.encode()) + bytes([_FUNCTION_KIND]) + start)
+    return _leb128(len(entries)) + b"".join(entries)
+
+
+def _blob(data: bytes) -> bytes:
+    """Encode bytes behind their count."""
+    return _leb128(len(data)) + data
+
+
+def _leb128(number: int) -> bytes:
+    """Encode a number in LEB128."""
+    encoded = bytearray()
+    while number >= _LEB_MORE:
+        encoded.append(number & ~_LEB_MORE & 0xFF | _LEB_MORE)
+        number >>= _LEB_BITS
+    encoded.append(number)
+    return bytes(encoded)
