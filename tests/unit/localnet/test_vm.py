@@ -140,7 +140,6 @@ def error(ledger, method_name, args, gas=300 * TGAS):
         ("signer_id", "signer_account_id"),
         ("signer_public_key", "signer_account_pk"),
         ("predecessor_id", "predecessor_account_id"),
-        ("attached_deposit", "attached_deposit"),
         ("prepaid_gas", "prepaid_gas"),
         ("used_gas", "used_gas"),
         ("promise_results", "promise_results_count"),
@@ -195,7 +194,7 @@ def test_views_fail_in_the_nodes_words(ledger):
     assert refusal(ledger, "n.near", "nothing")[0] == "MethodResolveError(MethodNotFound)"
     missing = 'CompilationError(CodeDoesNotExist { account_id: "bob.near" })'
     assert refusal(ledger, "bob.near", "get")[0] == missing
-    assert refusal(ledger, "n.near", "spin")[0] == "HostError(GasExceeded)"
+    assert refusal(ledger, "n.near", "spin")[0] == "HostError(GasLimitExceeded)"
     assert look(ledger, "n.near", "bare").result == b""
 
 
@@ -296,7 +295,7 @@ def test_results_and_records_are_limited(ledger):
     ("what", "expected"),
     [
         ("act", "Actions can only be appended to non-joint promise."),
-        ("refund", "Cannot set refund_to on a joint promise."),
+        ("refund", "Setting refund_to on a joint promise is prohibited."),
         ("return", "Returning joint promise is currently prohibited."),
         ("name", "Tried to call an empty method name."),
         ("key", "VM Logic provided an invalid public key"),
