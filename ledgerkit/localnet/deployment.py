@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.chain_types import Failure
+from ledgerkit.localnet.contract_sdk import Contract
 from ledgerkit.protocol import (
     AccountId,
     AddKey,
@@ -19,16 +22,16 @@ from ledgerkit.protocol import (
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
 
 _MAX_EXAMPLES = 3
 
 
 def deployment(
-    world: World, account_id: str, contract: type[Contract], balance: str
+    world: World, account_id: str, contract: type[Contract] | bytes | PathLike[str], balance: str
 ) -> SignedTransaction:
     """Sign, for the parent account, the creation of an account with a balance, a key and code."""
+    code = _code(contract)
     new_id = AccountId(account_id)
     parent_id = new_id.parent
     secret_text = world.keys().get(parent_id or "")
@@ -42,13 +45,28 @@ def deployment(
         CreateAccount(),
         Transfer(yocto(balance)),
         AddKey(secret.public_key),
-        DeployContract(contract.code),
+        DeployContract(code),
     )
     nonce = access_key.nonce + 1 if access_key else 1
     block_hash = world.chain.final.hash
     return Transaction(parent_id, secret.public_key, nonce, new_id, block_hash, actions).sign(
         secret
     )
+
+
+def _code(contract: type[Contract] | bytes | PathLike[str]) -> bytes:
+    """Return the code of a Python contract, of a compiled one, or of a file."""
+    if isinstance(contract, type) and issubclass(contract, Contract):
+        return contract.code
+    if isinstance(contract, bytes):
+        return contract
+    expected = "a Contract class, the bytes of a compiled contract, or a path to its file"
+    if not isinstance(contract, PathLike):
+        raise InvalidRequestError.refuse("contract", contract, expected)
+    try:
+        return Path(contract).read_bytes()
+    except OSError as error:
+        raise InvalidRequestError.refuse("contract", contract, f"{expected} ({error})") from None
 
 
 def check_deployed(world: World, signed: SignedTransaction) -> None:

@@ -47,6 +47,7 @@ from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from os import PathLike
 
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.genesis import Genesis
@@ -252,9 +253,17 @@ class World:
         return {each.account_id: each.secret_key for each in accounts if each.secret_key}
 
     def deploy(
-        self, account_id: str, contract: type[Contract], *, balance: str = "10 NEAR"
+        self,
+        account_id: str,
+        contract: type[Contract] | bytes | PathLike[str],
+        *,
+        balance: str = "10 NEAR",
     ) -> SignedTransaction:
-        """Deploy a contract to a new sub-account of an account with a published key."""
+        """
+        Deploy a contract to a new sub-account of an account with a published key.
+
+        It is a Python class, the bytes of a compiled contract, or the path of its file.
+        """
         from ledgerkit.localnet.deployment import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)

@@ -34,7 +34,6 @@ from ledgerkit.protocol import (
     Delegate,
     DelegateAction,
     DeleteKey,
-    DeployContract,
     FullAccess,
     FunctionCall,
     FunctionCallPermission,
@@ -46,6 +45,7 @@ from ledgerkit.protocol import (
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
 from ledgerkit.sending import access_keys, amounts, broadcast, fees, limits, nonces
+from ledgerkit.sending.contract_code import deploy_action
 from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.signers import Signer, find_signer, seals_key
@@ -55,6 +55,8 @@ from ledgerkit.transport.settings import positive
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pandas as pd
 
     from ledgerkit.api.calls import Call
@@ -657,38 +659,46 @@ def create_account(
 
 @overload
 def deploy(
-    code: bytes,
+    code: bytes | PathLike[str] | CryptoHash | AccountId,
     *,
     account_id: str | None = None,
+    publish: Literal["hash", "account_id"] | None = None,
     dry_run: Literal[True],
     **options: Unpack[Options],
 ) -> pd.DataFrame: ...
 @overload
 def deploy(
-    code: bytes,
+    code: bytes | PathLike[str] | CryptoHash | AccountId,
     *,
     account_id: str | None = None,
+    publish: Literal["hash", "account_id"] | None = None,
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
 @seals_key
 def deploy(
-    code: bytes,
+    code: bytes | PathLike[str] | CryptoHash | AccountId,
     *,
     account_id: str | None = None,
+    publish: Literal["hash", "account_id"] | None = None,
     dry_run: bool = False,
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Deploy a contract to the signer's account.
+    Deploy a contract to the signer's account, or publish it as a global contract.
 
     Parameters
     ----------
     code
-        The compiled contract.
+        The compiled contract: bytes, or a `pathlib.Path` to its ``.wasm`` file. Or a global
+        contract that the account is to run: a `CryptoHash`, whose code never changes, or the
+        `AccountId` of its owner, both of `ledgerkit.protocol`.
     account_id
         The account to deploy to, as a check: an account other than the signer's is an
         error.
+    publish
+        Publish the code as a global contract, for accounts to run by its ``"hash"`` or by
+        the signer's ``"account_id"``; the signer itself does not run it. None deploys it.
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
@@ -713,6 +723,10 @@ def deploy(
 
     Notes
     -----
+    An account's balance must cover 10**19 yoctoNEAR for each byte of its code: 1 NEAR for 100 kB.
+    Publishing burns ten times as much, once; an account that runs a global contract stores only
+    its hash or its owner's id.
+
     Source: status, query view_access_key and block before signing; the method of `via`; then
     EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
     gas_price and EXPERIMENTAL_protocol_config.
@@ -725,15 +739,23 @@ def deploy(
     True
     >>> lk.contract_code("alice.near") == code
     True
+
+    A contract that many accounts run is published once:
+
+    >>> from ledgerkit.protocol import AccountId
+    >>> published = lk.deploy(code, publish="account_id", signer_id="alice.near")
+    >>> published.wait().fully_succeeded
+    True
+    >>> lk.deploy(AccountId("alice.near"), signer_id="frank.near").wait().fully_succeeded
+    True
     """
-    if not isinstance(code, bytes) or not code:
-        raise InvalidRequestError.refuse("code", code, "the bytes of a compiled contract")
+    action = deploy_action(code, publish)
     checked = _check_options(**options)
     signer_id = checked.signer.account_id
     if account_id not in (None, signer_id):
         rule = f"the signer's own account, {signer_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    actions = limits.check_actions([DeployContract(code)])
+    actions = limits.check_actions([action])
     return _send_or_dry_run(checked, str(signer_id), actions, dry_run=dry_run)
 
 

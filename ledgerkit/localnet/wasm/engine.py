@@ -9,6 +9,7 @@ one at a time.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import threading
 from collections import OrderedDict
@@ -124,7 +125,15 @@ def _engine() -> Any:
         "wasm_wide_arithmetic",
     ):
         setattr(config, feature, False)
+    atexit.register(_forget)
     return wasmtime.Engine(config)
+
+
+def _forget() -> None:
+    """Drop the compiled modules and the compiler, before the interpreter drops its library."""
+    _compiled.clear()
+    _linker.cache_clear()
+    _engine.cache_clear()
 
 
 @cache
