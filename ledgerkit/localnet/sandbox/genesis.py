@@ -25,6 +25,7 @@ from ledgerkit.localnet.sandbox.records import (
     GasKeyNonceRecord,
     StateRecord,
     apply_records,
+    balance,
     misplaced_code,
     state_record,
 )
@@ -153,7 +154,7 @@ def read_settings(data: dict[str, Any], **changes: Any) -> Settings:
             chain_id=chain_id,
             genesis_height=read.member(data, "genesis_height", read.u64),
             genesis_time_ns=_time_ns(read.member(data, "genesis_time", read.text)),
-            gas_price=int(read.member(data, "min_gas_price", read.text)),
+            gas_price=read.member(data, "min_gas_price", balance),
             epoch_length=epoch_length,
             validity=read.member(data, "transaction_validity_period", read.u64),
             profile=_profile(data.get("protocol_version")),
@@ -262,7 +263,7 @@ def _validator(value: Any) -> tuple[str, PublicKey, int]:
     return (
         read.member(members, "account_id", read.account_id),
         read.member(members, "public_key", read.public_key),
-        int(read.member(members, "amount", read.text)),
+        read.member(members, "amount", balance),
     )
 
 
