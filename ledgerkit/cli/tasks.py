@@ -104,6 +104,11 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         "--require-key", action="store_true", help="require the API key in LEDGERKIT_API_KEY"
     )
     parser.add_argument(
+        "--spec-errors",
+        action="store_true",
+        help="repeat the reason of a refused transaction where the API's description has it",
+    )
+    parser.add_argument(
         "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
     )
     parser.add_argument(
@@ -155,9 +160,9 @@ def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a world's clock and keys."""
     from ledgerkit.transport import networks
 
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"spec_errors": True} if args.spec_errors else {}
     if args.block_time is not None:
-        options = {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
+        options |= {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
     if args.require_key:
         key = networks.environment("API_KEY")
         if key is None:
