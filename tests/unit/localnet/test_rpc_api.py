@@ -863,7 +863,7 @@ class TestSending:
         error = ask(world, "send_tx", packed(signed))[1]["error"]
         assert error["data"] == {"TxExecutionError": {"InvalidTxError": "Expired"}}
         assert "InvalidTransaction" not in error
-        world.adjust(error_member=True)
+        world.adjust(spec_errors=True)
         error = ask(world, "send_tx", packed(signed))[1]["error"]
         assert error["InvalidTransaction"] == {"Expired": None}
 
