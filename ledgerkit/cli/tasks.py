@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import errors
 from ledgerkit.cli import arguments as shared
-from ledgerkit.cli import completion, connection, exit_codes, output, statements
+from ledgerkit.cli import completion, connection, exit_codes, output, sandbox, statements
 
 if TYPE_CHECKING:
     import argparse
@@ -412,6 +412,7 @@ TASKS = {
         "compare two collections", _diff_arguments, _diff, lambda args: f"diff_{args.view}"
     ),
     "serve": Task("serve an embedded ledger as JSON-RPC and REST API", _serve_arguments, _serve),
+    "sandbox": Task("stand in for the near-sandbox binary", sandbox.declare, sandbox.run),
     "world": Task(
         "list the accounts, contracts and transactions of a world", _world_command_arguments, _world
     ),
