@@ -59,6 +59,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.SUCCESS
 
 
+def near_sandbox() -> int:
+    """
+    Run the command `sandbox` with the arguments of the process.
+
+    Returns
+    -------
+    code
+        The exit code, as `exit_codes` lists them.
+    """
+    return main(["sandbox", *sys.argv[1:]])
+
+
 def _run(args: argparse.Namespace) -> int:
     """Run a command, print each warning once, and write all output."""
     with user_warnings.handle_warnings(functools.cache(output.print_message)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import errors
 from ledgerkit.cli import arguments as shared
-from ledgerkit.cli import completion, connection, exit_codes, output, statements
+from ledgerkit.cli import completion, connection, exit_codes, output, sandbox, statements
 
 if TYPE_CHECKING:
     import argparse
@@ -104,11 +104,6 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         "--require-key", action="store_true", help="require the API key in LEDGERKIT_API_KEY"
     )
     parser.add_argument(
-        "--spec-errors",
-        action="store_true",
-        help="repeat the reason of a refused transaction where the API's description has it",
-    )
-    parser.add_argument(
         "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
     )
     parser.add_argument(
@@ -124,6 +119,11 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ORIGIN",
         help="let the web pages of this origin use the ledger; can be repeated",
+    )
+    parser.add_argument(
+        "--spec-errors",
+        action="store_true",
+        help="add error.InvalidTransaction to rejections, which no node sends",
     )
 
 
@@ -157,10 +157,10 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a world's clock and keys."""
+    """Return the settings of a world's clock, keys and errors."""
     from ledgerkit.transport import networks
 
-    options: dict[str, Any] = {"spec_errors": True} if args.spec_errors else {}
+    options: dict[str, Any] = {"spec_errors": args.spec_errors}
     if args.block_time is not None:
         options |= {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
     if args.require_key:
@@ -412,6 +412,7 @@ TASKS = {
         "compare two collections", _diff_arguments, _diff, lambda args: f"diff_{args.view}"
     ),
     "serve": Task("serve an embedded ledger as JSON-RPC and REST API", _serve_arguments, _serve),
+    "sandbox": Task("stand in for the near-sandbox binary", sandbox.declare, sandbox.run),
     "world": Task(
         "list the accounts, contracts and transactions of a world", _world_command_arguments, _world
     ),

@@ -46,6 +46,7 @@ class Chain:
     ) -> None:
         self.settings = settings
         self.finality_held = False
+        self.next_timestamp_ns: int | None = None  # None: the block time after the head
         self._by_height: dict[int, Block] = {}
         self._by_hash: dict[CryptoHash, Block] = {}
         self._chunks: dict[CryptoHash, tuple[int, CryptoHash]] = {}  # position and block hash
@@ -144,6 +145,8 @@ class Chain:
 
     def timestamp_ns(self, height: int) -> int:
         """Return the time of the next block."""
+        if self.next_timestamp_ns is not None:
+            return self.next_timestamp_ns
         return self.head.timestamp_ns + self.settings.block_time_ns * (height - self.head.height)
 
     def make_block(
@@ -257,3 +260,7 @@ class Chain:
         changes = [change for result in results for change in result.changes]
         self._changes[height] = (*epoch_changes, *changes)
         self._outcomes[height] = tuple(outcome for result in results for outcome in result.outcomes)
+
+    def add_changes(self, height: int, changes: Iterable[Change]) -> None:
+        """Record changes of the state after a block's application."""
+        self._changes[height] = (*self._changes[height], *changes)

@@ -42,7 +42,7 @@ class Genesis:
         amount: int,
         *,
         keys: Iterable[PublicKey | tuple[PublicKey, AccessKey]] = (),
-        contract: type[Contract] | None = None,
+        contract: type[Contract] | bytes | None = None,  # in Python, or a Wasm module
         records: Iterable[Record] = (),
         locked: int = 0,  # yoctoNEAR at stake, in addition to `amount`
         validator_key: PublicKey | None = None,  # required if anything is locked
@@ -56,7 +56,8 @@ class Genesis:
             storage += len(key) + len(value) + fees.RECORD_BYTES
         if data:
             self.store.data.head[account_id] = data
-        code_hash = NO_CODE if contract is None else self.code(contract.code)
+        code = contract if isinstance(contract, bytes | None) else contract.code
+        code_hash = self.code(code) if code else NO_CODE
         storage += len(self.store.codes[code_hash])
         account = Account(amount, locked, code_hash, storage)
         self.store.accounts.head[account_id] = {b"": account}

@@ -145,8 +145,8 @@ class Gateway:
             try:
                 while True:
                     with self.world.lock:
-                        next(steps)
-                    yield None
+                        pause = next(steps)
+                    yield pause
             except StopIteration as end:
                 response: HttpResponse = end.value
                 return response

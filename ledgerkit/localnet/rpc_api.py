@@ -21,6 +21,7 @@ from ledgerkit.localnet.rpc import (
     node,
     outcomes,
     queries,
+    sandbox,
     sending,
     validators,
 )
@@ -32,6 +33,7 @@ from ledgerkit.localnet.rpc.errors import (
     ParseError,
     RpcError,
 )
+from ledgerkit.localnet.sandbox.world import SandboxWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -95,10 +97,14 @@ _WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
     "tx": sending.tx,
     "EXPERIMENTAL_tx_status": sending.tx_status,
 }
+_SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any], sending.Steps]] = {
+    "sandbox_patch_state": sandbox.patch_state,
+    "sandbox_fast_forward": sandbox.fast_forward,
+}
 METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 
 
-def respond(world: World, body: bytes) -> Generator[None, None, HttpResponse]:
+def respond(world: World, body: bytes) -> Generator[float | None, None, HttpResponse]:
     """Answer a JSON-RPC call, with the world locked; yields where the call waits for a block."""
     try:
         call = _decode_call(body)
@@ -125,6 +131,8 @@ def _call_method(world: World, call: RpcCall) -> sending.Steps:
     waiting_method = _WAITING_METHODS.get(call.method)
     if waiting_method is not None:
         return (yield from waiting_method(world, call.params))
+    if call.method in _SANDBOX_METHODS and isinstance(world, SandboxWorld):
+        return (yield from _SANDBOX_METHODS[call.method](world, call.params))
     method = _METHODS.get(call.method)
     if method is None:
         raise MethodNotFoundError(call.method)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
+import sys
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -23,7 +26,7 @@ from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.http_gateway import Steps
@@ -40,6 +43,7 @@ SEND_TIMEOUT_S = 30.0  # to send a response
 MAX_WAIT_S = 1.0  # for a block, before a waiting request checks its own timeout
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES  # of a body that is too large, before the 413
 MAX_BUFFERED_BYTES = 256 * 2**20  # of all bodies together
+PARENT_CHECK_S = 0.5
 _MAX_PORT = 65535
 
 
@@ -259,6 +263,7 @@ def serve(
     allow_origins: Iterable[str] = (),  # of web pages, beside those on localhost
     faults: Faults | None = None,
     ready: Callable[[str], object] | None = None,  # called with the URL
+    with_parent: bool = False,  # stop too when the process ends that started this one
 ) -> None:
     """Serve a world over HTTP until SIGINT or SIGTERM."""
     if not (allow_remote or is_loopback(host)):
@@ -270,20 +275,37 @@ def serve(
 
     app = App(Gateway(world, faults), BlockClock(world), access)
     with _bind(host, port) as sock:
-        asyncio.run(_serve(app, world, sock, ready, uvicorn_server.run))
+        background = [app.clock.run] if world.settings.real_time else []
+        if with_parent and not _is_detached():
+            background.append(_parent_end)
+        asyncio.run(_serve(app, sock, ready, background, uvicorn_server.run))
 
 
 async def _serve(
     app: App,
-    world: World,
     sock: socket.socket,
     ready: Callable[[str], object] | None,
+    background: list[Callable[[], Coroutine[Any, Any, None]]],
     run: Callable[..., Awaitable[None]],
 ) -> None:
-    """Run the server, with the clock of a world in real time."""
+    """Run the server, with what runs beside it: the end of one of these stops it."""
     url = _url(sock)
-    background = [app.clock.run()] if world.settings.real_time else []
-    await run(app, sock, background, (lambda: ready(url)) if ready else None)
+    started = [each() for each in background]
+    await run(app, sock, started, (lambda: ready(url)) if ready else None)
+
+
+def _is_detached() -> bool:
+    """Return True for a process that is meant to outlive its parent: by nohup, or as a service."""
+    if sys.platform == "win32":  # a parent's end does not show there
+        return True
+    return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or os.getsid(0) == os.getpid()
+
+
+async def _parent_end() -> None:
+    """Wait until the process has ended that started this one."""
+    parent_id = os.getppid()
+    while os.getppid() == parent_id:  # noqa: ASYNC110 - no event comes from the system
+        await asyncio.sleep(PARENT_CHECK_S)
 
 
 def _bind(host: str, port: int) -> socket.socket:

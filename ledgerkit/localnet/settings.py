@@ -74,9 +74,9 @@ class Settings:
         The gas that a method's own computation burns, by ``"contract_id.method"`` or
         ``".method"``, in place of the sum of its host functions.
     spec_errors
-        True to repeat the reason of a refused transaction as the member `InvalidTransaction`
-        of the error, as the API's description has it. No node sends it, and clients that
-        refuse unknown members cannot read such an error.
+        True to repeat the reason of a rejected transaction as ``error.InvalidTransaction``,
+        the path in the API's specification. No node sends it, and clients that deny unknown
+        members, such as those in Rust, cannot read such an error.
     """
 
     chain_id: str = "localnet"

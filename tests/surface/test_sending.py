@@ -1030,10 +1030,11 @@ def test_a_file_is_deployed_and_a_global_contract_used(world, tmp_path):
     sub: Any = {"signer_id": "alice.near", "wait_until": "FINAL", "key": world.keys()["alice.near"]}
     assert lk.deploy(path, **sub).fully_succeeded
     assert lk.contract_code("alice.near") == Counter.code
-    for publish, identifier in (
+    ways: Any = (
         ("hash", CryptoHash.of(Counter.code)),
         ("account_id", AccountId("alice.near")),
-    ):
+    )
+    for publish, identifier in ways:
         assert lk.deploy(path, publish=publish, **sub).fully_succeeded
         world.settle()
         user: Any = {"signer_id": "bob.near", "wait_until": "FINAL"}

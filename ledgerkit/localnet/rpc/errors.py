@@ -9,7 +9,7 @@ from ledgerkit.localnet.execution_errors import LocalnetError
 Object = dict[str, Any]
 
 _VALIDATION = "REQUEST_VALIDATION_ERROR"
-OK, BAD_REQUEST, TIMEOUT, UNPROCESSABLE = 200, 400, 408, 422
+OK, BAD_REQUEST, TIMEOUT, UNPROCESSABLE, SERVER_ERROR = 200, 400, 408, 422, 500
 
 
 class RpcError(LocalnetError):
@@ -72,6 +72,15 @@ class HandlerError(RpcError):
         error = _error_object("HANDLER_ERROR", cause_object, -32000, "Server error", data)
         super().__init__(error, status)
         self.info, self.query_message = info, query_message
+
+
+class InternalError(RpcError):
+    """A request that the node fails to fulfil."""
+
+    def __init__(self, message: str) -> None:
+        cause = {"name": "INTERNAL_ERROR", "info": {"error_message": message}}
+        error = _error_object("INTERNAL_ERROR", cause, -32000, "Server error", cause)
+        super().__init__(error, SERVER_ERROR)
 
 
 def _error_object(name: str, cause: Object, code: int, message: str, data: object) -> Object:

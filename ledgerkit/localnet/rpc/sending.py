@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
-Steps = Generator[None, None, Any]
+Steps = Generator[float | None, None, Any]  # a pause in seconds; None: until the next block
 
 NONE, INCLUDED, EXECUTED_OPTIMISTIC = "NONE", "INCLUDED", "EXECUTED_OPTIMISTIC"
 # The execution levels that satisfy each `wait_until`.
@@ -125,7 +125,7 @@ def _status(world: World, params: Any, *, receipts: bool) -> Steps:
     """Wait for a transaction that was sent before, and return its result."""
     request = _parse_status(world, params)
     if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
-        yield  # so that polling without waiting advances the chain
+        yield None  # so that polling without waiting advances the chain
     execution = yield from _wait(world, request, receipts=receipts)
     return outcomes.result(world, execution, receipts=receipts)
 

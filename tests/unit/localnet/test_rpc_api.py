@@ -957,7 +957,7 @@ class TestSending:
 class TestPolling:
     """Reads that lag behind the head, where no clock runs."""
 
-    READS = (
+    READS: tuple[tuple[str, Any], ...] = (
         ("query", {"request_type": "view_account", "account_id": "bob.near", "finality": "final"}),
         ("block", {"finality": "final"}),
         ("block", {"finality": "near-final"}),

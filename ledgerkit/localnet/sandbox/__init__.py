@@ -1,0 +1,1 @@
+"""A sandbox: a world from the genesis file of a node, by the wall clock, whose state is patched."""

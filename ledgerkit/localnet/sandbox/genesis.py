@@ -1,0 +1,290 @@
+"""
+The genesis file of a node: the one of a new sandbox, and the world that a file describes.
+
+Source: nearcore, core/chain-configs/src/genesis_config.rs and genesis_validate.rs,
+nearcore/src/config.rs (`init_configs`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import NO_CODE, Account
+from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import ParseError
+from ledgerkit.localnet.sandbox.records import (
+    AccessKeyRecord,
+    AccountRecord,
+    ContractRecord,
+    DataRecord,
+    GasKeyNonceRecord,
+    StateRecord,
+    apply_records,
+    misplaced_code,
+    state_record,
+)
+from ledgerkit.localnet.settings import SECOND_NS, Settings
+from ledgerkit.protocol import SecretKey
+from ledgerkit.protocol.types import to_base58
+from ledgerkit.units import yocto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.protocol import PublicKey
+
+FILE = "genesis.json"
+FAST_EPOCH_LENGTH = 60
+EPOCH_LENGTH = 43_200
+_BALANCE, _STAKE = yocto("1000000000 NEAR"), yocto("50000000 NEAR")
+_TREASURY = "near"
+_SEED_BYTES = 32
+
+
+def seeded_key(seed: str) -> SecretKey:
+    """Derive the key of a test seed: its first 32 bytes, filled up with spaces."""
+    # As `ed25519_key_pair_from_seed` does in nearcore, core/crypto/src/test_utils.rs.
+    secret = seed.encode()[:_SEED_BYTES].ljust(_SEED_BYTES, b" ")
+    return SecretKey.from_text(to_base58(secret))
+
+
+# A new file ------------------------------------------------------------------------------
+
+
+def new_genesis(
+    chain_id: str, validator_id: str, validator_key: PublicKey, epoch_length: int
+) -> dict[str, Any]:
+    """Build the genesis of a new chain: a validator, and the account of the treasury."""
+    treasury_key = seeded_key(_TREASURY).public_key
+    return {
+        "protocol_version": fees.PROFILES[Settings().profile].version,
+        "genesis_time": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        "chain_id": chain_id,
+        "genesis_height": 0,
+        "num_block_producer_seats": 50,
+        "dynamic_resharding": False,
+        "protocol_upgrade_stake_threshold": [4, 5],
+        "epoch_length": epoch_length,
+        "gas_limit": fees.CHUNK_GAS,
+        "min_gas_price": "100000000",
+        "max_gas_price": "10000000000000000000000",
+        "block_producer_kickout_threshold": 90,
+        "chunk_producer_kickout_threshold": 90,
+        "chunk_validator_only_kickout_threshold": 80,
+        "target_validator_mandates_per_shard": 68,
+        "online_min_threshold": [9, 10],
+        "online_max_threshold": [99, 100],
+        "gas_price_adjustment_rate": [1, 100],
+        "validators": [
+            {
+                "account_id": validator_id,
+                "public_key": str(validator_key),
+                "amount": str(_STAKE),
+            }
+        ],
+        "transaction_validity_period": 100,
+        "protocol_reward_rate": [1, 10],
+        "max_inflation_rate": [1, 20],
+        "total_supply": str(2 * _BALANCE + _STAKE),
+        "num_blocks_per_year": 31_536_000,
+        "protocol_treasury_account": validator_id,
+        "fishermen_threshold": str(yocto("10 NEAR")),
+        "minimum_stake_divisor": 10,
+        "shard_layout": {"V2": _ONE_SHARD},
+        "minimum_validators_per_shard": 1,
+        "max_kickout_stake_perc": 100,
+        "minimum_stake_ratio": [1, 6250],
+        "shuffle_shard_assignment_for_chunk_producers": False,
+        "use_production_config": False,
+        "num_chunk_producer_seats": 100,
+        "num_chunk_validator_seats": 300,
+        "chunk_producer_assignment_changes_limit": 5,
+        "records": [
+            *_new_account(validator_id, validator_key, _STAKE),
+            *_new_account(_TREASURY, treasury_key, 0),
+        ],
+    }
+
+
+_ONE_SHARD = {
+    "boundary_accounts": [],
+    "shard_ids": [0],
+    "id_to_index_map": {"0": 0},
+    "index_to_id_map": {"0": 0},
+    "shards_split_map": None,
+    "shards_parent_map": None,
+    "version": 0,
+}
+
+
+def _new_account(account_id: str, public_key: PublicKey, locked: int) -> list[dict[str, Any]]:
+    """Build the records of an account with one key."""
+    account = {
+        "amount": str(_BALANCE),
+        "locked": str(locked),
+        "code_hash": str(NO_CODE),
+        "storage_usage": 0,
+        "version": "V1",
+    }
+    access_key = {"nonce": 0, "permission": "FullAccess"}
+    key = {"account_id": account_id, "public_key": str(public_key), "access_key": access_key}
+    return [{"Account": {"account_id": account_id, "account": account}}, {"AccessKey": key}]
+
+
+# Reading a file --------------------------------------------------------------------------
+
+
+def refuse(member: str, value: Any, expected: str) -> InvalidRequestError:
+    """Build the refusal of a member of the file."""
+    return InvalidRequestError.refuse(f"{FILE}: {member}", value, expected)
+
+
+def read_settings(data: dict[str, Any], **changes: Any) -> Settings:
+    """Read the settings of a chain from its genesis file."""
+    try:
+        chain_id = read.member(data, "chain_id", read.text)
+        epoch_length = read.member(data, "epoch_length", read.u64)
+        settings = Settings(
+            chain_id=chain_id,
+            genesis_height=read.member(data, "genesis_height", read.u64),
+            genesis_time_ns=_time_ns(read.member(data, "genesis_time", read.text)),
+            gas_price=int(read.member(data, "min_gas_price", read.text)),
+            epoch_length=epoch_length,
+            validity=read.member(data, "transaction_validity_period", read.u64),
+            profile=_profile(data.get("protocol_version")),
+            boundaries=(),
+            shard_ids=_shard_ids(data.get("shard_layout")),
+            real_time=True,
+            **changes,
+        )
+    except (ParseError, ValueError) as error:
+        raise InvalidRequestError(f"{FILE}: {_reason(error)}", field=FILE) from None
+    if chain_id in ("mainnet", "testnet"):
+        raise refuse("chain_id", chain_id, "an id of its own: a sandbox is no public network")
+    if epoch_length == 0:
+        raise refuse("epoch_length", epoch_length, "a number of heights above 0")
+    return settings
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of a file that cannot be read."""
+    message = error.message if isinstance(error, ParseError) else str(error)
+    return message.removeprefix(read.FAILED)
+
+
+def _time_ns(text: str) -> int:
+    """Parse a time, to the microsecond."""
+    moment = datetime.fromisoformat(text)
+    return int(moment.replace(microsecond=0).timestamp()) * SECOND_NS + moment.microsecond * 1000
+
+
+def _profile(version: Any) -> Any:
+    """Return the name of a protocol version's rules."""
+    if version in {profile.version for profile in fees.PROFILES.values()}:
+        return str(version)
+    raise refuse("protocol_version", version, f"one of {', '.join(fees.PROFILES)}")
+
+
+def _shard_ids(layout: Any) -> tuple[int, ...]:
+    """Read the only shard of a layout."""
+    match layout:
+        case {"V0": {"num_shards": 1}} | {"V1": {"boundary_accounts": []}} | None:
+            return (0,)
+        case {"V2": {"boundary_accounts": [], "shard_ids": [int(shard_id)]}}:
+            return (shard_id,)
+    raise refuse("shard_layout", layout, "a layout of one shard")
+
+
+class FileGenesis(Genesis):
+    """The genesis of a file, with the records in it."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        super().__init__()
+        try:
+            records = read.member(data, "records", read.many(state_record))
+            stakes = read.many(_validator)(data.get("validators"))
+            total_supply = read.member(data, "total_supply", read.text)
+        except ParseError as error:
+            raise InvalidRequestError(f"{FILE}: {_reason(error)}", field=FILE) from None
+        validator_keys = {account_id: key for account_id, key, _ in stakes}
+        accounts = _accounts(records)
+        _check_stakes(accounts, {account_id: amount for account_id, _, amount in stakes})
+        self._check_code(records)
+        own: dict[str, list[StateRecord]] = {}
+        for record in records:
+            own.setdefault(record.account_id, []).append(record)
+        for account_id, account in accounts.items():
+            self._add(account_id, account, own[account_id], validator_keys.get(account_id))
+        positions = {account_id: position for position, account_id in enumerate(validator_keys)}
+        self.validators.sort(key=lambda proposal: positions[proposal.account_id])
+        if str(self.total_supply) != total_supply:
+            expected = f"the sum of the accounts' amounts and stakes, {self.total_supply}"
+            raise refuse("total_supply", total_supply, expected)
+
+    def _check_code(self, records: list[StateRecord]) -> None:
+        """Check that each code follows its account's record."""
+        reason = misplaced_code(records, self.store)
+        if reason is not None:
+            raise InvalidRequestError(f"{FILE}: {reason}", field=FILE)
+
+    def _add(
+        self,
+        account_id: str,
+        account: Account,
+        records: Iterable[StateRecord],
+        validator_key: PublicKey | None,
+    ) -> None:
+        """Add an account with its records; its storage is counted anew, as the node does."""
+        by_kind: dict[type, list[Any]] = {}
+        for record in records:
+            by_kind.setdefault(type(record), []).append(record)
+        code = by_kind.get(ContractRecord)
+        self.account(
+            account_id,
+            account.amount,
+            keys=[(each.public_key, each.access_key) for each in by_kind.get(AccessKeyRecord, ())],
+            contract=code[-1].code if code else None,
+            records=[(each.key, each.value) for each in by_kind.get(DataRecord, ())],
+            locked=account.locked,
+            validator_key=validator_key,
+        )
+        apply_records(by_kind.get(GasKeyNonceRecord, ()), self.store)
+
+
+def _validator(value: Any) -> tuple[str, PublicKey, int]:
+    """Read a validator's account id, key and stake."""
+    members = read.members(value)
+    return (
+        read.member(members, "account_id", read.account_id),
+        read.member(members, "public_key", read.public_key),
+        int(read.member(members, "amount", read.text)),
+    )
+
+
+def _accounts(records: list[StateRecord]) -> dict[str, Account]:
+    """Return the accounts by id, each of which has one record."""
+    accounts = {r.account_id: r.account for r in records if isinstance(r, AccountRecord)}
+    counts = Counter(record.account_id for record in records if isinstance(record, AccountRecord))
+    for account_id, count in counts.items():
+        if count > 1:
+            raise refuse("records", account_id, "one record of each account")
+    for record in records:
+        if record.account_id not in accounts:
+            raise refuse("records", record.account_id, "an account that has a record of its own")
+        if accounts[record.account_id].global_contract is not None:
+            expected = "an account without a global contract: no record has its code"
+            raise refuse("records", record.account_id, expected)
+    return accounts
+
+
+def _check_stakes(accounts: dict[str, Account], stakes: dict[str, int]) -> None:
+    """Check that the validators are the accounts that have something at stake."""
+    staked = {account_id: each.locked for account_id, each in accounts.items() if each.locked}
+    if not stakes or stakes != staked:
+        expected = "the accounts whose records have an amount locked, with those amounts"
+        raise refuse("validators", sorted(stakes), expected)

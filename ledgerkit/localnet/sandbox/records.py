@@ -1,0 +1,248 @@
+"""
+State records: accounts, keys, code and storage as a genesis file and `sandbox_patch_state` have.
+
+Source: nearcore, core/primitives/src/state_record.rs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledgerkit.localnet.chain_types import NO_CODE, Account
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.state import nonce_key
+from ledgerkit.protocol import AccessKey, CryptoHash, FunctionCallPermission, PublicKey
+from ledgerkit.protocol.access_keys import (
+    FullAccess,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
+    Permission,
+)
+from ledgerkit.units import U128_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ledgerkit.localnet.state import StateStore
+
+_VERSIONS = ("V1", "V2")
+_U16_MAX = 2**16 - 1
+
+
+class StateRecord(Struct, frozen=True):
+    """A record of one account."""
+
+    account_id: str
+
+
+class AccountRecord(StateRecord, frozen=True):
+    """An account."""
+
+    account: Account
+
+
+class DataRecord(StateRecord, frozen=True):
+    """A record in the storage of a contract."""
+
+    key: bytes
+    value: bytes
+
+
+class ContractRecord(StateRecord, frozen=True):
+    """The code of an account, whose hash is in the account's record."""
+
+    code: bytes
+
+
+class AccessKeyRecord(StateRecord, frozen=True):
+    """An access key."""
+
+    public_key: PublicKey
+    access_key: AccessKey
+
+
+class GasKeyNonceRecord(StateRecord, frozen=True):
+    """One nonce of a gas key."""
+
+    public_key: PublicKey
+    index: int
+    nonce: int
+
+
+# Parsing ---------------------------------------------------------------------------------
+
+
+def state_record(value: Any) -> StateRecord:
+    """Read a state record: an object with the record's kind as its only member."""
+    data = read.members(value)
+    if len(data) != 1:
+        raise read.error("invalid value: map, expected map with a single key")
+    [(kind, contents)] = data.items()
+    kind = read.one_of((*_KINDS, *UNSUPPORTED))(kind)
+    if kind in UNSUPPORTED:
+        kinds = ", ".join(_KINDS)
+        raise read.error(f"`{kind}` records are not supported, only {kinds}")
+    members = read.members(contents)
+    return _KINDS[kind](read.member(members, "account_id", read.account_id), members)
+
+
+def _account(account_id: str, members: read.Members) -> StateRecord:
+    """Read an account."""
+    return AccountRecord(account_id, read.member(members, "account", _account_value))
+
+
+def _account_value(value: Any) -> Account:
+    """Read an account's balances, code and bytes of storage."""
+    members = read.members(value)
+    version = read.optional(members, "version", read.one_of(_VERSIONS)) or "V1"
+    code_hash = read.member(members, "code_hash", read.crypto_hash)
+    by_hash = read.optional(members, "global_contract_hash", read.crypto_hash)
+    by_account = read.optional(members, "global_contract_account_id", read.account_id)
+    if code_hash != NO_CODE and (by_hash is not None or by_account is not None):
+        raise read.error("An Account can't contain both a local and global contract")
+    if by_hash is not None and by_account is not None:
+        raise read.error("An Account can't contain both types of global contracts")
+    return Account(
+        amount=read.member(members, "amount", _balance),
+        locked=read.member(members, "locked", _balance),
+        code_hash=code_hash,
+        storage_usage=read.member(members, "storage_usage", read.u64),
+        # The node drops them from an account of the first version.
+        global_contract=(by_account or by_hash) if version == "V2" else None,
+    )
+
+
+def _data(account_id: str, members: read.Members) -> StateRecord:
+    """Read a record of a contract's storage."""
+    key = read.member(members, "data_key", read.base64)
+    return DataRecord(account_id, key, read.member(members, "value", read.base64))
+
+
+def _contract(account_id: str, members: read.Members) -> StateRecord:
+    """Read the code of an account."""
+    return ContractRecord(account_id, read.member(members, "code", read.base64))
+
+
+def _access_key(account_id: str, members: read.Members) -> StateRecord:
+    """Read an access key."""
+    public_key = read.member(members, "public_key", read.public_key)
+    key_members = read.members(read.member(members, "access_key", read.anything))
+    nonce = read.member(key_members, "nonce", read.u64)
+    permission = read.member(key_members, "permission", _permission)
+    return AccessKeyRecord(account_id, public_key, AccessKey(nonce, permission))
+
+
+def _permission(value: Any) -> Permission:
+    """Read the permission of an access key."""
+    if value == "FullAccess":
+        return FullAccess()
+    data = read.members(value)
+    if len(data) != 1:
+        raise read.error("invalid value: map, expected map with a single key")
+    [(kind, contents)] = data.items()
+    read.one_of(("FunctionCall", "GasKeyFunctionCall", "GasKeyFullAccess"))(kind)
+    if kind == "FunctionCall":
+        return FunctionCallPermission(*_calls(contents))
+    if kind == "GasKeyFullAccess":
+        return GasKeyFullAccess(*_gas_key(contents))
+    parts = read.pair(contents)
+    if parts is None:
+        raise read.error(
+            "invalid length, expected tuple variant GasKeyFunctionCall with 2 elements"
+        )
+    balance, num_nonces = _gas_key(parts[0])
+    return GasKeyFunctionCall(balance, num_nonces, *_calls(parts[1]))
+
+
+def _gas_key(value: Any) -> tuple[int, int]:
+    """Read the balance and the number of nonces of a gas key."""
+    members = read.members(value)
+    return read.member(members, "balance", _balance), read.member(members, "num_nonces", _u16)
+
+
+def _calls(value: Any) -> tuple[int | None, str, list[str]]:
+    """Read the allowance, the receiver and the methods of a permission."""
+    members = read.members(value)
+    return (
+        read.optional(members, "allowance", _balance),
+        read.member(members, "receiver_id", read.text),
+        read.member(members, "method_names", read.many(read.text)),
+    )
+
+
+def _gas_key_nonce(account_id: str, members: read.Members) -> StateRecord:
+    """Read one nonce of a gas key."""
+    public_key = read.member(members, "public_key", read.public_key)
+    index = read.member(members, "index", _u16)
+    return GasKeyNonceRecord(account_id, public_key, index, read.member(members, "nonce", read.u64))
+
+
+def _balance(value: Any) -> int:
+    """Read yoctoNEAR: a string of digits."""
+    digits = read.text(value)
+    if digits.isascii() and digits.isdecimal() and int(digits) <= U128_MAX:
+        return int(digits)
+    raise read.error(f"invalid value: {digits!r}, expected a u128 as a string")
+
+
+def _u16(value: Any) -> int:
+    """Read an unsigned 16-bit integer."""
+    number = read.u64(value)
+    if number > _U16_MAX:
+        raise read.error(f"invalid value: integer `{value}`, expected u16")
+    return number
+
+
+_KINDS: dict[str, Callable[[str, read.Members], StateRecord]] = {
+    "Account": _account,
+    "Data": _data,
+    "Contract": _contract,
+    "AccessKey": _access_key,
+    "GasKeyNonce": _gas_key_nonce,
+}
+UNSUPPORTED = ("PostponedReceipt", "ReceivedData", "DelayedReceipt")
+
+
+# Writing to the state --------------------------------------------------------------------
+
+
+def misplaced_code(records: Iterable[StateRecord], store: StateStore) -> str | None:
+    """Return the error of the first code whose account has another code hash, or None."""
+    accounts: dict[str, Account] = {}
+    for record in records:
+        if isinstance(record, AccountRecord):
+            accounts[record.account_id] = record.account
+        elif isinstance(record, ContractRecord):
+            account = accounts.get(record.account_id) or store.accounts.get(record.account_id)
+            if account is None:
+                return (
+                    "Code state record should be preceded by the corresponding account record:"
+                    f" {record.account_id} does not exist"
+                )
+            code_hash = CryptoHash.of(record.code)
+            if account.code_hash != code_hash:
+                return (
+                    f"the code of {record.account_id} has the hash {code_hash}, and its account"
+                    f" record has {account.code_hash}"
+                )
+    return None
+
+
+def apply_records(records: Iterable[StateRecord], store: StateStore) -> None:
+    """Write records to the state, over what is there."""
+    for record in records:
+        account_id = record.account_id
+        match record:
+            case AccountRecord(account=account):
+                store.accounts.put(account_id, b"", account)
+            case DataRecord(key=key, value=value):
+                store.data.put(account_id, key, value)
+            case ContractRecord(code=code):
+                store.codes.setdefault(CryptoHash.of(code), code)
+            case AccessKeyRecord(public_key=public_key, access_key=access_key):
+                store.access_keys.put(account_id, public_key.packed, access_key)
+            case GasKeyNonceRecord(public_key=public_key, index=index, nonce=nonce):
+                key = nonce_key(public_key.packed, index)
+                store.gas_key_nonces.put(account_id, key, nonce)
