@@ -120,6 +120,11 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="let the web pages of this origin use the ledger; can be repeated",
     )
+    parser.add_argument(
+        "--spec-errors",
+        action="store_true",
+        help="add error.InvalidTransaction to rejections, which no node sends",
+    )
 
 
 def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
@@ -152,12 +157,12 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a world's clock and keys."""
+    """Return the settings of a world's clock, keys and errors."""
     from ledgerkit.transport import networks
 
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"spec_errors": args.spec_errors}
     if args.block_time is not None:
-        options = {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
+        options |= {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
     if args.require_key:
         key = networks.environment("API_KEY")
         if key is None:

@@ -76,8 +76,8 @@ def to_excel(
     >>> lk.to_excel(lk.accounts(["alice.near", "bob.near"]), "accounts.xlsx")
     >>> pd.read_excel("accounts.xlsx", dtype=str)[["account_id", "balance"]]
        account_id                        balance
-    0  alice.near  12340675473089603682999999996
-    1    bob.near    454999450376732967400000000
+    0  alice.near  12340675470645764809599999996
+    1    bob.near    454999448234985267100000000
     """
     require("xlsxwriter", "excel", "An Excel file")
     name = _network_name(frame) if sheet_name is None else sheet_name

@@ -73,10 +73,10 @@ class Settings:
     vm_gas
         The gas that a method's own computation burns, by ``"contract_id.method"`` or
         ``".method"``, in place of the sum of its host functions.
-    error_member
-        True to repeat the reason of a refused transaction as the member `InvalidTransaction`
-        of the error, as the API's description has it. No node sends it, and clients that
-        refuse unknown members cannot read such an error.
+    spec_errors
+        True to repeat the reason of a rejected transaction as ``error.InvalidTransaction``,
+        the path in the API's specification. No node sends it, and clients that deny unknown
+        members, such as those in Rust, cannot read such an error.
     """
 
     chain_id: str = "localnet"
@@ -101,7 +101,7 @@ class Settings:
     duplicate_rows: int = 0
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     vm_gas: Mapping[str, int] = field(default_factory=dict)
-    error_member: bool = False
+    spec_errors: bool = False
 
     def shard_of(self, account_id: str) -> int:
         """Return the position of an account's shard; account ids compare by their bytes."""

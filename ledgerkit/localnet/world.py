@@ -86,6 +86,7 @@ class World:
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
+        self._last_event_height = settings.genesis_height
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
         self._remaining_drops = 0
@@ -139,6 +140,18 @@ class World:
     def receipts(self) -> list[Receipt]:
         """List all receipts since genesis."""
         return list(self._receipts.values())
+
+    @property
+    def lags(self) -> bool:
+        """
+        True if something has happened, or waits to, that is not final yet, and no clock runs.
+
+        Blocks then come only when a request waits for one. So that a client can poll, each read of
+        what lags behind the head produces a block while this is true.
+        """
+        if self.settings.real_time:
+            return False
+        return self.is_busy or self.chain.final.height < self._last_event_height
 
     @property
     def is_busy(self) -> bool:
@@ -317,6 +330,8 @@ class World:
             local = [record.receipt for record in included[result.shard] if record.is_local]
             self._apply(result, local, context)
         self._record(block, new_results, epoch_changes)
+        if any(included) or any(result.outcomes for result in new_results):
+            self._last_event_height = height
         self._last_results = results
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:

@@ -59,7 +59,7 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
     >>> ax = lk.plots.gas_icicle(trace.receipts)
     >>> ax.get_title(loc="left")
-    '7.82 Tgas in 6 receipts, 1 failed'
+    '7.83 Tgas in 6 receipts, 1 failed'
     """
     rows = receipt_rows.merged_rows(receipts)
     burnt = _subtree_gas(rows)

@@ -41,7 +41,7 @@ class Statement:
     >>> statement = lk.statement("bob.near")
     >>> statement.totals[["asset", "closing", "missing"]]
                          asset                      closing missing
-    0                     near  454999450376732967400000000       0
+    0                     near  454999448234985267100000000       0
     1         nep141:gold.near                     37000000       0
     2         nep141:moon.near   12000000000000000000000000       0
     3  stake:north.poolv1.near  250000000000000000123456789       0
@@ -249,7 +249,7 @@ class Statement:
         >>> path = statement.to_csv("koinly.csv", "koinly")
         >>> pd.read_csv(path)[["Sent Amount", "Received Amount", "Fee Amount", "Label"]]
            Sent Amount  Received Amount  Fee Amount Label
-        0      0.00055              NaN         NaN  Cost
+        0     0.000552              NaN         NaN  Cost
         1          NaN              5.0         NaN   NaN
         """
         from ledgerkit.reconciling import csv_formats

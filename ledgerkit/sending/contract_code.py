@@ -17,7 +17,6 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.validation import one_of
 
-MAX_CODE_BYTES = 4 * 2**20  # nearcore: max_contract_size
 _MAGIC = b"\0asm"
 _MODES: dict[str, Literal["CodeHash", "AccountId"]] = {
     "hash": "CodeHash",
@@ -57,6 +56,4 @@ def read_code(code: Any) -> bytes:
     if not data.startswith(_MAGIC):
         expected = "a module of WebAssembly, whose first bytes are \\0asm"
         raise InvalidRequestError.refuse("code", data[:8], expected)
-    if len(data) > MAX_CODE_BYTES:
-        raise InvalidRequestError.refuse("code", f"{len(data)} bytes", "4 MiB at most")
     return data

@@ -91,7 +91,7 @@ class Trace:
     'succeeded_with_failed_receipts'
     >>> trace.transfers[["kind", "sender_id", "receiver_id", "asset", "amount"]].head(2)
           kind  sender_id receiver_id asset                 amount
-    0      fee  ivan.near      system  near  746797414637700000000
+    0      fee  ivan.near      system  near  747443224752000000000
     1  deposit  ivan.near   gold.near  near                      1
     """
 

@@ -53,7 +53,7 @@ class Traces(Mapping[str, "Trace"]):
     >>> traces.gas.groupby("tx_hash", sort=False)["gas_burnt"].sum().head(2)
     tx_hash
     4q2YetwC2BLas2VVZ9KR9kRdnracW6JKwe6H9D1y16k9     629194812500
-    ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G    8137521833877
+    ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G    8143979935020
     Name: gas_burnt, dtype: u128
     """
 

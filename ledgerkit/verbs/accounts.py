@@ -92,7 +92,7 @@ def accounts(
     >>> frame = lk.accounts(["alice.near", "erin.near"])
     >>> frame[["account_id", "status", "balance", "n_tokens"]]
        account_id status                        balance  n_tokens
-    0  alice.near     ok  12340675473089603682999999996         7
+    0  alice.near     ok  12340675470645764809599999996         7
     1   erin.near     ok                              0         1
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)

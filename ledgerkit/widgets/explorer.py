@@ -153,6 +153,6 @@ def explore(text: str = "", *, ledger: Ledger | None = None) -> Explorer:
     <AccountExplorer: alice.near on local: 7 tokens, 2 NFT collections, 2 pools.>
     >>> explorer.account.result[["account_id", "balance", "n_tokens"]]
        account_id                        balance  n_tokens
-    0  alice.near  12340675473089603682999999996         7
+    0  alice.near  12340675470645764809599999996         7
     """
     return Explorer(text, ledger=ledger)

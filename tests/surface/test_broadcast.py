@@ -681,9 +681,9 @@ def test_a_hash_that_nobody_has_seen():
 
 
 @pytest.mark.parametrize("kind", [errors.TransactionTimeoutError, errors.RequestRoutedError])
-@pytest.mark.usefixtures("world")
-def test_a_timeout_is_no_failure(monkeypatch, kind):
+def test_a_timeout_is_no_failure(monkeypatch, kind, world):
     """A node that gives up waiting, or passes it on, says nothing about the transaction."""
+    world.adjust(real_time=True)  # and without a clock, so that no read produces a block
     poll_status, send_signed = broadcast.poll_status, broadcast.send_signed
 
     def patient(ledger, signed, *_):
@@ -699,6 +699,7 @@ def test_a_timeout_is_no_failure(monkeypatch, kind):
     sent = lk.transfer("dave.near", "5 yocto", **ALICE, timeout_s=0.05)
     assert (sent.stage, sent.failure, sent.fully_succeeded) == ("in_mempool", None, None)
     monkeypatch.undo()
+    world.adjust(real_time=False)
     assert (broadcast.poll_status, broadcast.send_signed) == (poll_status, send_signed)
     assert sent.wait().fully_succeeded is True
 

@@ -22,6 +22,7 @@ from ledgerkit.localnet import open_world
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.protocol import (
     AccessKey,
+    AccountId,
     AddKey,
     CreateAccount,
     CryptoHash,
@@ -344,7 +345,7 @@ def test_dry_runs_of_the_other_verbs(world):
         lk.add_key(KEY.public_key, **made),
         lk.delete_key(KEY.public_key, **made),
         lk.create_account("a.alice.near", public_key=KEY.public_key, balance="1 yocto", **made),
-        lk.deploy(b"code", **made),
+        lk.deploy(Counter.code, **made),
         lk.relay(wanted, **made),
     ]
     assert [frame["actions"].iloc[0] for frame in frames] == [
@@ -434,7 +435,7 @@ BAD: list[tuple[str, Any, str]] = [
     ),
     ("actions", lambda: lk.send("dave.near", [delegated(), delegated()]), "one delegated"),
     ("public_key", lambda: lk.send("dave.near", [Stake(1, OTHER)]), "ed25519"),
-    ("code", lambda: lk.deploy(bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
+    ("code", lambda: lk.deploy(b"\0asm" + bytes(4 * 2**20)), "at most 4194304 bytes"),
     ("public_key", lambda: lk.add_key("ed25519:abc"), "base58"),
     ("method_names", lambda: lk.add_key(KEY.public_key, method_names=["m"]), "receiver_id="),
     ("allowance", lambda: lk.add_key(KEY.public_key, allowance="1 NEAR"), "receiver_id="),
@@ -1020,3 +1021,41 @@ def _send_over(url: str) -> None:
         assert [found.wait().fully_succeeded for found in sent] == [True] * 40
         held = lk.accounts([f"{n:064x}" for n in range(4)], at="final", ledger=ledger)
         assert held["balance"].tolist() == [sum(range(n or 4, 41, 4)) for n in range(4)]
+
+
+def test_a_file_is_deployed_and_a_global_contract_used(world, tmp_path):
+    """A path is read; published code is used by its hash and by its owner's id."""
+    path = tmp_path / "counter.wasm"
+    path.write_bytes(Counter.code)
+    sub: Any = {"signer_id": "alice.near", "wait_until": "FINAL", "key": world.keys()["alice.near"]}
+    assert lk.deploy(path, **sub).fully_succeeded
+    assert lk.contract_code("alice.near") == Counter.code
+    ways: Any = (
+        ("hash", CryptoHash.of(Counter.code)),
+        ("account_id", AccountId("alice.near")),
+    )
+    for publish, identifier in ways:
+        assert lk.deploy(path, publish=publish, **sub).fully_succeeded
+        world.settle()
+        user: Any = {"signer_id": "bob.near", "wait_until": "FINAL"}
+        assert lk.deploy(identifier, **user).fully_succeeded
+        assert world.state().account("bob.near").global_contract == identifier
+        assert lk.view("bob.near", "get_num") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("counter.wasm", "a pathlib.Path"),
+        (b"", "whose first bytes are"),
+        (b"<html>", "whose first bytes are"),
+        (Path("missing.wasm"), "a readable file"),
+    ],
+)
+def test_code_that_is_none_is_refused(world, code, text):
+    """A text, other bytes, and a file that is not there; nothing is sent."""
+    with pytest.raises(errors.InvalidRequestError, match=text):
+        lk.deploy(code, signer_id="alice.near")
+    with pytest.raises(errors.InvalidRequestError, match="published already"):
+        lk.deploy(AccountId("gold.near"), publish="hash", signer_id="alice.near")
+    assert len(world.mempool) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import http.client
 import json
 import re
@@ -20,12 +21,14 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import client, errors
+from ledgerkit.api.chain_errors import NotEnoughBalanceError
 from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.cli import main
 from ledgerkit.localnet import server, uvicorn_server
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import AccountId, CryptoHash, SecretKey, Transaction, Transfer
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.settings import Settings
 
@@ -306,6 +309,39 @@ def test_pages_on_this_machine_and_listed_ones() -> None:
         assert running.ask("GET", "/api/health", host="hub.example")[0] == 200
         headers = running.ask("OPTIONS", "/", origin=page)[1]
         assert headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
+
+
+def _rejected(running: Running) -> dict[str, Any]:
+    """Send more than there is, by the client and by hand; return the error that was sent."""
+    secret_key = SecretKey.from_text(open_world("empty").keys()["near"])
+    with running.connect() as ledger:
+        with pytest.raises(NotEnoughBalanceError) as refusal:
+            lk.transfer("bob.near", 10**34, ledger=ledger, signer_id="near", key=secret_key)
+        block_hash = CryptoHash(lk.block("final", ledger=ledger)["block_hash"].item())
+    assert refusal.value.signer_id == "near"
+    transaction = Transaction(
+        AccountId("near"),
+        secret_key.public_key,
+        1,
+        AccountId("bob.near"),
+        block_hash,
+        (Transfer(10**34),),
+    )
+    params = [base64.b64encode(transaction.sign(secret_key).encode()).decode()]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "broadcast_tx_commit", "params": params}
+    error: dict[str, Any] = json.loads(running.ask("POST", "/", json.dumps(call))[2])["error"]
+    return error
+
+
+def test_rejections_have_the_members_of_a_node_and_on_request_the_path_of_the_specification(
+    running: Running,
+) -> None:
+    """`--spec-errors` adds `error.InvalidTransaction.<variant>`; the client reads both forms."""
+    error = _rejected(running)
+    reason = error["data"]["TxExecutionError"]["InvalidTxError"]
+    assert (list(reason), reason["NotEnoughBalance"]["signer_id"]) == (["NotEnoughBalance"], "near")
+    with serving("--spec-errors") as other:
+        assert _rejected(other) == error | {"InvalidTransaction": reason}
 
 
 def test_upgrades_are_ignored_in_silence() -> None:

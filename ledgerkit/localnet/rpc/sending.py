@@ -183,7 +183,7 @@ def _invalid_transaction(world: World, error: InvalidTransactionError) -> Handle
     reason = error.error
     data = {"TxExecutionError": {"InvalidTxError": reason}}
     failure = HandlerError("INVALID_TRANSACTION", data, {})
-    if world.settings.error_member:
+    if world.settings.spec_errors:
         failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
     return failure
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 WORLDS = ("demo", "empty", "crowd")
-_LIVE_SETTINGS = ("api_keys", "block_time_ns", "real_time", "timeout_ns")
+_LIVE_SETTINGS = ("api_keys", "block_time_ns", "real_time", "spec_errors", "timeout_ns")
 
 
 def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings: Any) -> World:

@@ -863,7 +863,7 @@ class TestSending:
         error = ask(world, "send_tx", packed(signed))[1]["error"]
         assert error["data"] == {"TxExecutionError": {"InvalidTxError": "Expired"}}
         assert "InvalidTransaction" not in error
-        world.adjust(error_member=True)
+        world.adjust(spec_errors=True)
         error = ask(world, "send_tx", packed(signed))[1]["error"]
         assert error["InvalidTransaction"] == {"Expired": None}
 
@@ -952,6 +952,52 @@ class TestSending:
         signed = ledger.sign("alice.near", "alice.near", action)
         message = refusal(world, "send_tx", packed(signed))
         assert message == f"Failed to decode transaction: Unexpected variant tag: {tag}"
+
+
+class TestPolling:
+    """Reads that lag behind the head, where no clock runs."""
+
+    READS: tuple[tuple[str, Any], ...] = (
+        ("query", {"request_type": "view_account", "account_id": "bob.near", "finality": "final"}),
+        ("block", {"finality": "final"}),
+        ("block", {"finality": "near-final"}),
+        ("status", []),
+    )
+
+    @pytest.mark.parametrize(("method", "params"), READS)
+    def test_polling_makes_a_transfer_final(self, ledger, world, method, params):
+        """Each read produces a block until all is final; then the world rests."""
+        world.settle()
+        signed = ledger.sign("alice.near", "bob.near", Transfer(N))
+        ask(world, "send_tx", packed(signed))
+        executed = world.chain.head.height
+        blocks = [ask(world, method, params)[2] for _ in range(12)]
+        n_blocks = sum(blocks)
+        assert blocks == [1] * n_blocks + [0] * (12 - n_blocks)
+        assert world.chain.final.height >= executed
+        tx = {"tx_hash": str(signed.hash), "sender_account_id": "alice.near", "wait_until": "FINAL"}
+        assert ask(world, "tx", tx)[2] == 0
+
+    def test_the_head_is_read_as_it_is(self, ledger, world):
+        """Reads of the head and of a height produce nothing."""
+        signed = ledger.sign("alice.near", "bob.near", Transfer(N))
+        ask(world, "send_tx", packed(signed))
+        height = world.chain.head.height
+        for method, params in (
+            ("block", {"finality": "optimistic"}),
+            ("block", {"block_id": height}),
+            ("gas_price", [None]),
+            ("validators", [None]),
+        ):
+            assert ask(world, method, params)[2] == 0
+        assert world.chain.head.height == height
+
+    def test_a_clock_is_not_overtaken(self, ledger, world):
+        """In real time only the clock produces blocks."""
+        signed = ledger.sign("alice.near", "bob.near", Transfer(N))
+        ask(world, "send_tx", packed(signed))
+        world.adjust(real_time=True)
+        assert [ask(world, *each)[2] for each in self.READS] == [0] * 4
 
 
 class TestStatus:

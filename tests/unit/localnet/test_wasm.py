@@ -7,6 +7,8 @@ same kind; the modules here are small and have been written for these tests.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import wasmtime
 
@@ -58,15 +60,15 @@ FAILURES = {
     ),
     "null": (
         (
-            '(table 1 funcref) (type $t (func)) (func (export "main") (call_indirect (type $t) '
-            "(i32.const 0)))"
+            "(table 1 funcref) (type $t (func)) "
+            '(func (export "main") (call_indirect (type $t) (i32.const 0)))'
         ),
         "WebAssembly trap: Indirect call to null.",
     ),
     "signature": (
         (
-            '(type $t (func (param i32))) (table funcref (elem $f)) (func $f) (func (export "main") '
-            "(call_indirect (type $t) (i32.const 1) (i32.const 0)))"
+            "(type $t (func (param i32))) (table funcref (elem $f)) (func $f) "
+            '(func (export "main") (call_indirect (type $t) (i32.const 1) (i32.const 0)))'
         ),
         "WebAssembly trap: Call indirect incorrect signature trap.",
     ),
@@ -107,14 +109,14 @@ def compiled(text: str) -> bytes:
 class Contract:
     """A deployed module."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: Any) -> None:
         self.world = open_world("empty")
         ((self.root, secret),) = self.world.keys().items()
         self.secret = SecretKey.from_text(secret)
         self.account_id = f"module.{self.root}"
         self.world.deploy(self.account_id, code)
 
-    def call(self, method_name: str, gas: int = 30 * fees.TGAS) -> object:
+    def call(self, method_name: str, gas: int = 30 * fees.TGAS) -> Any:
         """Send a call; return its receipt's outcome."""
         key = self.secret.public_key
         access_key = self.world.state().access_key(self.root, key.packed)
@@ -139,10 +141,11 @@ class Contract:
         return self.world.view(self.account_id, method_name, b"", self.world.chain.head).result
 
 
-def failure(outcome) -> object:
+def failure(outcome: Any) -> object:
     """Return what failed in a call."""
     assert isinstance(outcome.status, Failure)
-    return outcome.status.error["ActionError"]["kind"]["FunctionCallError"]
+    error: Any = outcome.status.error
+    return error["ActionError"]["kind"]["FunctionCallError"]
 
 
 def test_a_module_keeps_its_state():
@@ -157,6 +160,7 @@ def test_a_module_keeps_its_state():
     assert state.data(contract.account_id, b"count") == (3).to_bytes(8, "little")
     account = state.account(contract.account_id)
     code_size = len(compiled(COUNTER))
+    assert account is not None
     assert account.storage_usage == 100 + 82 + code_size + 5 + 8 + 40
 
 
@@ -273,8 +277,8 @@ def test_paths_and_bytes_are_deployed(tmp_path):
     """A file and its bytes are the same contract; other things are refused."""
     path = tmp_path / "counter.wasm"
     path.write_bytes(compiled(COUNTER))
-    assert Contract(path).call("increase").logs == ("increased",)  # type: ignore[arg-type]  # a path
+    assert Contract(path).call("increase").logs == ("increased",)
     with pytest.raises(InvalidRequestError, match="contract"):
-        Contract(tmp_path / "missing.wasm")  # type: ignore[arg-type]  # a path
+        Contract(tmp_path / "missing.wasm")
     with pytest.raises(InvalidRequestError, match="contract"):
-        Contract("counter.wasm")  # type: ignore[arg-type]  # what is refused
+        Contract("counter.wasm")
