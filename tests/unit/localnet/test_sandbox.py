@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECOND = 10**9
+SKIP_NS = 310_000_000
 NOW = 1_800_000_000 * SECOND
 NO_CODE = "11111111111111111111111111111111"
 # The key of the seed "test" in nearcore, core/crypto/src/signature.rs.
@@ -46,8 +47,8 @@ def new_genesis(epoch_length: int = 60) -> dict[str, Any]:
 def open_sandbox(data: dict[str, Any] | None = None, clock: Any = lambda: NOW) -> SandboxWorld:
     """Open the world of a genesis file; 310 milliseconds pass with a height that is skipped."""
     data = new_genesis() if data is None else data
-    settings = genesis.read_settings(data)
-    return SandboxWorld(settings, genesis.FileGenesis(data), 310_000_000, clock)
+    settings = genesis.read_settings(data, SKIP_NS)
+    return SandboxWorld(settings, genesis.FileGenesis(data), SKIP_NS, clock)
 
 
 def ask(world: Any, method: str, params: Any) -> dict[str, Any]:
@@ -190,6 +191,7 @@ class TestGenesis:
             (lambda data: data.update(protocol_version=29), "protocol_version"),
             (lambda data: data.update(epoch_length=0), "epoch_length"),
             (lambda data: data.update(genesis_time="yesterday"), "yesterday"),
+            (lambda data: data.update(max_inflation_rate=[1, 0]), "a denominator"),
             (lambda data: data.update(shard_layout={"V0": {"num_shards": 4}}), "shard_layout"),
             (lambda data: data["records"].append(account_record("near")), "one record of each"),
             (lambda data: data["records"].append(key_record("x.near")), "x.near"),
@@ -271,7 +273,7 @@ class TestFastForward:
         assert ask(world, "sandbox_fast_forward", {"delta_height": delta})["result"] == {}
         head = world.chain.head
         assert head.height - before.height == delta
-        assert head.timestamp_ns - before.timestamp_ns == delta * 310_000_000 - 1
+        assert head.timestamp_ns - before.timestamp_ns == delta * SKIP_NS - 1
 
     def test_no_epoch_is_skipped(self):
         """Epochs keep their length, as stakes are released after four of them."""
@@ -281,6 +283,19 @@ class TestFastForward:
         assert {later - epoch for epoch, later in pairwise(starts)} == {60}
         assert world.chain.head.epoch_height == len(starts) - 1 == 100_000 // 60
         assert len(list(world.chain.blocks())) < 100_000 // 60 * 5
+
+    def test_a_validator_earns_what_inflation_pays(self):
+        """A year mints 5 % of the supply, 90 % for validators; what was earned is staked too."""
+        data = new_genesis(43_200)
+        world = open_sandbox(data)
+        ask(world, "sandbox_fast_forward", {"delta_height": 43_200 * 10})
+        reward = world.minted / int(data["total_supply"])
+        year = 365 * 24 * 3600 * SECOND
+        assert reward == pytest.approx(0.05 * 0.9 * 43_200 * 10 * SKIP_NS / year, rel=0.01)
+        data["max_inflation_rate"] = [0, 1]
+        world = open_sandbox(data)
+        ask(world, "sandbox_fast_forward", {"delta_height": 43_200 * 10})
+        assert world.minted == 0
 
     def test_blocks_become_final_again(self):
         """Three blocks in a row after a fast forward make the first one final."""
