@@ -137,7 +137,7 @@ def _call_method(world: World, call: RpcCall) -> sending.Steps:
     if method is None:
         raise MethodNotFoundError(call.method)
     if world.lags and _reads_behind_head(call):
-        yield  # so that polling advances the chain
+        yield None  # so that polling advances the chain
     return method(world, call.params)
 
 
