@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
@@ -25,6 +26,7 @@ from ledgerkit.localnet.sandbox.records import (
     GasKeyNonceRecord,
     StateRecord,
     apply_records,
+    balance,
     misplaced_code,
     state_record,
 )
@@ -44,6 +46,7 @@ EPOCH_LENGTH = 43_200
 _BALANCE, _STAKE = yocto("1000000000 NEAR"), yocto("50000000 NEAR")
 _TREASURY = "near"
 _SEED_BYTES = 32
+_YEAR_NS = 365 * 24 * 3600 * SECOND_NS
 
 
 def seeded_key(seed: str) -> SecretKey:
@@ -144,8 +147,8 @@ def refuse(member: str, value: Any, expected: str) -> InvalidRequestError:
     return InvalidRequestError.refuse(f"{FILE}: {member}", value, expected)
 
 
-def read_settings(data: dict[str, Any], **changes: Any) -> Settings:
-    """Read the settings of a chain from its genesis file."""
+def read_settings(data: dict[str, Any], skip_ns: int, **changes: Any) -> Settings:
+    """Read the settings of a chain from its genesis file; `skip_ns` is the mean block time."""
     try:
         chain_id = read.member(data, "chain_id", read.text)
         epoch_length = read.member(data, "epoch_length", read.u64)
@@ -153,12 +156,13 @@ def read_settings(data: dict[str, Any], **changes: Any) -> Settings:
             chain_id=chain_id,
             genesis_height=read.member(data, "genesis_height", read.u64),
             genesis_time_ns=_time_ns(read.member(data, "genesis_time", read.text)),
-            gas_price=int(read.member(data, "min_gas_price", read.text)),
+            gas_price=read.member(data, "min_gas_price", balance),
             epoch_length=epoch_length,
             validity=read.member(data, "transaction_validity_period", read.u64),
             profile=_profile(data.get("protocol_version")),
             boundaries=(),
             shard_ids=_shard_ids(data.get("shard_layout")),
+            reward_per_epoch=_reward_divisor(data, epoch_length * skip_ns),
             real_time=True,
             **changes,
         )
@@ -188,6 +192,28 @@ def _profile(version: Any) -> Any:
     if version in {profile.version for profile in fees.PROFILES.values()}:
         return str(version)
     raise refuse("protocol_version", version, f"one of {', '.join(fees.PROFILES)}")
+
+
+def _reward_divisor(data: dict[str, Any], epoch_ns: int) -> int:
+    """Return the divisor of a stake that gives its reward for an epoch; 0 without inflation."""
+    # As `RewardCalculator` in nearcore, chain/epoch-manager/src/reward_calculator.rs; the share
+    # of the treasury is not paid.
+    inflation, treasury = (
+        read.member(data, name, _rational)
+        for name in ("max_inflation_rate", "protocol_reward_rate")
+    )
+    yearly = read.member(data, "total_supply", balance) * inflation * (1 - treasury)
+    staked = sum(stake for _, _, stake in read.member(data, "validators", read.many(_validator)))
+    reward = yearly * epoch_ns / _YEAR_NS
+    return max(1, round(staked / reward)) if reward > 0 else 0
+
+
+def _rational(value: Any) -> Fraction:
+    """Read a fraction: its numerator and its denominator."""
+    match value:
+        case [int(numerator), int(denominator)] if numerator >= 0 < denominator:
+            return Fraction(numerator, denominator)
+    raise read.error(f"invalid value: {value!r}, expected a numerator and a denominator")
 
 
 def _shard_ids(layout: Any) -> tuple[int, ...]:
@@ -262,7 +288,7 @@ def _validator(value: Any) -> tuple[str, PublicKey, int]:
     return (
         read.member(members, "account_id", read.account_id),
         read.member(members, "public_key", read.public_key),
-        int(read.member(members, "amount", read.text)),
+        read.member(members, "amount", balance),
     )
 
 

@@ -149,15 +149,16 @@ class Node:
         consensus = _object(config, "consensus")
         shortest = _nanoseconds(consensus, "min_block_production_delay")
         longest = _nanoseconds(consensus, "max_block_production_delay")
+        skip_ns = (shortest + longest) // 2  # as nearcore's Client::sandbox_delta_time
         settings = genesis.read_settings(
             data,
+            skip_ns,
             block_time_ns=shortest,
             timeout_ns=_nanoseconds(_object(rpc, "polling_config"), "polling_timeout"),
             archival=archive or config.get("archive") is True,
             epochs_kept=int(_object(config, "gc").get("gc_num_epochs_to_keep", 5)),
         )
-        # nearcore: Client::sandbox_delta_time
-        self.world = SandboxWorld(settings, genesis.FileGenesis(data), (shortest + longest) // 2)
+        self.world = SandboxWorld(settings, genesis.FileGenesis(data), skip_ns)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def _account_value(value: Any) -> Account:
     if by_hash is not None and by_account is not None:
         raise read.error("An Account can't contain both types of global contracts")
     return Account(
-        amount=read.member(members, "amount", _balance),
-        locked=read.member(members, "locked", _balance),
+        amount=read.member(members, "amount", balance),
+        locked=read.member(members, "locked", balance),
         code_hash=code_hash,
         storage_usage=read.member(members, "storage_usage", read.u64),
         # The node drops them from an account of the first version.
@@ -152,21 +152,21 @@ def _permission(value: Any) -> Permission:
         raise read.error(
             "invalid length, expected tuple variant GasKeyFunctionCall with 2 elements"
         )
-    balance, num_nonces = _gas_key(parts[0])
-    return GasKeyFunctionCall(balance, num_nonces, *_calls(parts[1]))
+    amount, num_nonces = _gas_key(parts[0])
+    return GasKeyFunctionCall(amount, num_nonces, *_calls(parts[1]))
 
 
 def _gas_key(value: Any) -> tuple[int, int]:
     """Read the balance and the number of nonces of a gas key."""
     members = read.members(value)
-    return read.member(members, "balance", _balance), read.member(members, "num_nonces", _u16)
+    return read.member(members, "balance", balance), read.member(members, "num_nonces", _u16)
 
 
 def _calls(value: Any) -> tuple[int | None, str, list[str]]:
     """Read the allowance, the receiver and the methods of a permission."""
     members = read.members(value)
     return (
-        read.optional(members, "allowance", _balance),
+        read.optional(members, "allowance", balance),
         read.member(members, "receiver_id", read.text),
         read.member(members, "method_names", read.many(read.text)),
     )
@@ -179,7 +179,7 @@ def _gas_key_nonce(account_id: str, members: read.Members) -> StateRecord:
     return GasKeyNonceRecord(account_id, public_key, index, read.member(members, "nonce", read.u64))
 
 
-def _balance(value: Any) -> int:
+def balance(value: Any) -> int:
     """Read yoctoNEAR: a string of digits."""
     digits = read.text(value)
     if digits.isascii() and digits.isdecimal() and int(digits) <= U128_MAX:
