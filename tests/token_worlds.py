@@ -3,9 +3,11 @@ Two worlds with the same accounts and transactions, whose token is Python in one
 
 Compared are, for each transaction: its receipts with their ids, senders, receivers, actions, data
 dependencies and order, their statuses with the texts of failures, and their logs; and after it the
-balances and the supply of the token, and the bytes of storage that all accounts gained. Gas is not compared, nor what depends on it: the gas of attached calls, and the deposits of
-gas refunds. Python code has no instructions to count. Of a panic, the place in the source and the
-words of the JSON decoder are not compared.
+balances and the supply of the token, and the bytes of storage that all accounts gained.
+
+Gas is not compared, nor what depends on it: the gas of attached calls, and the deposits of gas
+refunds. Python code has no instructions to count. Of a panic, the place in the source and the words
+of the JSON decoder are not compared.
 """
 
 from __future__ import annotations
@@ -172,17 +174,16 @@ def random_call(rng: random.Random) -> tuple[str, FunctionCall]:
         forced = rng.choice(({}, {}, {"force": True}, {"force": False}, {"force": None}))
         signer_id = rng.choice(PEOPLE[1:])  # the owner keeps the supply
         return signer_id, call("storage_unregister", forced, deposit)
-    name, args = rng.choice(
-        (
-            ("storage_withdraw", {}),
-            ("storage_withdraw", {"amount": "1"}),
-            ("ft_transfer", b"{"),
-            ("ft_transfer", b""),
-            ("ft_resolve_transfer", {**transfer, "sender_id": signer_id}),
-            ("new_default_meta", {"owner_id": signer_id, "total_supply": "5"}),
-            ("no_such_method", {}),
-        )
+    others: tuple[tuple[str, Any], ...] = (
+        ("storage_withdraw", {}),
+        ("storage_withdraw", {"amount": "1"}),
+        ("ft_transfer", b"{"),
+        ("ft_transfer", b""),
+        ("ft_resolve_transfer", {**transfer, "sender_id": signer_id}),
+        ("new_default_meta", {"owner_id": signer_id, "total_supply": "5"}),
+        ("no_such_method", {}),
     )
+    name, args = rng.choice(others)
     return signer_id, call(name, args, deposit)
 
 
@@ -205,4 +206,4 @@ class Pair:
         if self.python.summary() != self.wasm.summary():
             own, real = self.python.summary(), self.wasm.summary()
             return False, f"{label}: state {own}, and of the module {real}"
-        return not "ActionError" in str(here[0][7]), None
+        return "ActionError" not in str(here[0][7]), None
