@@ -28,6 +28,7 @@ GROUPS = {
     "ledgerkit.verbs.blocks": "Blocks and the node",
     "ledgerkit.verbs.node": "Blocks and the node",
     "ledgerkit.sending.verbs": "Sending",
+    "ledgerkit.sending.simulation": "Sending",
     "ledgerkit.sending.signers": "Sending",
     "ledgerkit.collecting": "Collecting and comparing",
     "ledgerkit.archiving": "Archiving",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.statement import Statement
     from ledgerkit.reconciling.verbs import statement
     from ledgerkit.sending.signers import Signer, signer, use_signer
+    from ledgerkit.sending.simulation import simulate
     from ledgerkit.sending.submission import Submission
     from ledgerkit.sending.verbs import (
         add_key,
@@ -122,6 +123,7 @@ _HOMES = {
     ),
     "transport.settings": ("Cache", "RetryPolicy"),
     "sending.signers": ("Signer", "signer", "use_signer"),
+    "sending.simulation": ("simulate",),
     "sending.submission": ("Submission",),
     "tracing.trace": ("Trace",),
     "tracing.traces": ("Traces",),
@@ -244,6 +246,7 @@ __all__ = [
     "send",
     "show",
     "signer",
+    "simulate",
     "snapshot",
     "staking",
     "statement",

@@ -874,6 +874,8 @@ def connect(
     world: str | World | None = None,
     size: int | None = None,
     seed: int = 0,
+    fork: str | Ledger | None = None,
+    at: object = None,
     cache: bool | str | PathLike[str] | Cache | None = None,
     make_default: bool = True,
 ) -> Ledger:
@@ -928,6 +930,14 @@ def connect(
         world. None is ``"demo"``.
     size, seed
         The number of accounts, for the world ``"crowd"``; the random seed of any world.
+    fork
+        For the embedded ledger: the network that it continues, by name or as an open ledger,
+        in place of a world. Accounts, keys, code and contract state are read from it when
+        they are first needed, and then change only here; nothing is ever sent there. Contracts
+        run with the extra ``ledgerkit[wasm]``.
+    at
+        The block after which the fork begins: a height, a block hash, a finality name, or a
+        time; None is the last final block.
     cache
         Where to cache responses on disk for later sessions: a folder, a `Cache` with its
         limits, or True for the user's cache folder, which needs ``ledgerkit[cache]``. Cached
@@ -973,7 +983,7 @@ def connect(
         raise name_error
     del api_key  # as above
     chosen = networks.resolve(
-        networks.LOCAL if network is None and world is not None else network,
+        networks.LOCAL if network is None and (world or fork) is not None else network,
         has_transport=transport is not None,
         **urls,
     )
@@ -983,8 +993,17 @@ def connect(
     if key is not None:
         key.check()
     cache_settings = _cache_settings(cache, chosen, in_process=embedded or transport is not None)
-    if embedded:
+    if fork is not None and embedded:
+        if world is not None or size is not None or seed:
+            msg = "fork= takes the place of a world: leave world, size and seed out"
+            raise InvalidRequestError(msg, field="fork")
+        chosen, transport = _open_fork(chosen, fork, at)
+    elif embedded and at is None:
         chosen, transport = _open_local(chosen, world, size, seed)
+    elif fork is not None or at is not None:
+        msg = "fork and at are for a fork in the embedded ledger"
+        remedy = 'Connect with connect("local", fork="mainnet").'
+        raise InvalidRequestError(msg, remedy=remedy, field="fork" if fork is not None else "at")
     elif world is not None or size is not None or seed:
         msg = "world, size and seed are for the embedded ledger"
         raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
@@ -1085,6 +1104,19 @@ def _open_local(
 
     transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
+
+
+def _open_fork(network: Network, fork: str | Ledger, at: object) -> tuple[Network, AnyTransport]:
+    """Open a fork of a network, named or open, at a block; it has no indexed services."""
+    from ledgerkit.transport import embedded
+
+    upstream = fork if isinstance(fork, Ledger) else connect(fork, make_default=False)
+    _, block_hash = upstream.pin("final" if at is None else at)
+    transport = embedded.open_fork(upstream.rpc, upstream.network.name, block_hash)
+    rpc_only = replace(
+        network, api_url=None, transactions_url=None, transfers_url=None, kv_url=None
+    )
+    return rpc_only, transport
 
 
 def _cache_settings(

@@ -25,6 +25,7 @@ from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api, services
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
+from ledgerkit.localnet.forking import SourceError
 from ledgerkit.localnet.http_messages import (
     HttpResponse,
     json_response,
@@ -150,6 +151,8 @@ class Gateway:
             except StopIteration as end:
                 response: HttpResponse = end.value
                 return response
+            except SourceError:
+                raise  # the transport of a fork raises the error of its network
             except Exception:  # noqa: BLE001 - the server must survive and answer the next request
                 _log_traceback("a request could not be answered")
                 return failure()

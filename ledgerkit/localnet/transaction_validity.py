@@ -97,6 +97,7 @@ def check(
     height: int,
     height_of: Callable[[CryptoHash], int | None],
     chunk_height: int | None = None,
+    is_signed: bool = True,
 ) -> tuple[Cost, Account, AccessKey]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
     # Without a chunk height this is a submission. On inclusion the nonce has an upper bound, and
@@ -104,7 +105,7 @@ def check(
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:
-        check_contents(signed, profile)
+        check_contents(signed, profile, is_signed=is_signed)
     cost = cost_of(tx, profile, gas_price)
     account = state.account(tx.signer_id)
     if account is None:
@@ -132,8 +133,8 @@ def check_age(
         raise InvalidTransactionError("Expired")
 
 
-def check_contents(signed: SignedTransaction, profile: Profile) -> None:
-    """Check what does not depend on the state: actions, version, size, signature."""
+def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bool = True) -> None:
+    """Check what does not depend on the state: actions, version, size, and the signature."""
     tx = signed.transaction
     check_actions(tx.actions, tx.receiver_id, profile)
     has_post_quantum = profile.has(Feature.POST_QUANTUM_SIGNATURES)
@@ -145,7 +146,7 @@ def check_contents(signed: SignedTransaction, profile: Profile) -> None:
     size = signed.wire_size if has_post_quantum else tx.size
     if size > MAX_TRANSACTION_BYTES:
         _refuse("TransactionSizeExceeded", size=size, limit=MAX_TRANSACTION_BYTES)
-    if not signed.verify():
+    if is_signed and not signed.verify():
         raise InvalidTransactionError("InvalidSignature")
     for action in tx.actions:
         if isinstance(action, Delegate | DelegateV2):  # verified when it is executed

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.actions import contract_of, fixed_gas
 from ledgerkit.localnet.chain import Chain
@@ -41,12 +42,20 @@ from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
-from ledgerkit.protocol import CryptoHash, SignedTransaction
+from ledgerkit.protocol import (
+    Action,
+    CryptoHash,
+    FullAccess,
+    PublicKey,
+    Signature,
+    SignedTransaction,
+    Transaction,
+)
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     from ledgerkit.localnet.contract_sdk import Contract
@@ -57,6 +66,7 @@ if TYPE_CHECKING:
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _NO_ACTION = CryptoHash(bytes(32))
+_SIGNATURE_BYTES = 64
 
 T = TypeVar("T")
 
@@ -216,12 +226,40 @@ class World:
         else:
             self.mempool.add(signed)
 
+    def submit_unsigned(
+        self, signer_id: str, receiver_id: str, actions: Sequence[Action]
+    ) -> SignedTransaction:
+        """
+        Add a transaction of any account to the mempool, as if it had signed; return it.
+
+        It has a full access key of the account, and that key's next nonce. All other checks are
+        those of `submit`.
+        """
+        keys = self.store.at().access_keys(signer_id)
+        full = [(key, each) for key, each in keys if isinstance(each.permission, FullAccess)]
+        if not full:
+            expected = "an account with a full access key"
+            raise InvalidRequestError.refuse("signer_id", signer_id, expected)
+        packed, access_key = full[0]
+        public_key = PublicKey.decode(packed)
+        block_hash, nonce = self.chain.final.hash, access_key.nonce + 1
+        tx = Transaction(signer_id, public_key, nonce, receiver_id, block_hash, actions)
+        signed = SignedTransaction(tx, Signature(public_key.curve, bytes(_SIGNATURE_BYTES)))
+        self._check(signed, self.chain.head.gas_price, is_signed=False)
+        self.mempool.add(signed)
+        return signed
+
     def check(self, signed: SignedTransaction) -> None:
         """Check a transaction at the head; raise InvalidTransactionError at the first failure."""
         self._check(signed, self.chain.head.gas_price)
 
     def _check(
-        self, signed: SignedTransaction, gas_price: int, chunk_height: int | None = None
+        self,
+        signed: SignedTransaction,
+        gas_price: int,
+        chunk_height: int | None = None,
+        *,
+        is_signed: bool = True,
     ) -> tuple[transaction_validity.Cost, Account, AccessKey]:
         """Check a transaction on submission or, with a chunk's height, on inclusion."""
         return transaction_validity.check(
@@ -231,9 +269,14 @@ class World:
             self.runtime.profile,
             gas_price=gas_price,
             height=self.chain.head.height,
-            height_of=self.chain.height_of,
+            height_of=self._height_of,
             chunk_height=chunk_height,
+            is_signed=is_signed,
         )
+
+    def _height_of(self, block_hash: CryptoHash) -> int | None:
+        """Return the height of a block, or None."""
+        return self.chain.height_of(block_hash)
 
     def broadcast(self, signed: SignedTransaction) -> None:
         """Submit a transaction; drop it silently if it is not valid."""
@@ -363,7 +406,7 @@ class World:
         if tx.nonce_mode != "strict":
             return False
         access_key = self.store.access_keys.get(tx.signer_id, tx.public_key.stored)
-        height = self.chain.height_of(tx.block_hash)
+        height = self._height_of(tx.block_hash)
         if access_key is None or height is None:
             return False
         is_expired = self.chain.head.height > height + self.settings.validity

@@ -13,8 +13,11 @@ import httpx
 import msgspec
 
 from ledgerkit import json_decoding
+from ledgerkit.api import chain_errors
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.faults import Faults
+from ledgerkit.localnet.forking import ForkedWorld, SourceError
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
@@ -22,11 +25,21 @@ from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call
+    from ledgerkit.protocol import Action, SignedTransaction
 
-__all__ = ["AsyncLocal", "Faults", "Local", "World", "open_local"]
+__all__ = [
+    "AsyncLocal",
+    "Faults",
+    "Local",
+    "World",
+    "open_fork",
+    "open_local",
+    "run_signed",
+    "run_unsigned",
+]
 
 _CLOSED = "the transport was closed"
 _DROPPED = "Server disconnected without sending a response."
@@ -67,6 +80,8 @@ class _EmbeddedTransport:
 
     def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
         """Return the accounts of calls that the world does not have, without repeats."""
+        if isinstance(self.world, ForkedWorld):  # whose accounts are those of its network
+            return []
         with self.world.lock:
             state = self.world.state()
             account_ids = dict.fromkeys(map(_account_of, calls))
@@ -102,6 +117,8 @@ class Local(_EmbeddedTransport, httpx.BaseTransport):
                     timeout.check()
             except StopIteration as end:
                 return _httpx_response(end.value, request)
+            except SourceError as error:
+                raise error.error from None
 
 
 class AsyncLocal(_EmbeddedTransport, httpx.AsyncBaseTransport):
@@ -132,6 +149,39 @@ def open_local(world: str | World, *, size: int | None = None, seed: int = 0) ->
     if not isinstance(world, str):
         raise InvalidRequestError.refuse("world", world, "a world's name, or a World")
     return Local(open_world(world, size=size, seed=seed), name=world)
+
+
+def open_fork(read: Callable[[str, Any], Any], network: str, block_hash: str) -> Local:
+    """Open a world that continues a network from a block, and a transport to it."""
+    return Local(ForkedWorld(read, network, block_hash), name=f"fork of {network}")
+
+
+def run_unsigned(world: World, signer_id: str, receiver_id: str, actions: Sequence[Action]) -> str:
+    """Run a transaction of any account until all is executed; return its hash."""
+    return _run(world, lambda: world.submit_unsigned(signer_id, receiver_id, actions))
+
+
+def run_signed(world: World, signed: SignedTransaction) -> str:
+    """Run a signed transaction until all is executed; return its hash."""
+
+    def submit() -> SignedTransaction:
+        world.submit(signed)
+        return signed
+
+    return _run(world, submit)
+
+
+def _run(world: World, submit: Callable[[], SignedTransaction]) -> str:
+    """Submit a transaction and run it; raise the client's errors."""
+    try:
+        with world.lock:
+            signed = submit()
+            world.settle()
+    except SourceError as error:
+        raise error.error from None
+    except InvalidTransactionError as error:
+        raise chain_errors.invalid_transaction(error.error) from None
+    return str(signed.hash)
 
 
 class _QueryParams(msgspec.Struct):

@@ -556,6 +556,14 @@ def check_deploy(site: Site, _: Path) -> None:
 
 
 @check
+def check_simulate(site: Site, _: Path) -> None:
+    """A transfer of the account to itself would succeed, and nothing is sent."""
+    account_id = site.facts.account_id
+    trace = lk.simulate(Transfer(1), account_id, signer_id=account_id, ledger=site.ledger)
+    assert trace.verdict == "fully_succeeded"
+
+
+@check
 def check_delegate(site: Site, _: Path) -> None:
     """Nothing is delegated with an unknown key."""
     _refused(site, lk.delegate, site.facts.receiver, [Transfer(1)])

@@ -230,6 +230,7 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     made = lk.create_account("x.a.testnet", public_key=public_key, balance="1 NEAR")
     assert_type(made, lk.Submission)
     assert_type(lk.deploy(b"code", timeout_s=5), lk.Submission)
+    assert_type(lk.simulate([], "a.near", signer_id="b.near"), lk.Trace)
     signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
     assert_type(signed, protocol.Delegate)
     assert_type(lk.relay(signed, wait_until="FINAL"), lk.Submission)
