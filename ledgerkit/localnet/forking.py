@@ -106,6 +106,8 @@ class Source:
     def access_key(self, account_id: str, packed: bytes) -> AccessKey | None:
         """Return the access key of a packed public key, or None."""
         listed = self._values.get(("keys", account_id))
+        if listed is None and not _public_key(packed).packed:  # a hash, which only lists have
+            listed = self.access_keys(account_id)
         if listed is not None:
             key: AccessKey | None = listed.get(packed)
             return key
@@ -284,7 +286,7 @@ def _code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:
 
 def _public_key(packed: bytes) -> PublicKey:
     """Return the public key of its packed bytes."""
-    return PublicKey.decode(packed)
+    return PublicKey.from_stored(packed)
 
 
 # The state -------------------------------------------------------------------------------

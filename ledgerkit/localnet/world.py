@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _NO_ACTION = CryptoHash(bytes(32))
-_SIGNATURE_BYTES = 64
+_SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
 T = TypeVar("T")
 
@@ -236,15 +236,21 @@ class World:
         those of `submit`.
         """
         keys = self.store.at().access_keys(signer_id)
-        full = [(key, each) for key, each in keys if isinstance(each.permission, FullAccess)]
+        full = [
+            (PublicKey.from_stored(stored), each)
+            for stored, each in keys
+            if isinstance(each.permission, FullAccess)
+        ]
+        full = [(key, each) for key, each in full if key.curve in _SIGNATURE_BYTES]
         if not full:
-            expected = "an account with a full access key"
+            expected = "an account with a full access key of ed25519 or secp256k1"
             raise InvalidRequestError.refuse("signer_id", signer_id, expected)
-        packed, access_key = full[0]
-        public_key = PublicKey.decode(packed)
+        public_key, access_key = full[0]
         block_hash, nonce = self.chain.final.hash, access_key.nonce + 1
         tx = Transaction(signer_id, public_key, nonce, receiver_id, block_hash, actions)
-        signed = SignedTransaction(tx, Signature(public_key.curve, bytes(_SIGNATURE_BYTES)))
+        signed = SignedTransaction(
+            tx, Signature(public_key.curve, bytes(_SIGNATURE_BYTES[public_key.curve]))
+        )
         self._check(signed, self.chain.head.gas_price, is_signed=False)
         self.mempool.add(signed)
         return signed

@@ -1,15 +1,15 @@
-"""The methods that return the chain's rules: the genesis and protocol configurations."""
+"""The methods that return configurations: of the genesis, the protocol and the node."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, rpc_json, transaction_validity, vm
-from ledgerkit.localnet.rpc import blocks
+from ledgerkit.localnet import fees, rpc_json
+from ledgerkit.localnet.rpc import blocks, node, queries
 from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.runtime_config import runtime_config
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.fees import Fee, Profile
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
@@ -40,7 +40,55 @@ def genesis_config(world: World) -> Object:
 def protocol_config(world: World, params: Any) -> Object:
     """Return the result of `EXPERIMENTAL_protocol_config`, the same at every block."""
     blocks.find(world, read.lone_reference(params))
-    return _common_config(world) | {"runtime_config": _runtime_config(world)}
+    return _common_config(world) | {"runtime_config": runtime_config(world)}
+
+
+def client_config(world: World) -> Object:
+    """
+    Return the result of `client_config`: what the configuration of a node says of this ledger.
+
+    Members about peers, synchronization and threads, which this ledger does not have, are absent.
+    """
+    settings = world.settings
+    block_time = _duration(settings.block_time_ns)
+    return {
+        "version": node.version(),
+        "chain_id": settings.chain_id,
+        "rpc_addr": node.RPC_ADDRESS,
+        "expected_shutdown": "null",
+        "min_block_production_delay": block_time,
+        "max_block_production_delay": block_time,
+        "max_block_wait_delay": block_time,
+        "min_num_peers": 0,
+        "skip_sync_wait": True,
+        "produce_empty_blocks": settings.real_time,
+        "epoch_length": settings.epoch_length,
+        "num_block_producer_seats": _SEATS["num_block_producer_seats"],
+        "gc": {
+            "gc_blocks_limit": 2,
+            "gc_fork_clean_step": 100,
+            "gc_num_epochs_to_keep": settings.epochs_kept,
+            "gc_step_period": {"secs": 0, "nanos": 500_000_000},
+        },
+        "tracked_shards_config": "AllShards",
+        "archive": settings.archival,
+        "save_trie_changes": not settings.archival,
+        "save_tx_outcomes": True,
+        "save_receipt_to_tx": True,
+        "save_state_changes": True,
+        "trie_viewer_state_size_limit": queries.MAX_STATE_BYTES,
+        "view_access_keys_limit": queries.MAX_ACCESS_KEYS,
+        "max_gas_burnt_view": None,
+        "transaction_pool_size_limit": None,
+        "cloud_archival_writer": None,
+        "chunk_distribution_network": None,
+    }
+
+
+def _duration(nanoseconds: int) -> str:
+    """Format a duration of the configuration that a node can change while it runs."""
+    seconds, nanos = divmod(nanoseconds, 10**9)
+    return f"[{seconds},{nanos}]"
 
 
 def _common_config(world: World) -> Object:
@@ -97,106 +145,3 @@ _SEATS: Object = {
     "dynamic_resharding": False,
     "shuffle_shard_assignment_for_chunk_producers": False,
 }
-
-
-def _runtime_config(world: World) -> Object:
-    """Return the costs and size limits of execution."""
-    profile = world.runtime.profile
-    return {
-        "storage_amount_per_byte": str(fees.STORAGE_BYTE),
-        "min_gas_purchase_price": str(profile.min_purchase_price),
-        "account_creation_charge": str(profile.creation_charge),
-        "transaction_costs": _transaction_costs(profile),
-        "wasm_config": {
-            "ext_costs": _host_costs(),
-            "regular_op_cost": fees.REGULAR_OP,
-            "implicit_account_creation": True,
-            "eth_implicit_accounts": True,
-            "global_contract_host_fns": True,
-            "limit_config": _limits(world.settings),
-        },
-        "account_creation_config": {
-            "min_allowed_top_level_account_length": 65,
-            "registrar_account_id": "registrar",
-        },
-    }
-
-
-def _transaction_costs(profile: Profile) -> Object:
-    """Return the fees of receipts, actions and storage."""
-    table = profile.table
-    return {
-        "action_receipt_creation_config": _fee(table["new_action_receipt"]),
-        "data_receipt_creation_config": {
-            "base_cost": _fee(table["data_receipt_base"]),
-            "cost_per_byte": _fee(table["data_receipt_byte"]),
-        },
-        "action_creation_config": _action_costs(profile),
-        "storage_usage_config": {
-            "num_bytes_account": 100,
-            "num_extra_bytes_record": fees.RECORD_BYTES,
-        },
-        "burnt_gas_reward": [profile.reward_percent, 100],
-        "pessimistic_gas_price_inflation_ratio": [1, 1],
-    }
-
-
-def _action_costs(profile: Profile) -> Object:
-    """Return the fees of actions."""
-    table = profile.table
-    table_names = {
-        "create_account_cost": "create_account",
-        "deploy_contract_cost": "deploy_contract",
-        "deploy_contract_cost_per_byte": "deploy_contract_byte",
-        "function_call_cost": "function_call",
-        "function_call_cost_per_byte": "function_call_byte",
-        "transfer_cost": "transfer",
-        "stake_cost": "stake",
-        "delete_key_cost": "delete_key",
-        "delete_account_cost": "delete_account",
-        "delegate_cost": "delegate",
-    }
-    add_key = {
-        "full_access_cost": _fee(table["add_full_access_key"]),
-        "function_call_cost": _fee(table["add_function_call_key"]),
-        "function_call_cost_per_byte": _fee(table["add_function_call_key_byte"]),
-    }
-    return {name: _fee(table[key]) for name, key in table_names.items()} | {"add_key_cost": add_key}
-
-
-def _fee(fee: Fee) -> Object:
-    """Format a fee."""
-    return {
-        "send_sir": fee.send_sir,
-        "send_not_sir": fee.send_other,
-        "execution": fee.execute,
-    }
-
-
-def _host_costs() -> Object:
-    """Return the gas costs of host functions."""
-    return {name.lower(): gas for name, gas in fees.HOST_COSTS.items()}
-
-
-def _limits(settings: Settings) -> Object:
-    """Return the limits on sizes and numbers."""
-    return {
-        "max_gas_burnt": fees.VIEW_GAS,
-        "max_total_prepaid_gas": transaction_validity.MAX_PREPAID_GAS,
-        "max_actions_per_receipt": transaction_validity.MAX_ACTIONS,
-        "max_length_method_name": transaction_validity.MAX_METHOD_NAME_BYTES,
-        "max_number_bytes_method_names": transaction_validity.MAX_KEY_METHODS_BYTES,
-        "max_arguments_length": transaction_validity.MAX_ARGS_BYTES,
-        "max_contract_size": transaction_validity.MAX_CODE_BYTES,
-        "max_transaction_size": transaction_validity.MAX_TRANSACTION_BYTES,
-        "max_number_logs": vm.MAX_LOGS,
-        "max_total_log_length": vm.MAX_LOG_BYTES,
-        "max_promises_per_function_call_action": vm.MAX_PROMISES,
-        "max_number_input_data_dependencies": vm.MAX_INPUT_DATA,
-        "max_length_returned_data": vm.MAX_RESULT_BYTES,
-        "max_length_storage_key": transaction_validity.MAX_KEY_BYTES,
-        "max_length_storage_value": transaction_validity.MAX_VALUE_BYTES,
-        "max_yield_payload_size": vm.MAX_YIELD_PAYLOAD_BYTES,
-        "yield_timeout_length_in_blocks": settings.yield_timeout,
-        "account_id_validity_rules_version": 2,
-    }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import blocks
+from ledgerkit.localnet.rpc import params as read
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 
 VERSION = "2.13.1"  # of the nearcore node whose responses these are
 _NS_PER_SECOND = 10**9
-_RPC_ADDRESS = "127.0.0.1:3030"
+RPC_ADDRESS = "127.0.0.1:3030"
 
 
 def status(world: World) -> Object:
     """Return the result of `status`."""
     head, genesis = world.chain.head, world.chain.genesis
-    version = blocks.protocol_version(world)
+    protocol_version = blocks.protocol_version(world)
     return {
-        "version": {"version": VERSION, "build": "localnet", "commit": "", "rustc_version": ""},
+        "version": version(),
         "chain_id": world.settings.chain_id,
         "genesis_hash": genesis.hash,
-        "protocol_version": version,
-        "latest_protocol_version": version,
-        "rpc_addr": _RPC_ADDRESS,
+        "protocol_version": protocol_version,
+        "latest_protocol_version": protocol_version,
+        "rpc_addr": RPC_ADDRESS,
         "validators": [{"account_id": name} for name in world.epochs.current.validators],
         "sync_info": _sync_info(world, head),
         "validator_account_id": None,
@@ -38,6 +39,34 @@ def status(world: World) -> Object:
         "node_key": None,
         "uptime_sec": (head.timestamp_ns - genesis.timestamp_ns) // _NS_PER_SECOND,
         "detailed_debug_status": None,
+    }
+
+
+def version() -> Object:
+    """Return the version of the node."""
+    return {"version": VERSION, "build": "localnet", "commit": "", "rustc_version": ""}
+
+
+def network_info(_world: World, _params: Any) -> Object:
+    """Return the result of `network_info`: a node without peers."""
+    return {
+        "active_peers": [],
+        "num_active_peers": 0,
+        "peer_max_count": 0,
+        "sent_bytes_per_sec": 0,
+        "received_bytes_per_sec": 0,
+        "known_producers": [],
+    }
+
+
+def split_storage_info(world: World, params: Any) -> Object:
+    """Return the result of `EXPERIMENTAL_split_storage_info`: there is no cold storage."""
+    read.members(params)
+    return {
+        "head_height": world.chain.head.height,
+        "final_head_height": world.chain.final.height,
+        "cold_head_height": None,
+        "hot_db_kind": "Archive" if world.settings.archival else "RPC",
     }
 
 

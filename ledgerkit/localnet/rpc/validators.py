@@ -139,3 +139,12 @@ def validators_ordered(world: World, params: Any) -> list[Object]:
     reference = read.LATEST if block_id is None else read.Reference("block_id", block_id)
     epoch = world.epochs.all[blocks.find(world, reference).epoch_height]
     return [rpc_json.proposal(seat) for seat in epoch.validators.values()]
+
+
+def maintenance_windows(world: World, params: Any) -> list[Object]:
+    """Return the result of `maintenance_windows`: heights at which an account produces nothing."""
+    account_id = read.member(read.members(params), "account_id", read.account_id)
+    head = world.chain.head
+    if account_id == head.author:  # it produces all blocks and chunks
+        return []
+    return [{"start": head.height, "end": head.epoch_start_height + world.settings.epoch_length}]

@@ -200,11 +200,8 @@ class TestEnvelope:
             "light_client_proof",
             "EXPERIMENTAL_light_client_proof",
             "next_light_client_block",
-            "network_info",
-            "client_config",
-            "EXPERIMENTAL_congestion_level",
-            "maintenance_windows",
-            "EXPERIMENTAL_split_storage_info",
+            "EXPERIMENTAL_light_client_block_proof",
+            "EXPERIMENTAL_indexer_block",
         ],
     )
     def test_unknown_method(self, world, method):
@@ -1384,6 +1381,104 @@ class TestNode:
         assert layout["id_to_index_map"]["10"] == 0
         assert layout["index_to_id_map"]["8"] == 5
         assert handler(world, "EXPERIMENTAL_protocol_config", [9999])[0] == "UNKNOWN_BLOCK"
+
+    # Source: nearcore, core/parameters/src/snapshots, near_parameters__config_store__tests__84,
+    # 85 and 87; for version 87 also runtime_configs/87.yaml.
+    @pytest.mark.parametrize(
+        ("profile", "values"),
+        [
+            (
+                "84",
+                {
+                    "transaction_costs.burnt_gas_reward": [3, 10],
+                    "transaction_costs.ml_dsa_65_verification_cost": 0,
+                    "wasm_config.ext_costs.yield_create_with_id_base": 300_000_000_000_000,
+                    "wasm_config.gas_key_host_fns": False,
+                    "wasm_config.limit_config.max_receipt_total_input_size": 4_294_967_295,
+                    "min_gas_purchase_price": "0",
+                    "account_creation_charge": "0",
+                },
+            ),
+            (
+                "86",
+                {
+                    "transaction_costs.burnt_gas_reward": [3, 10],
+                    "transaction_costs.ml_dsa_65_verification_cost": 100_000_000_000,
+                    "wasm_config.ext_costs.yield_create_with_id_base": 290_000_000_000,
+                    "wasm_config.ext_costs.touching_trie_node": 2_280_000_000,
+                    "wasm_config.ext_costs.bls12381_g2_multiexp_element": 1_995_000_000_000,
+                    "wasm_config.ext_costs.storage_iter_next_base": 0,
+                    "wasm_config.gas_key_host_fns": True,
+                    "wasm_config.sha3_host_fns": False,
+                    "wasm_config.linear_op_base_cost": 26_328_192,
+                    "wasm_config.limit_config.max_function_body_size": 196_608,
+                    "wasm_config.limit_config.max_deploy_actions_per_receipt": 10,
+                    "congestion_control_config.reject_tx_congestion_threshold": 0.8,
+                    "witness_config.combined_transactions_size_limit": 4_194_304,
+                    "min_gas_purchase_price": "1000000000",
+                },
+            ),
+            (
+                "87",
+                {
+                    "transaction_costs.burnt_gas_reward": [0, 1],
+                    "wasm_config.sha3_host_fns": True,
+                    "wasm_config.limit_config.max_receipt_total_input_size": 4_194_944,
+                    "wasm_config.limit_config.max_state_init_entries": 1500,
+                    "wasm_config.limit_config.min_contract_size_per_local": 2,
+                },
+            ),
+        ],
+    )
+    def test_the_rules_of_a_version(self, profile, values):
+        """All members of a node's configuration, with its values."""
+        world = Ledger("alice.near", profile=profile).world
+        rules = result(world, "EXPERIMENTAL_protocol_config", FINAL)["runtime_config"]
+        for path, expected in values.items():
+            value = rules
+            for name in path.split("."):
+                value = value[name]
+            assert (path, value) == (path, expected)
+        assert len(rules["wasm_config"]["ext_costs"]) == 96
+        assert len(rules["congestion_control_config"]) == 12
+
+    def test_a_node_without_peers(self, world):
+        """The methods about the network of nodes have the values of a single node."""
+        assert result(world, "network_info", []) == {
+            "active_peers": [],
+            "num_active_peers": 0,
+            "peer_max_count": 0,
+            "sent_bytes_per_sec": 0,
+            "received_bytes_per_sec": 0,
+            "known_producers": [],
+        }
+        head = world.advance(5).height
+        assert result(world, "EXPERIMENTAL_split_storage_info", {}) == {
+            "head_height": head,
+            "final_head_height": head - 2,
+            "cold_head_height": None,
+            "hot_db_kind": "Archive",
+        }
+        config = result(world, "client_config", [])
+        assert config["min_block_production_delay"] == "[0,600000000]"
+        assert (config["epoch_length"], config["archive"]) == (43_200, True)
+
+    @pytest.mark.parametrize("prefix", ["", "EXPERIMENTAL_"])
+    def test_maintenance_windows(self, world, prefix):
+        """An account that produces no block has the rest of the epoch; the producer has none."""
+        head = world.advance(5).height
+        method = f"{prefix}maintenance_windows"
+        window = {"start": head, "end": START + 43_200}
+        assert result(world, method, {"account_id": "alice.near"}) == [window]
+        assert result(world, method, {"account_id": str(world.chain.head.author)}) == []
+
+    def test_congestion(self, world):
+        """No shard is congested; a chunk that is not there is an error, as of `chunk`."""
+        world.advance(2)
+        by_shard = {"block_id": START + 2, "shard_id": 10}
+        assert result(world, "EXPERIMENTAL_congestion_level", by_shard) == {"congestion_level": 0.0}
+        missing = handler(world, "EXPERIMENTAL_congestion_level", {"chunk_id": NOWHERE})
+        assert missing[0] == "UNKNOWN_CHUNK"
 
 
 # Anything --------------------------------------------------------------------------------

@@ -1,0 +1,251 @@
+"""The rules of execution: the member `runtime_config` of the protocol's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.localnet import fees, transaction_validity, vm
+from ledgerkit.localnet.features import Feature
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.fees import Fee, Profile
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.settings import Settings
+    from ledgerkit.localnet.world import World
+
+
+def runtime_config(world: World) -> Object:
+    """Return the costs and size limits of execution."""
+    profile = world.runtime.profile
+    return {
+        "storage_amount_per_byte": str(fees.STORAGE_BYTE),
+        "min_gas_purchase_price": str(profile.min_purchase_price),
+        "account_creation_charge": str(profile.creation_charge),
+        "transaction_costs": _transaction_costs(profile),
+        "wasm_config": _vm_config(world),
+        "account_creation_config": {
+            "min_allowed_top_level_account_length": 65,
+            "registrar_account_id": "registrar",
+        },
+        "congestion_control_config": _CONGESTION,
+        "witness_config": _WITNESS,
+    }
+
+
+def _vm_config(world: World) -> Object:
+    """Return the rules and costs of contracts."""
+    profile = world.runtime.profile
+    flags = {name: profile.version >= since for name, since in _FLAGS.items()}
+    return {
+        "ext_costs": _host_costs(profile),
+        "grow_mem_cost": 1,
+        "regular_op_cost": fees.REGULAR_OP,
+        "linear_op_base_cost": 26_328_192,
+        "linear_op_unit_cost": fees.REGULAR_OP,
+        "vm_kind": "Wasmtime",
+        "storage_get_mode": "FlatStorage",
+        "limit_config": _limits(world.settings, profile),
+    } | flags
+
+
+def _transaction_costs(profile: Profile) -> Object:
+    """Return the fees of receipts, actions and storage."""
+    table = profile.table
+    has_ml_dsa = profile.has(Feature.POST_QUANTUM_SIGNATURES)
+    reward = [profile.reward_percent // 10, 10] if profile.reward_percent else [0, 1]
+    return {
+        "action_receipt_creation_config": _fee(table["new_action_receipt"]),
+        "data_receipt_creation_config": {
+            "base_cost": _fee(table["data_receipt_base"]),
+            "cost_per_byte": _fee(table["data_receipt_byte"]),
+        },
+        "action_creation_config": _action_costs(profile),
+        "storage_usage_config": {
+            "num_bytes_account": 100,
+            "num_extra_bytes_record": fees.RECORD_BYTES,
+        },
+        "burnt_gas_reward": reward,
+        "pessimistic_gas_price_inflation_ratio": [1, 1],
+        "ml_dsa_65_verification_cost": fees.ML_DSA_VERIFICATION if has_ml_dsa else 0,
+    }
+
+
+def _action_costs(profile: Profile) -> Object:
+    """Return the fees of actions."""
+    table = profile.table
+    table_names = {
+        "create_account_cost": "create_account",
+        "deploy_contract_cost": "deploy_contract",
+        "deploy_contract_cost_per_byte": "deploy_contract_byte",
+        "function_call_cost": "function_call",
+        "function_call_cost_per_byte": "function_call_byte",
+        "transfer_cost": "transfer",
+        "stake_cost": "stake",
+        "delete_key_cost": "delete_key",
+        "delete_account_cost": "delete_account",
+        "delegate_cost": "delegate",
+    }
+    add_key = {
+        "full_access_cost": _fee(table["add_full_access_key"]),
+        "function_call_cost": _fee(table["add_function_call_key"]),
+        "function_call_cost_per_byte": _fee(table["add_function_call_key_byte"]),
+    }
+    return {name: _fee(table[key]) for name, key in table_names.items()} | {"add_key_cost": add_key}
+
+
+def _fee(fee: Fee) -> Object:
+    """Format a fee."""
+    return {
+        "send_sir": fee.send_sir,
+        "send_not_sir": fee.send_other,
+        "execution": fee.execute,
+    }
+
+
+def _host_costs(profile: Profile) -> Object:
+    """Return the gas costs of host functions, those that this ledger does not have included."""
+    costs = {name.lower(): gas for name, gas in fees.HOST_COSTS.items()} | _OTHER_COSTS
+    if profile.version < _FLAGS["yield_with_id_host_fns"]:
+        costs["yield_create_with_id_base"] = _UNUSABLE
+    return costs
+
+
+def _limits(settings: Settings, profile: Profile) -> Object:
+    """Return the limits on sizes and numbers."""
+    has_87 = profile.version >= _SINCE_87
+    return (
+        {
+            "max_gas_burnt": fees.VIEW_GAS,
+            "max_total_prepaid_gas": transaction_validity.MAX_PREPAID_GAS,
+            "max_actions_per_receipt": transaction_validity.MAX_ACTIONS,
+            "max_deploy_actions_per_receipt": transaction_validity.MAX_DEPLOY_ACTIONS,
+            "max_length_method_name": transaction_validity.MAX_METHOD_NAME_BYTES,
+            "max_number_bytes_method_names": transaction_validity.MAX_KEY_METHODS_BYTES,
+            "max_arguments_length": transaction_validity.MAX_ARGS_BYTES,
+            "max_contract_size": transaction_validity.MAX_CODE_BYTES,
+            "max_transaction_size": transaction_validity.MAX_TRANSACTION_BYTES,
+            "max_number_logs": vm.MAX_LOGS,
+            "max_total_log_length": vm.MAX_LOG_BYTES,
+            "max_promises_per_function_call_action": vm.MAX_PROMISES,
+            "max_number_input_data_dependencies": vm.MAX_INPUT_DATA,
+            "max_length_returned_data": vm.MAX_RESULT_BYTES,
+            "max_length_storage_key": transaction_validity.MAX_KEY_BYTES,
+            "max_length_storage_value": transaction_validity.MAX_VALUE_BYTES,
+            "max_yield_payload_size": vm.MAX_YIELD_PAYLOAD_BYTES,
+            "yield_timeout_length_in_blocks": settings.yield_timeout,
+            "account_id_validity_rules_version": 2,
+            "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
+            "max_state_init_entries": 1500 if has_87 else 2**32 - 1,
+        }
+        | ({"min_contract_size_per_local": 2} if has_87 else {})
+        | _MODULE_LIMITS
+    )
+
+
+# What this ledger does not compute with, from nearcore's core/parameters/src/snapshots, files
+# near_parameters__config_store__tests__84, 85 and 87, and runtime_configs/87.yaml there.
+
+_SINCE_87 = 87
+_UNUSABLE = 300 * fees.TGAS
+_FLAGS = {  # by the protocol version that brought them
+    "discard_custom_sections": 0,
+    "global_contract_host_fns": 0,
+    "reftypes_bulk_memory": 0,
+    "implicit_account_creation": 0,
+    "eth_implicit_accounts": 0,
+    "gas_key_host_fns": 85,
+    "one_yocto_on_promise": 85,
+    "p256_verify_host_fn": 85,
+    "yield_with_id_host_fns": 85,
+    "chain_id_host_fn": 85,
+    "sha3_host_fns": 87,
+    "ml_dsa_verify_host_fn": 87,
+    "universal_accounts": 87,
+    "fix_contract_loading_cost": 129,
+    "bls12381_not_in_group_fix": 129,
+}
+_OTHER_COSTS = {
+    "sha3_256_base": 5_879_491_275,
+    "sha3_256_byte": 21_471_105,
+    "sha3_384_base": 5_811_388_236,
+    "sha3_384_byte": 36_649_701,
+    "sha3_512_base": 5_811_388_236,
+    "sha3_512_byte": 36_649_701,
+    "storage_iter_create_prefix_base": 0,
+    "storage_iter_create_prefix_byte": 0,
+    "storage_iter_create_range_base": 0,
+    "storage_iter_create_from_byte": 0,
+    "storage_iter_create_to_byte": 0,
+    "storage_iter_next_base": 0,
+    "storage_iter_next_key_byte": 0,
+    "storage_iter_next_value_byte": 0,
+    "touching_trie_node": 2_280_000_000,
+    "read_cached_trie_node": 2_280_000_000,
+    "contract_compile_base": 0,
+    "contract_compile_bytes": 0,
+    "alt_bn128_g1_multiexp_base": 713_000_000_000,
+    "alt_bn128_g1_multiexp_element": 320_000_000_000,
+    "alt_bn128_g1_sum_base": 3_000_000_000,
+    "alt_bn128_g1_sum_element": 5_000_000_000,
+    "alt_bn128_pairing_check_base": 9_686_000_000_000,
+    "alt_bn128_pairing_check_element": 5_102_000_000_000,
+    "bls12381_p1_sum_base": 16_500_000_000,
+    "bls12381_p1_sum_element": 6_000_000_000,
+    "bls12381_p2_sum_base": 18_600_000_000,
+    "bls12381_p2_sum_element": 15_000_000_000,
+    "bls12381_g1_multiexp_base": 16_500_000_000,
+    "bls12381_g1_multiexp_element": 930_000_000_000,
+    "bls12381_g2_multiexp_base": 18_600_000_000,
+    "bls12381_g2_multiexp_element": 1_995_000_000_000,
+    "bls12381_map_fp_to_g1_base": 1_500_000_000,
+    "bls12381_map_fp_to_g1_element": 252_000_000_000,
+    "bls12381_map_fp2_to_g2_base": 1_500_000_000,
+    "bls12381_map_fp2_to_g2_element": 900_000_000_000,
+    "bls12381_pairing_base": 2_130_000_000_000,
+    "bls12381_pairing_element": 2_130_000_000_000,
+    "bls12381_p1_decompress_base": 15_000_000_000,
+    "bls12381_p1_decompress_element": 81_000_000_000,
+    "bls12381_p2_decompress_base": 15_000_000_000,
+    "bls12381_p2_decompress_element": 165_000_000_000,
+}
+_MODULE_LIMITS = {
+    "max_stack_height": 262_144,
+    "initial_memory_pages": 1024,
+    "max_memory_pages": 2048,
+    "registers_memory_limit": 2**30,
+    "max_register_size": 104_857_600,
+    "max_number_registers": 100,
+    "max_receipt_size": 4 * 2**20,
+    "max_functions_number_per_contract": 10_000,
+    "max_locals_per_contract": 1_000_000,
+    "max_params_per_contract": 50_000,
+    "max_params_per_function": 64,
+    "max_operand_stack_bytes_per_function": 8192,
+    "max_tables_per_contract": 1,
+    "max_elements_per_contract_table": 10_000,
+    "max_function_body_size": 196_608,
+    "max_instrumented_code_size": 16 * 2**20,
+    "max_blocks_per_function": 5000,
+    "max_blocks_per_contract": 50_000,
+    "max_types_per_contract": 1024,
+    "per_receipt_storage_proof_size_limit": 4_000_000,
+}
+_CONGESTION = {
+    "max_congestion_incoming_gas": 400_000 * fees.TGAS,
+    "max_congestion_outgoing_gas": 10_000 * fees.TGAS,
+    "max_congestion_memory_consumption": 10**9,
+    "max_congestion_missed_chunks": 125,
+    "max_outgoing_gas": 300_000 * fees.TGAS,
+    "min_outgoing_gas": 1000 * fees.TGAS,
+    "allowed_shard_outgoing_gas": 1000 * fees.TGAS,
+    "max_tx_gas": 500 * fees.TGAS,
+    "min_tx_gas": 20 * fees.TGAS,
+    "reject_tx_congestion_threshold": 0.8,
+    "outgoing_receipts_usual_size_limit": 102_400,
+    "outgoing_receipts_big_size_limit": 4_718_592,
+}
+_WITNESS = {
+    "main_storage_proof_size_soft_limit": 4_000_000,
+    "combined_transactions_size_limit": 4 * 2**20,
+    "new_transactions_validation_state_size_soft_limit": 572_864,
+}
