@@ -103,6 +103,7 @@ _WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
     "send_tx": sending.send_tx,
     "broadcast_tx_commit": sending.broadcast_tx_commit,
     "tx": sending.tx,
+    "tx_status": sending.tx_status,
     "EXPERIMENTAL_tx_status": sending.tx_status,
 }
 _SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any], sending.Steps]] = {

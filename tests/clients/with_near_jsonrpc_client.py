@@ -32,13 +32,19 @@ KEY = {
     "finality": "final",
 }
 MISSING = f"access key ed25519:{NOTHING} does not exist while viewing"
-# Methods that the embedded ledger does not have, with parameters that the client accepts.
+# Methods that the embedded ledger does not have, with parameters that the client accepts: its roots
+# are no Merkle roots, so it can prove nothing to a light client.
+PROOF = {
+    "type": "transaction",
+    "transaction_hash": NOTHING,
+    "sender_id": "a.near",
+    "light_client_head": NOTHING,
+}
 ABSENT: dict[str, dict[str, Any]] = {
-    "client_config": {},
-    "experimental_congestion_level": {"block_id": 1, "shard_id": 0},
-    "experimental_maintenance_windows": {"account_id": "a.near"},
-    "maintenance_windows": {"account_id": "a.near"},
-    "network_info": {},
+    "experimental_indexer_block": {"block_hash": NOTHING},
+    "experimental_light_client_block_proof": {"block_hash": NOTHING, "light_client_head": NOTHING},
+    "experimental_light_client_proof": PROOF,
+    "light_client_proof": PROOF,
     "next_light_client_block": {"last_block_hash": NOTHING},
 }
 
@@ -185,7 +191,9 @@ def changes(rpc: Asker, found: list[dict[str, Any]], keys: list[dict[str, str]])
             extra = {"key_prefix_base64": ""} if kind == "data_changes" else {}
             params = {"changes_type": kind, "account_ids": account_ids, **extra, **reference}
             rpc.ask("changes", **params)
-        rpc.ask("changes", changes_type="single_access_key_changes", keys=keys, **reference)
+        by_key = {"changes_type": "single_access_key_changes", "keys": keys, **reference}
+        if rpc.ask("changes", **by_key) != rpc.ask("experimental_changes", **by_key):
+            check.equal("changes: both names", "another answer", by_key)
     check.equal("changes: something was touched", bool(touched & set(account_ids)), wanted=True)
 
 
@@ -201,6 +209,8 @@ def transactions(rpc: Asker, known: Iterable[tuple[str, str]], waiting: set[str]
             cause = rpc.refusal("tx", **place, wait_until=level)
             check.equal(f"tx {tx_hash}: {level}", cause, "TIMEOUT_ERROR")
         full = rpc.ask("experimental_tx_status", **place, wait_until=reached[-1])
+        if rpc.ask("tx_status", **place, wait_until=reached[-1]) != full:
+            check.equal(f"tx_status {tx_hash}: both names", "another answer", full)
         for receipt in (full or {}).get("receipts", []):
             again = rpc.ask("experimental_receipt", receipt_id=receipt["receipt_id"])
             origin = rpc.ask("experimental_receipt_to_tx", receipt_id=receipt["receipt_id"])
@@ -282,6 +292,17 @@ def network(rpc: Asker) -> None:
     ordered = rpc.ask("experimental_validators_ordered", block_id=height)
     same = {row["account_id"] for row in current} == {row["account_id"] for row in ordered}
     check.equal("validators", same, wanted=True)
+    for name in ("maintenance_windows", "experimental_maintenance_windows"):
+        windows = rpc.ask(name, account_id="a.near")
+        check.equal(f"{name}: from the head", [row["start"] for row in windows], [height])
+    chunk = head["chunks"][0]
+    level = rpc.ask("experimental_congestion_level", block_id=height, shard_id=chunk["shard_id"])
+    check.equal("congestion level", level, {"congestion_level": 0.0})
+    storage = rpc.ask("experimental_split_storage_info")
+    check.equal("split storage: head", storage["head_height"], height)
+    check.equal("network info: peers", rpc.ask("network_info")["num_active_peers"], 0)
+    node = rpc.ask("client_config")
+    check.equal("client config: chain", node["chain_id"], status["chain_id"])
 
 
 def refusals(rpc: Asker, world: Demo) -> None:
@@ -363,6 +384,9 @@ def main() -> None:
     network(rpc)
     refusals(rpc, world)
     sending(rpc, world)
+    methods = {name for name, _ in inspect.getmembers(NearClientSync, inspect.isfunction)}
+    methods = {name for name in methods if not name.startswith("_")} - {"close"}
+    check.equal("methods of the client that were not called", methods - set(rpc.parsed), set())
     check.equal("answers that the models reject", rpc.rejected[:10], [])
     check.equal("members that the models do not know", rpc.unknown, set())
     check.equal(f"{rpc.parsed.total()} answers parsed", rpc.parsed.total() > 0, wanted=True)

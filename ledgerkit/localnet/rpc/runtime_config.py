@@ -241,8 +241,6 @@ _CONGESTION = {
     "max_tx_gas": 500 * fees.TGAS,
     "min_tx_gas": 20 * fees.TGAS,
     "reject_tx_congestion_threshold": 0.8,
-    "outgoing_receipts_usual_size_limit": 102_400,
-    "outgoing_receipts_big_size_limit": 4_718_592,
 }
 _WITNESS = {
     "main_storage_proof_size_soft_limit": 4_000_000,

@@ -99,7 +99,7 @@ def tx(world: World, params: Any) -> Steps:
 
 
 def tx_status(world: World, params: Any) -> Steps:
-    """Return the result of `EXPERIMENTAL_tx_status`, which includes the receipts."""
+    """Return the result of `tx_status`, which includes the receipts."""
     return (yield from _status(world, params, receipts=True))
 
 

@@ -1440,7 +1440,7 @@ class TestNode:
                 value = value[name]
             assert (path, value) == (path, expected)
         assert len(rules["wasm_config"]["ext_costs"]) == 96
-        assert len(rules["congestion_control_config"]) == 12
+        assert len(rules["congestion_control_config"]) == 10
 
     def test_a_node_without_peers(self, world):
         """The methods about the network of nodes have the values of a single node."""
