@@ -29,7 +29,10 @@ _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})", re.ASCII)
 _BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes in base58, 43 or 44 characters"
 KEY_BYTES = {"ed25519": 32, "secp256k1": 64, "ml-dsa-65": 1952}
-KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
+KEY_RULE = (
+    "ed25519:<base58 of 32 bytes>, secp256k1:<base58 of 64 bytes> or "
+    "ml-dsa-65:<base58 of 1952 bytes>"
+)
 _MAX_METHOD_BYTES = 256
 HASH_BYTES = 32
 _U64_MAX = 2**64 - 1

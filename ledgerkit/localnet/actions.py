@@ -22,6 +22,7 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.contract_code import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
+from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.gas_counter import gas_profile
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
@@ -247,7 +248,7 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
     """Create the account of a public key, an Ethereum address or an initial state."""
     if receiver_id.kind == "near-implicit":
         key = PublicKey("ed25519", bytes.fromhex(receiver_id))
-        run.store.access_keys.put(receiver_id, key.packed, AccessKey(_first_nonce(run)))
+        run.store.access_keys.put(receiver_id, key.stored, AccessKey(_first_nonce(run)))
         run.put_account(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
         return
     if receiver_id.kind == "deterministic":  # it has no code until its state is initialized
@@ -266,7 +267,7 @@ def _first_nonce(run: ReceiptRun) -> int:
 
 def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
     """Add a gas refund to the allowance that paid for the gas."""
-    packed = run.receipt.signer_public_key.packed
+    packed = run.receipt.signer_public_key.stored
     access_key = run.state.access_key(run.receipt.receiver_id, packed)
     permission = None if access_key is None else access_key.permission
     if access_key is None or not isinstance(permission, FunctionCallPermission):
@@ -281,9 +282,9 @@ def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
 
 def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
     """Return the bytes of storage of an access key, with the nonces of a gas key."""
-    size = len(public_key.packed) + len(access_key.encode()) + fees.RECORD_BYTES
+    size = len(public_key.stored) + len(access_key.encode()) + fees.RECORD_BYTES
     if isinstance(access_key.permission, GasKey):
-        nonce_size = len(public_key.packed) + fees.INDEX_BYTES + fees.NONCE_BYTES
+        nonce_size = len(public_key.stored) + fees.INDEX_BYTES + fees.NONCE_BYTES
         size += access_key.permission.num_nonces * (nonce_size + fees.RECORD_BYTES)
     return size
 
@@ -297,27 +298,27 @@ def _add_key(run: ReceiptRun, action: AddKey) -> None:
     """Add an access key."""
     key, permission = action.public_key, action.access_key.permission
     account_id = run.receipt.receiver_id
-    if run.state.access_key(account_id, key.packed) is not None:
+    if run.state.access_key(account_id, key.stored) is not None:
         _fail_for_key("AddKeyAlreadyExists", run, key)
     nonce = _first_nonce(run)
     access_key = AccessKey(nonce, permission)
     if isinstance(permission, GasKey):  # it has several nonces, and its own stays 0
         access_key = AccessKey(0, permission)
         for index in range(permission.num_nonces):
-            run.store.gas_key_nonces.put(account_id, nonce_key(key.packed, index), nonce)
-    run.store.access_keys.put(account_id, key.packed, access_key)
+            run.store.gas_key_nonces.put(account_id, nonce_key(key.stored, index), nonce)
+    run.store.access_keys.put(account_id, key.stored, access_key)
     run.change(storage=key_bytes(key, access_key))
 
 
 def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
     """Remove an access key; the balance of a gas key burns."""
     key, account_id = action.public_key, run.receipt.receiver_id
-    access_key = run.state.access_key(account_id, key.packed)
+    access_key = run.state.access_key(account_id, key.stored)
     if access_key is None:
         _fail_for_key("DeleteKeyDoesNotExist", run, key)
     if isinstance(access_key.permission, GasKey):
         _burn_gas_keys(run, access_key.permission.balance, str(key))
-    _remove_key(run, key.packed)
+    _remove_key(run, key.stored)
     run.change(storage=-key_bytes(key, access_key))
 
 
@@ -348,7 +349,7 @@ def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
     if account.locked:
         _fail("DeleteAccountStaking", account_id=str(account_id))
     code_bytes = len(run.store.codes[account.code_hash])
-    if run.profile.since_85:  # nearcore: FixDeleteAccountGlobalContractStorageUsage
+    if run.profile.has(Feature.DELETED_GLOBAL_CODE):
         code_bytes = _code_bytes(run, account)
     if account.storage_usage - code_bytes > MAX_DELETED_STORAGE_BYTES:
         _fail("DeleteAccountWithLargeState", account_id=str(account_id))
@@ -384,7 +385,7 @@ def _transfer_to_gas_key(run: ReceiptRun, action: TransferToGasKey) -> None:
 def _withdraw_from_gas_key(run: ReceiptRun, action: WithdrawFromGasKey) -> None:
     """Move a part of a gas key's balance to the account's."""
     key, account_id = action.public_key, run.receipt.receiver_id
-    access_key = run.state.access_key(account_id, key.packed)
+    access_key = run.state.access_key(account_id, key.stored)
     if access_key is None or not isinstance(access_key.permission, GasKey):
         _fail_for_key("GasKeyDoesNotExist", run, key)
     balance = access_key.permission.balance
@@ -407,7 +408,7 @@ def _refund_gas_key(run: ReceiptRun, deposit: int) -> bool:
 
 def _add_to_gas_key(run: ReceiptRun, public_key: PublicKey, amount: int) -> bool:
     """Add yoctoNEAR to a gas key's balance; return False if the receiver has no such key."""
-    account_id, packed = run.receipt.receiver_id, public_key.packed
+    account_id, packed = run.receipt.receiver_id, public_key.stored
     access_key = run.state.access_key(account_id, packed)
     if access_key is None or not isinstance(access_key.permission, GasKey):
         return False
@@ -673,7 +674,7 @@ def _use_delegate_key(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
     """Check the sender's access key and nonce, and update the nonce."""
     inner = signed.delegate_action
     account_id, key = inner.sender_id, inner.public_key
-    access_key = run.state.access_key(account_id, key.packed)
+    access_key = run.state.access_key(account_id, key.stored)
     if access_key is None:
         _refuse_key("AccessKeyNotFound", account_id=str(account_id), public_key=str(key))
     index = inner.nonce_index if isinstance(inner, DelegateActionV2) else None
@@ -689,9 +690,9 @@ def _use_delegate_key(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
             inner.actions, inner.receiver_id, permission, _refuse_key
         )
     if index is None:
-        run.store.access_keys.put(account_id, key.packed, AccessKey(inner.nonce, permission))
+        run.store.access_keys.put(account_id, key.stored, AccessKey(inner.nonce, permission))
     else:
-        run.store.gas_key_nonces.put(account_id, nonce_key(key.packed, index), inner.nonce)
+        run.store.gas_key_nonces.put(account_id, nonce_key(key.stored, index), inner.nonce)
 
 
 def _delegate_nonce(
@@ -705,7 +706,7 @@ def _delegate_nonce(
         return access_key.nonce
     if not isinstance(permission, GasKey):
         _refuse_key("DelegateActionRequiresGasKey")
-    nonce = run.state.gas_key_nonce(run.receipt.receiver_id, key.packed, index)
+    nonce = run.state.gas_key_nonce(run.receipt.receiver_id, key.stored, index)
     if nonce is None:
         count = permission.num_nonces
         _fail("DelegateActionInvalidNonceIndex", nonce_index=index, num_nonces=count)

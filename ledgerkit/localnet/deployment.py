@@ -40,7 +40,7 @@ def deployment(
         expected = f"a sub-account of an account with a published key, such as {examples}"
         raise InvalidRequestError.refuse("account_id", account_id, expected)
     secret = SecretKey.from_text(secret_text)
-    access_key = world.state().access_key(parent_id, secret.public_key.packed)
+    access_key = world.state().access_key(parent_id, secret.public_key.stored)
     actions = (
         CreateAccount(),
         Transfer(yocto(balance)),

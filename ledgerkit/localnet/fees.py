@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.localnet.features import Feature
 from ledgerkit.protocol import (
     Action,
     AddKey,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import ProfileName
 
 TGAS = 10**12
+ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)
 MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
 VIEW_GAS = 1000 * TGAS  # nearcore: max_gas_burnt_view
@@ -187,9 +189,10 @@ class Profile:
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
-    delegate_v2: bool
-    since_85: bool  # has gas keys, transactions V1, and the contracts in outcome metadata
-    delegated_withdrawals: bool  # a delegated action may withdraw from a gas key
+
+    def has(self, feature: Feature) -> bool:
+        """Return True if the protocol version has a feature."""
+        return self.version >= feature.since
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegated one."""
@@ -214,8 +217,26 @@ class Profile:
                 byte = self._gas_key_bytes(len(key.packed), written)
                 fee = self.table["gas_key_transfer"].plus(byte)
             case _:
-                fee = self.table[_FLAT_FEES[type(action)]]
+                fee = self._flat_fee(action)
         return fee
+
+    def _flat_fee(self, action: Action) -> Fee:
+        """Return the fee of an action that does not cost by its contents."""
+        fee = self.table[_FLAT_FEES[type(action)]]
+        if not isinstance(action, Delegate | DelegateV2):
+            return fee
+        is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
+        return fee.plus(Fee(0, 0, _verification_gas(action))) if is_charged_here else fee
+
+    def verification_gas(self, public_key: PublicKey, actions: Iterable[Action]) -> int:
+        """Sum the gas to verify the signatures of a transaction when it is converted."""
+        # Classical signatures cost nothing beside the other fees (nearcore,
+        # runtime/runtime/src/config.rs, signature_verification_cost).
+        gas = ML_DSA_VERIFICATION if public_key.curve == "ml-dsa-65" else 0
+        if self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED):
+            return gas
+        delegates = (each for each in actions if isinstance(each, Delegate | DelegateV2))
+        return gas + sum(map(_verification_gas, delegates))
 
     def _by_bytes(self, name: str, size: int) -> Fee:
         """Return the fee of an action that also costs by its bytes."""
@@ -305,36 +326,24 @@ _FLAT_FEES: dict[type[Action], str] = {
     Delegate: "delegate",
     DelegateV2: "delegate",
 }
+
+
+def _verification_gas(action: Delegate | DelegateV2) -> int:
+    """Return the gas to verify the signature of a delegated action."""
+    is_ml_dsa = action.delegate_action.public_key.curve == "ml-dsa-65"
+    return ML_DSA_VERIFICATION if is_ml_dsa else 0
+
+
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(
-        84, _TABLE, 0, 0, 30, delegate_v2=False, since_85=False, delegated_withdrawals=False
-    ),
-    "86": Profile(
-        86,
-        _TABLE_85,
-        10**9,
-        7 * 10**21,
-        30,
-        delegate_v2=True,
-        since_85=True,
-        delegated_withdrawals=True,
-    ),
-    "87": Profile(
-        87,
-        _TABLE_85,
-        10**9,
-        7 * 10**21,
-        0,
-        delegate_v2=False,
-        since_85=True,
-        delegated_withdrawals=False,
-    ),
+    "84": Profile(84, _TABLE, 0, 0, 30),
+    "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30),
+    "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0),
 }
 
 
 def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
     """Return the bytes of an access key's key in the state; both parts have a prefix of one."""
-    return 1 + len(account_id) + 1 + len(public_key.packed)
+    return 1 + len(account_id) + 1 + len(public_key.stored)
 
 
 @lru_cache(maxsize=4096)  # a few receivers get most transfers

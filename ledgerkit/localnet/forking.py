@@ -127,7 +127,7 @@ class Source:
             while True:
                 result = self._query("view_access_key_list", account_id=account_id, **page)
                 for entry in result["keys"]:
-                    packed = PublicKey.from_text(entry["public_key"]).packed
+                    packed = PublicKey.from_text(entry["public_key"]).stored
                     keys[packed] = _access_key(entry["access_key"])
                 last_key = result.get("last_key")
                 if last_key is None or last_key == page.get("after_key"):
@@ -396,23 +396,23 @@ class ForkedStore(StateStore):
 
     def _record(self, account_id: str, key: bytes) -> bytes | None:
         """Return a storage record of the network."""
-        return self._source.record(account_id, key) if self._has_code(account_id) else None
+        return self._source.record(account_id, key) if self._exists(account_id) else None
 
     def _records(self, account_id: str) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the storage records of the network."""
-        if self._has_code(account_id):
+        if self._exists(account_id):
             yield from self._source.records(account_id).items()
 
-    def _has_code(self, account_id: str) -> bool:
-        """Return True if an account of the network exists; one may have records without code."""
+    def _exists(self, account_id: str) -> bool:
+        """Return True if an account of the network exists."""
         return self._source.account(account_id) is not None
 
     def _global_code(self, name: str, _: bytes) -> bytes | None:
         """Return the hash of a global contract of the network."""
-        found = self._source.global_code(name)
-        if found is None:
+        hash_and_code = self._source.global_code(name)
+        if hash_and_code is None:
             return None
-        code_hash, code = found
+        code_hash, code = hash_and_code
         self._code.setdefault(code_hash, code)
         return code_hash
 
@@ -460,7 +460,7 @@ class ForkedWorld(World):
         self.epochs.current.height = validators["epoch_height"]
 
     def __repr__(self) -> str:
-        """Say what it is a fork of, and what was read."""
+        """Return the network and block of the fork, and the number of values read."""
         head, values = self.chain.head.height, self.source.n_values
         start = self.settings.genesis_height
         return (

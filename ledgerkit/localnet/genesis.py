@@ -69,13 +69,13 @@ class Genesis:
     def _add_key(self, account_id: str, key: PublicKey | tuple[PublicKey, AccessKey]) -> int:
         """Add an access key; return its bytes of storage."""
         public_key, access_key = (key, AccessKey()) if isinstance(key, PublicKey) else key
-        self.store.access_keys.head.setdefault(account_id, {})[public_key.packed] = access_key
+        self.store.access_keys.head.setdefault(account_id, {})[public_key.stored] = access_key
         if isinstance(access_key.permission, GasKey):
             self.total_supply += access_key.permission.balance
             nonces = self.store.gas_key_nonces.head.setdefault(account_id, {})
             for index in range(access_key.permission.num_nonces):
-                nonces[nonce_key(public_key.packed, index)] = access_key.nonce
-        self._hasher.update(public_key.packed)
+                nonces[nonce_key(public_key.stored, index)] = access_key.nonce
+        self._hasher.update(public_key.stored)
         return key_bytes(public_key, access_key)
 
     def code(self, code: bytes) -> CryptoHash:

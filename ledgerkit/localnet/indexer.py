@@ -132,7 +132,7 @@ class KeyIndex:
 
     def accounts(self, public_key: PublicKey, *, every_kind: bool = False) -> list[str]:
         """List the accounts of a key, sorted; last the key's own implicit account, if any."""
-        full_access = self._accounts.get(public_key.packed, {})
+        full_access = self._accounts.get(public_key.stored, {})
         account_ids = {name for name, is_full in full_access.items() if is_full or every_kind}
         if public_key.curve != "ed25519":
             return sorted(account_ids)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ledgerkit import json_decoding
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import json_response, text_response
 from ledgerkit.localnet.rpc import (
     blocks,
@@ -29,6 +30,7 @@ from ledgerkit.localnet.rpc.errors import (
     BAD_REQUEST,
     OK,
     UNPROCESSABLE,
+    InternalError,
     MethodNotFoundError,
     ParseError,
     RpcError,
@@ -116,6 +118,8 @@ def respond(world: World, body: bytes) -> Generator[float | None, None, HttpResp
         result = yield from _call_method(world, call)
     except RpcError as error:
         return _error_response(error, call.id)
+    except InvalidRequestError as error:  # a library that the request needs is not installed
+        return _error_response(InternalError(str(error)), call.id)
     return json_response({"jsonrpc": "2.0", "result": result, "id": call.id})
 
 

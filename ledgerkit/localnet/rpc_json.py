@@ -148,8 +148,8 @@ def _call_permission(permission: FunctionCallPermission | GasKeyFunctionCall) ->
 
 
 def public_key_text(data: bytes) -> str:
-    """Encode a public key from its packed form."""
-    return base58(PublicKey.decode(data))
+    """Encode a public key from its form in the state."""
+    return str(PublicKey.from_stored(data))
 
 
 # Actions ---------------------------------------------------------------------------------

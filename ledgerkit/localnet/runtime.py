@@ -29,6 +29,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.execution_errors import ActionError
+from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.state import global_name, nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
@@ -79,9 +80,9 @@ class Runtime:
         cost, account, access_key = charge
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
-        self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)
+        self.store.access_keys.put(tx.signer_id, tx.public_key.stored, access_key)
         if tx.nonce_index is not None:
-            key = nonce_key(tx.public_key.packed, tx.nonce_index)
+            key = nonce_key(tx.public_key.stored, tx.nonce_index)
             self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)
         result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
         receipt = ActionReceipt(
@@ -270,7 +271,7 @@ class Runtime:
             block.height,
             result.shard,
             run.gas_profile(),
-            tuple(run.contracts) if self.profile.since_85 else None,
+            tuple(run.contracts) if self.profile.has(Feature.CONTRACTS_IN_METADATA) else None,
         )
         result.outcomes.append(outcome)
         for yield_id, data_id in run.yield_ids.items():

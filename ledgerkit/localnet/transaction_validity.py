@@ -15,6 +15,7 @@ from msgspec import Struct
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError, variant
+from ledgerkit.localnet.features import Feature
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -32,12 +33,14 @@ from ledgerkit.protocol import (
     FunctionCall,
     FunctionCallPermission,
     GasKeyFunctionCall,
+    PublicKey,
     SignedTransaction,
     Stake,
     StateInit,
     Transaction,
     TransferToGasKey,
     WithdrawFromGasKey,
+    curves,
     deterministic_account_id,
 )
 from ledgerkit.protocol.access_keys import GasKey
@@ -61,10 +64,9 @@ MAX_VALUE_BYTES = 4 * 2**20  # of its value
 MAX_KEY_METHODS_BYTES = 2000
 MAX_PREPAID_GAS = 1000 * fees.TGAS
 MAX_TRANSACTION_BYTES = 1_572_864
+_ML_DSA = "ml-dsa-65"
 NONCES_PER_HEIGHT = 10**6  # nearcore: AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER
-
-# Actions of later protocol versions.
-_GAS_KEY_ACTIONS = (TransferToGasKey, WithdrawFromGasKey)
+MAX_DEPLOY_ACTIONS = 10
 MAX_GAS_KEY_NONCES = 1024  # nearcore: AccessKeyPermission::MAX_NONCES_FOR_GAS_KEY
 
 
@@ -77,39 +79,12 @@ class Cost(Struct, frozen=True):
     total: int  # yoctoNEAR, with deposits
 
 
-def decode(data: bytes, profile: Profile) -> SignedTransaction:
-    """Decode a signed transaction; refuse actions and keys of later protocol versions."""
+def decode(data: bytes) -> SignedTransaction:
+    """Decode a signed transaction, whatever the protocol version has of what is in it."""
     try:
-        signed = SignedTransaction.decode(data)
+        return SignedTransaction.decode(data)
     except (DecodeError, InvalidRequestError) as error:
         raise UndecodableError(f"Failed to decode transaction: {error.args[0]}") from None
-    unknown: tuple[type[Action], ...] = () if profile.since_85 else _GAS_KEY_ACTIONS
-    if not profile.delegate_v2:
-        unknown += (DelegateV2,)
-    for action in _flat(signed.transaction.actions):
-        if isinstance(action, unknown):
-            raise UndecodableError(
-                f"Failed to decode transaction: Unexpected variant tag: {action.tag}"
-            )
-        if not profile.since_85 and isinstance(action, AddKey) and _is_gas_key(action.access_key):
-            tag = action.access_key.permission.tag
-            raise UndecodableError(f"Failed to decode transaction: Unexpected variant tag: {tag}")
-    return signed
-
-
-def _flat(actions: Sequence[Action]) -> list[Action]:
-    """List actions together with the delegated actions in them."""
-    flat: list[Action] = []
-    for action in actions:
-        flat.append(action)
-        if isinstance(action, Delegate | DelegateV2):
-            flat.extend(action.delegate_action.actions)
-    return flat
-
-
-def _is_gas_key(access_key: AccessKey) -> bool:
-    """Return True for a gas key, which protocol versions since 85 have."""
-    return isinstance(access_key.permission, GasKey)
 
 
 def check(
@@ -136,7 +111,7 @@ def check(
     if account is None:
         name = "SignerDoesNotExist" if chunk_height is None else "InvalidSignerId"
         _refuse(name, signer_id=str(tx.signer_id))
-    access_key = state.access_key(tx.signer_id, tx.public_key.packed)
+    access_key = state.access_key(tx.signer_id, tx.public_key.stored)
     if access_key is None:
         _refuse_key(
             "AccessKeyNotFound", account_id=str(tx.signer_id), public_key=str(tx.public_key)
@@ -162,12 +137,20 @@ def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bo
     """Check what does not depend on the state: actions, version, size, and the signature."""
     tx = signed.transaction
     check_actions(tx.actions, tx.receiver_id, profile)
-    if tx.version and not profile.since_85:
+    has_post_quantum = profile.has(Feature.POST_QUANTUM_SIGNATURES)
+    is_post_quantum = _ML_DSA in (tx.public_key.curve, signed.signature.curve)
+    if (tx.version and not profile.has(Feature.GAS_KEYS)) or (
+        is_post_quantum and not has_post_quantum
+    ):
         raise InvalidTransactionError("InvalidTransactionVersion")
-    if tx.size > MAX_TRANSACTION_BYTES:
-        _refuse("TransactionSizeExceeded", size=tx.size, limit=MAX_TRANSACTION_BYTES)
+    size = signed.wire_size if has_post_quantum else tx.size
+    if size > MAX_TRANSACTION_BYTES:
+        _refuse("TransactionSizeExceeded", size=size, limit=MAX_TRANSACTION_BYTES)
     if is_signed and not signed.verify():
         raise InvalidTransactionError("InvalidSignature")
+    for action in tx.actions:
+        if isinstance(action, Delegate | DelegateV2):  # verified when it is executed
+            curves.need_verifier(action.delegate_action.public_key.curve)
 
 
 def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
@@ -176,7 +159,7 @@ def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
     count = permission.num_nonces if isinstance(permission, GasKey) else 0
     if index is None and not count:
         return access_key.nonce
-    packed = tx.public_key.packed
+    packed = tx.public_key.stored
     nonce = None if index is None else state.gas_key_nonce(tx.signer_id, packed, index)
     if nonce is None:
         _refuse("InvalidNonceIndex", tx_nonce_index=index, num_nonces=count)
@@ -199,6 +182,7 @@ def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
     sir = tx.signer_id == tx.receiver_id
     burnt = profile.new_receipt_send(sir=sir)
     burnt += profile.send(tx.actions, tx.signer_id, tx.receiver_id)
+    burnt += profile.verification_gas(tx.public_key, tx.actions)
     price = profile.purchase_price(gas_price)
     gas_cost = burnt * gas_price + profile.prepaid_gas(tx.actions, tx.receiver_id) * price
     total = gas_cost + deposits(tx.actions)
@@ -306,6 +290,9 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
         _refuse_actions(
             "TotalNumberOfActionsExceeded", total_number_of_actions=len(actions), limit=MAX_ACTIONS
         )
+    if any(map(_has_ml_dsa_key, actions)):
+        _require(Feature.POST_QUANTUM_SIGNATURES, profile)
+    _check_deploys(actions)
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
@@ -324,7 +311,7 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
     """Check one action on its own."""
     match action:
         case FunctionCall():
-            _check_call(action)
+            _check_call(action, profile)
         case DeployContract(code=code) | DeployGlobalContract(code=code) if (
             len(code) > MAX_CODE_BYTES
         ):
@@ -332,11 +319,53 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
         case Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
-            _check_key(key)
+            _check_key(key, profile)
+        case TransferToGasKey() | WithdrawFromGasKey():
+            _require(Feature.GAS_KEYS, profile)
         case DeterministicStateInit(state_init=state_init):
             _check_state_init(state_init, receiver_id)
-        case Delegate(delegate_action=inner) | DelegateV2(delegate_action=inner):
+        case Delegate(delegate_action=inner):
             _check_delegated(inner, receiver_id, profile)
+        case DelegateV2(delegate_action=inner):
+            _require(Feature.DELEGATE_V2, profile)
+            if profile.has(Feature.NO_DELEGATE_V2):
+                _refuse_feature(Feature.DELEGATE_V2, profile)
+            _check_delegated(inner, receiver_id, profile)
+
+
+def _has_ml_dsa_key(action: Action) -> bool:
+    """Return True for an action with an ML-DSA-65 key, or whose sender signed with one."""
+    if isinstance(action, Delegate | DelegateV2):
+        inner = action.delegate_action
+        if _ML_DSA in (inner.public_key.curve, action.signature.curve):
+            return True
+        return any(map(_has_ml_dsa_key, inner.actions))
+    key = getattr(action, "public_key", None)
+    return isinstance(key, PublicKey) and key.curve == _ML_DSA
+
+
+def _require(feature: Feature, profile: Profile) -> None:
+    """Refuse actions that need a feature of a later protocol version."""
+    if not profile.has(feature):
+        _refuse_feature(feature, profile)
+
+
+def _refuse_feature(feature: Feature, profile: Profile) -> Never:
+    """Raise the error for a feature that the protocol version does not have."""
+    _refuse_actions(
+        "UnsupportedProtocolFeature", protocol_feature=feature.label, version=profile.version
+    )
+
+
+def _check_deploys(actions: Sequence[Action]) -> None:
+    """Check the number of contracts that actions deploy."""
+    deploys = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
+    if deploys > MAX_DEPLOY_ACTIONS:
+        _refuse_actions(
+            "TotalNumberOfDeployActionsExceeded",
+            number_of_deploy_actions=deploys,
+            limit=MAX_DEPLOY_ACTIONS,
+        )
 
 
 def _check_delegated(
@@ -344,11 +373,11 @@ def _check_delegated(
 ) -> None:
     """Check the actions inside a delegated action."""
     is_withdrawn = any(isinstance(action, WithdrawFromGasKey) for action in inner.actions)
-    if is_withdrawn and not profile.delegated_withdrawals:
+    if is_withdrawn and profile.has(Feature.NO_WITHDRAWAL_IN_DELEGATE):
         _refuse_actions("WithdrawFromGasKeyNotAllowedInDelegate")
-    # Before version 85 the receiver of the wrong receipt was checked (nearcore:
-    # FixDelegatedDeterministicStateInit).
-    inner_receiver_id = inner.receiver_id if profile.since_85 else receiver_id
+    # Before version 85 the receiver of the wrong receipt was checked.
+    has_fix = profile.has(Feature.STATE_INIT_IN_DELEGATE)
+    inner_receiver_id = inner.receiver_id if has_fix else receiver_id
     check_actions(inner.actions, inner_receiver_id, profile)
 
 
@@ -368,10 +397,12 @@ def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
                 _refuse_actions(name, length=len(data), limit=limit)
 
 
-def _check_call(action: FunctionCall) -> None:
+def _check_call(action: FunctionCall, profile: Profile) -> None:
     """Check a function call."""
     if not action.gas:
         _refuse_actions("FunctionCallZeroAttachedGas")
+    if not action.method_name and profile.has(Feature.NO_EMPTY_METHOD_NAME):
+        _refuse_actions("FunctionCallEmptyMethodName")
     length = len(action.method_name.encode())
     if length > MAX_METHOD_NAME_BYTES:
         _refuse_actions(
@@ -383,12 +414,13 @@ def _check_call(action: FunctionCall) -> None:
         )
 
 
-def _check_key(access_key: AccessKey) -> None:
+def _check_key(access_key: AccessKey, profile: Profile) -> None:
     """Check the permission of a new access key."""
     permission = access_key.permission
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         _check_call_permission(permission)
     if isinstance(permission, GasKey):
+        _require(Feature.GAS_KEYS, profile)
         _check_gas_key(permission)
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import HostError, PanicError, prohibited_in_view
+from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.gas_counter import ACTION, HOST, INSTRUCTIONS, GasCounter
 from ledgerkit.localnet.promises import (
     Promise,
@@ -385,7 +386,8 @@ class Vm:
         Since version 85 a contract without any balance may attach one yoctoNEAR to a call; the
         chain adds it (nearcore: one_yocto_on_promise).
         """
-        if may_subsidize and deposit == 1 and not self._balance and self.profile.since_85:
+        has_subsidy = may_subsidize and self.profile.has(Feature.ONE_YOCTO_ON_PROMISE)
+        if has_subsidy and deposit == 1 and not self._balance:
             self.subsidized += 1
             return
         if not 0 <= deposit <= U128_MAX or deposit > self._balance:

@@ -405,7 +405,7 @@ class World:
         tx = signed.transaction
         if tx.nonce_mode != "strict":
             return False
-        access_key = self.store.access_keys.get(tx.signer_id, tx.public_key.packed)
+        access_key = self.store.access_keys.get(tx.signer_id, tx.public_key.stored)
         height = self._height_of(tx.block_hash)
         if access_key is None or height is None:
             return False

@@ -1,4 +1,4 @@
-"""The two signature curves and Keccak, as implemented by maintained libraries."""
+"""Signature schemes and Keccak, as implemented by maintained libraries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,22 @@ _RECOVERY_IDS = 4
 _EXTRAS = {
     "Crypto.Hash.keccak": ("secp256k1", "An account id of a secp256k1 key or of state"),
     "coincurve": ("secp256k1", "A secp256k1 key"),
+    "cryptography.hazmat.primitives.asymmetric.mldsa": ("ml-dsa", "An ML-DSA-65 signature"),
     "mnemonic": ("seed", "A seed phrase"),
     "slip10": ("seed", "A seed phrase"),
 }
+
+
+_VERIFIERS = {
+    "secp256k1": "coincurve",
+    "ml-dsa-65": "cryptography.hazmat.primitives.asymmetric.mldsa",
+}
+
+
+def need_verifier(curve: str) -> None:
+    """Import the library that verifies signatures of a curve; raise if it is not installed."""
+    if curve in _VERIFIERS:
+        need(_VERIFIERS[curve])
 
 
 def missing(*modules: str) -> InvalidRequestError | None:
@@ -123,7 +136,9 @@ def verify(curve: str, key: bytes, message: bytes, signature: bytes) -> bool:
     """Return True if a key made a signature over 32 bytes."""
     if curve == "ed25519":
         return _verify_ed25519(key, message, signature)
-    return curve == "secp256k1" and _verify_secp256k1(key, message, signature)
+    if curve == "secp256k1":
+        return _verify_secp256k1(key, message, signature)
+    return curve == "ml-dsa-65" and _verify_ml_dsa(key, message, signature)
 
 
 def _verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
@@ -139,7 +154,7 @@ def _verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
 
 def _verify_secp256k1(key: bytes, message: bytes, signature: bytes) -> bool:
     """Verify with libsecp256k1, which refuses the high form of a signature."""
-    coincurve = need("coincurve")
+    coincurve = need(_VERIFIERS["secp256k1"])
     if signature[-1] >= _RECOVERY_IDS:
         return False
     ecdsa = import_module("coincurve.ecdsa")
@@ -149,6 +164,17 @@ def _verify_secp256k1(key: bytes, message: bytes, signature: bytes) -> bool:
         return bool(point.verify(ecdsa.cdata_to_der(plain), message, hasher=None))
     except ValueError:  # not a point of the curve, or numbers outside the group
         return False
+
+
+def _verify_ml_dsa(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Verify by FIPS 204, with an empty context."""
+    mldsa = need(_VERIFIERS["ml-dsa-65"])
+    invalid = import_module("cryptography.exceptions").InvalidSignature
+    try:
+        mldsa.MLDSA65PublicKey.from_public_bytes(key).verify(signature, message)
+    except invalid:
+        return False
+    return True
 
 
 def seed_of_phrase(phrase: str, passphrase: str, path: str) -> bytes | InvalidRequestError | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import sha3_256, sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from ledgerkit import validation
@@ -29,11 +29,18 @@ AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic"]
 
 _IMPLICIT = re.compile(r"(?P<near>[\da-f]{64})|(?P<eth>0x[\da-f]{40})|0s[\da-f]{40}", re.ASCII)
 _HASH_RULE = "32 bytes, or their base58 of at most 44 characters"
-_SIGNATURE_RULE = "ed25519:<base58 of 64 bytes> or secp256k1:<base58 of 65 bytes>"
-_TAGS = {"ed25519": b"\0", "secp256k1": b"\1"}
+_SIGNATURE_RULE = (
+    "ed25519:<base58 of 64 bytes>, secp256k1:<base58 of 65 bytes> or "
+    "ml-dsa-65:<base58 of 3309 bytes>"
+)
+_TAGS = {"ed25519": b"\0", "secp256k1": b"\1", "ml-dsa-65": b"\2"}
 _CURVES = tuple(_TAGS)
-# Other curves occur in responses only: their texts are read and written, but never encoded.
-_KEY_BYTES = {**validation.KEY_BYTES, "ml-dsa-65-hash": 32}
+# An ML-DSA-65 key is stored as its hash, which occurs in responses only: its text is read and
+# written, but never encoded. Source: nearcore, core/crypto/src/signature.rs, PublicKeyHandle.
+_HASHED = "ml-dsa-65-hash"
+_HASHED_TAG = b"\3"
+_HASH_DOMAIN = b"near:ml-dsa-65-pubkey-hash:v1"
+_KEY_BYTES = {**validation.KEY_BYTES, _HASHED: HASH_BYTES}
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
 # A node does not decode an ed25519 signature whose last byte has any of these bits set, because
 # its second half is then no reduced scalar.
@@ -331,7 +338,7 @@ class _CurveBytes(Borsh):
         Raises
         ------
         InvalidRequestError
-            If ledgerkit does not sign with the curve.
+            If it is only the hash of a key.
         """
         return _check_encodable(type(self), self, self._name).packed
 
@@ -357,10 +364,11 @@ class PublicKey(_CurveBytes, Checked):
     Parameters
     ----------
     curve
-        ``ed25519`` or ``secp256k1``. Keys of ``ml-dsa-65``, which responses may contain, can be
-        read and written as text, but not encoded or signed with.
+        ``ed25519``, ``secp256k1`` or ``ml-dsa-65``. The hash of an ML-DSA-65 key, which responses
+        contain as ``ml-dsa-65-hash``, can be read and written as text, but not encoded.
     data
-        32 bytes for ed25519; 64 for secp256k1, the point without its leading 4.
+        32 bytes for ed25519; 64 for secp256k1, the point without its leading 4; 1952 for
+        ml-dsa-65.
 
     Raises
     ------
@@ -375,6 +383,37 @@ class PublicKey(_CurveBytes, Checked):
     _name: ClassVar[str] = "public_key"
     _rule: ClassVar[str] = validation.KEY_RULE
     _sizes: ClassVar[Mapping[str, int]] = _KEY_BYTES
+
+    @property
+    def stored(self) -> bytes:
+        """The bytes that stand for the key in the state: a tag and the key, or its hash."""
+        if self.curve == "ml-dsa-65":
+            return _HASHED_TAG + sha3_256(_HASH_DOMAIN + self.data).digest()
+        return self.packed or _HASHED_TAG + self.data
+
+    @classmethod
+    def from_stored(cls, data: bytes) -> Self:
+        """
+        Decode the bytes that stand for a key in the state.
+
+        Parameters
+        ----------
+        data
+            The bytes, such as `stored` returns.
+
+        Returns
+        -------
+        public_key
+            The key; for ML-DSA-65 only its hash, which cannot be encoded.
+
+        Raises
+        ------
+        DecodeError
+            If the bytes stand for no key.
+        """
+        if data[:1] == _HASHED_TAG:
+            return cls(_HASHED, data[1:])
+        return cls.decode(data)
 
     def verify(self, message: bytes, signature: Signature) -> bool:
         """
@@ -395,13 +434,14 @@ class PublicKey(_CurveBytes, Checked):
         Raises
         ------
         InvalidRequestError
-            If ``ledgerkit[secp256k1]`` is needed and not installed.
+            If ``ledgerkit[secp256k1]`` or ``ledgerkit[ml-dsa]`` is needed and not installed.
 
         Notes
         -----
         secp256k1 is verified over the hash itself, and a signature in its high form is refused,
         as on nodes. ed25519 is verified by libsodium, which also refuses keys of small order;
-        no generated key is one.
+        no generated key is one. ml-dsa-65 (FIPS 204, with an empty context) is verified by the
+        library cryptography.
         """
         from ledgerkit.protocol import curves
 
@@ -418,9 +458,9 @@ class Signature(_CurveBytes):
     Parameters
     ----------
     curve
-        ``ed25519`` or ``secp256k1``; signatures of ``ml-dsa-65`` can be read, but not encoded.
+        ``ed25519``, ``secp256k1`` or ``ml-dsa-65``.
     data
-        64 bytes for ed25519; 65 for secp256k1: r, s and the recovery id.
+        64 bytes for ed25519; 65 for secp256k1: r, s and the recovery id; 3309 for ml-dsa-65.
 
     Raises
     ------
@@ -452,7 +492,7 @@ def _check_encodable(kind: type[_C], value: Any, field: str) -> _C:
     """Check a key or signature that is to be encoded; its text is parsed."""
     parsed = value if type(value) is kind else kind.from_text(value, field)
     if not parsed.packed:
-        expected = f"the curve {' or '.join(_CURVES)}; others are only read from responses"
+        expected = f"a key of {', '.join(_CURVES)}; a key's hash is only read from responses"
         raise InvalidRequestError.refuse(field, parsed.curve, expected)
     return parsed
 

@@ -85,8 +85,6 @@ def simulate(
     >>> trace = lk.simulate(call, "gold.near", signer_id="alice.near")
     >>> trace.headline()
     'alice.near sent 1 GOLD to bob.near.'
-    >>> lk.simulate(call, "gold.near", signer_id="heidi.near").verdict
-    'fully_succeeded'
     """
     upstream = client.current(ledger)
     signed = actions if isinstance(actions, SignedTransaction) else None

@@ -188,7 +188,10 @@ def test_what_is_no_public_key(value: object) -> None:
     """A key of another length, alphabet or curve is refused, with the rule."""
     error = refusal(validation.public_key, value)
     assert error.field == "public_key"
-    assert error.rule == "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
+    assert error.rule == (
+        "ed25519:<base58 of 32 bytes>, secp256k1:<base58 of 64 bytes> or "
+        "ml-dsa-65:<base58 of 1952 bytes>"
+    )
 
 
 SECRETS = {

@@ -194,9 +194,7 @@ class FungibleTokenBase(Contract):
             return False
         self.require(force or not balance, KEEPS_BALANCE)
         self.accounts.remove(account_id)
-        self.state.total_supply -= balance
-        if balance:
-            self.log_burn(account_id, balance)
+        self.state.total_supply -= balance  # without an event, as in near-contract-standards
         self.vm.log(f"Closed @{account_id} with {balance}")
         self.vm.promise(account_id).transfer(REGISTRATION + 1)
         return True

@@ -95,7 +95,7 @@ def _account_and_key(value: Any) -> tuple[str, bytes]:
     """Parse an account id and one of its public keys."""
     members = read.members(value)
     account_id = read.member(members, "account_id", read.account_id)
-    return account_id, read.member(members, "public_key", read.public_key).packed
+    return account_id, read.member(members, "public_key", read.public_key).stored
 
 
 def _data_filter(members: Members) -> Callable[[Change], bool]:

@@ -185,12 +185,20 @@ def crypto_hash(value: Any) -> CryptoHash:
 
 def public_key(value: Any) -> PublicKey:
     """Read a public key; without a curve's prefix it is ed25519."""
+    key = stored_key(value)
+    if not key.packed:
+        raise error(f"unknown key type '{key.curve}'")
+    return key
+
+
+def stored_key(value: Any) -> PublicKey:
+    """Read a public key, or the hash by which an ML-DSA-65 key is listed."""
     key = text(value)
     try:
         return PublicKey.from_text(key)
     except InvalidRequestError:
         curve, _, data = key.rpartition(":")
-    if curve not in ("", "ed25519", "secp256k1"):
+    if curve not in ("", "ed25519", "secp256k1", "ml-dsa-65"):
         raise error(f"unknown key type '{curve}'")
     raise error(f"invalid key data: {_base58_rule(data, 'incorrect length for key')}")
 

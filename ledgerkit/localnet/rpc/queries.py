@@ -260,7 +260,7 @@ def _parse_access_key(members: Members) -> Query:
 def _view_access_key(account_id: AccountId, public_key: PublicKey, at: Snapshot) -> Object:
     """Return an access key, or raise if there is none."""
     at.account(account_id)
-    access_key = at.state.access_key(account_id, public_key.packed)
+    access_key = at.state.access_key(account_id, public_key.stored)
     if access_key is None:
         data = (
             f"Access key for public key {public_key} has never been observed on the node "
@@ -276,14 +276,14 @@ def _view_access_key(account_id: AccountId, public_key: PublicKey, at: Snapshot)
 def _parse_access_key_list(members: Members) -> Query:
     """Parse a `view_access_key_list` request."""
     account_id = read.member(members, "account_id", read.account_id)
-    after_key = read.optional(members, "after_key", read.public_key)
+    after_key = read.optional(members, "after_key", read.stored_key)
     limit = read.optional(members, "limit", read.limit)
 
     def view_access_key_list(at: Snapshot) -> Object:
         entries = [
             entry
             for entry in at.state.access_keys(account_id)
-            if after_key is None or entry[0] > after_key.packed
+            if after_key is None or entry[0] > after_key.stored
         ]
         if limit is None and after_key is None and len(entries) > MAX_ACCESS_KEYS:
             data = (
@@ -309,7 +309,7 @@ def _parse_gas_key_nonces(members: Members) -> Query:
 
     def view_gas_key_nonces(at: Snapshot) -> Object:
         at.account(account_id)
-        nonces = at.state.gas_key_nonces(account_id, public_key.packed)
+        nonces = at.state.gas_key_nonces(account_id, public_key.stored)
         if nonces:
             return {"nonces": nonces}
         data = (

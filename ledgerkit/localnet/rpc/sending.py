@@ -73,7 +73,7 @@ class Timeout:
 
 def send_tx(world: World, params: Any) -> Steps:
     """Send a transaction and return the result of `send_tx`."""
-    signed, wait_until = _parse_send(world, params)
+    signed, wait_until = _parse_send(params)
     if wait_until == NONE:
         world.broadcast(signed)
         return {"final_execution_status": NONE}
@@ -82,13 +82,13 @@ def send_tx(world: World, params: Any) -> Steps:
 
 def broadcast_tx_commit(world: World, params: Any) -> Steps:
     """Send a transaction and return the result of `broadcast_tx_commit`, after execution."""
-    signed, _ = _parse_send(world, params)
+    signed, _ = _parse_send(params)
     return (yield from _send(world, signed, EXECUTED_OPTIMISTIC))
 
 
 def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
     """Send a transaction, valid or not, and return the result of `broadcast_tx_async`."""
-    signed, _ = _parse_send(world, params)
+    signed, _ = _parse_send(params)
     world.broadcast(signed)
     return signed.hash
 
@@ -123,7 +123,7 @@ def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
 
 def _status(world: World, params: Any, *, receipts: bool) -> Steps:
     """Wait for a transaction that was sent before, and return its result."""
-    request = _parse_status(world, params)
+    request = _parse_status(params)
     if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
         yield None  # so that polling without waiting advances the chain
     execution = yield from _wait(world, request, receipts=receipts)
@@ -206,19 +206,19 @@ def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> Ha
 # Params ----------------------------------------------------------------------------------
 
 
-def _parse_send(world: World, params: Any) -> tuple[SignedTransaction, str]:
+def _parse_send(params: Any) -> tuple[SignedTransaction, str]:
     """Parse a transaction to send, and its `wait_until`."""
     items = read.single(params)
     if items is not None:
-        return _decode(world, items[0]), EXECUTED_OPTIMISTIC
+        return _decode(items[0]), EXECUTED_OPTIMISTIC
     if read.pair(params) is not None:
         raise ParseError("Unable to parse send request: too many params passed")
     members = read.members(params)
-    signed = read.member(members, "signed_tx_base64", lambda value: _decode(world, value))
+    signed = read.member(members, "signed_tx_base64", _decode)
     return signed, read.optional(members, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
 
 
-def _parse_status(world: World, params: Any) -> StatusRequest:
+def _parse_status(params: Any) -> StatusRequest:
     """Parse a request for a transaction's status; the sender's id is not used."""
     hash_and_sender = read.pair(params)
     if hash_and_sender is not None:
@@ -226,7 +226,7 @@ def _parse_status(world: World, params: Any) -> StatusRequest:
         read.account_id(hash_and_sender[1])
         return StatusRequest(tx_hash, None, EXECUTED_OPTIMISTIC)
     if read.single(params) is not None or "signed_tx_base64" in read.members(params):
-        signed, wait_until = _parse_send(world, params)
+        signed, wait_until = _parse_send(params)
         return StatusRequest(signed.hash, signed, wait_until)
     members = read.members(params)
     tx_hash = read.member(members, "tx_hash", read.crypto_hash)
@@ -235,11 +235,11 @@ def _parse_status(world: World, params: Any) -> StatusRequest:
     return StatusRequest(tx_hash, None, wait_until)
 
 
-def _decode(world: World, value: Any) -> SignedTransaction:
+def _decode(value: Any) -> SignedTransaction:
     """Decode a signed transaction."""
     encoded = read.text(value)
     try:
-        return transaction_validity.decode(read.base64(encoded), world.runtime.profile)
+        return transaction_validity.decode(read.base64(encoded))
     except ParseError as error:
         reason = error.message.removeprefix(read.FAILED)
         raise ParseError(f"Failed to decode transaction: {reason}") from None

@@ -242,7 +242,7 @@ def apply_records(records: Iterable[StateRecord], store: StateStore) -> None:
             case ContractRecord(code=code):
                 store.codes.setdefault(CryptoHash.of(code), code)
             case AccessKeyRecord(public_key=public_key, access_key=access_key):
-                store.access_keys.put(account_id, public_key.packed, access_key)
+                store.access_keys.put(account_id, public_key.stored, access_key)
             case GasKeyNonceRecord(public_key=public_key, index=index, nonce=nonce):
-                key = nonce_key(public_key.packed, index)
+                key = nonce_key(public_key.stored, index)
                 store.gas_key_nonces.put(account_id, key, nonce)

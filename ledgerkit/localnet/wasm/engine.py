@@ -125,12 +125,12 @@ def _engine() -> Any:
         "wasm_wide_arithmetic",
     ):
         setattr(config, feature, False)
-    atexit.register(_forget)
+    atexit.register(forget)
     return wasmtime.Engine(config)
 
 
-def _forget() -> None:
-    """Drop the compiled modules and the compiler, before the interpreter drops its library."""
+def forget() -> None:
+    """Drop the compiled modules and the compiler; at the end, before the interpreter does."""
     _compiled.clear()
     _linker.cache_clear()
     _engine.cache_clear()

@@ -103,7 +103,7 @@ class TransactionSender:
 
     def next_nonce(self, account_id: str, secret: SecretKey) -> int:
         """Return the next nonce of a key, and count it as used."""
-        packed = secret.public_key.packed
+        packed = secret.public_key.stored
         access_key = self.world.state().access_key(account_id, packed)
         on_chain = access_key.nonce if access_key else 0
         nonce = max(self._nonces.get((account_id, packed), 0), on_chain) + 1

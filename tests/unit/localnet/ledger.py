@@ -178,7 +178,7 @@ class Ledger:
 
     def access_key(self, name, key=None):
         """Give an access key at the head."""
-        return self.world.state().access_key(name, public(key or name).packed)
+        return self.world.state().access_key(name, public(key or name).stored)
 
     def is_whole(self):
         """Return True if the total supply adds up: no yoctoNEAR was created or lost."""

@@ -175,8 +175,6 @@ def test_bytes_beyond_770_lock_tokens():
 
 
 def test_versions_differ_in_so_much():
-    """Rewards end with 87; delegates of the second kind are in 86 alone."""
+    """Rewards end with 87; dearer accounts came with 85."""
     assert [p.reward_percent for p in (OLD, NOW, NEXT)] == [30, 30, 0]
-    assert [p.delegate_v2 for p in (OLD, NOW, NEXT)] == [False, True, False]
-    assert [p.since_85 for p in (OLD, NOW, NEXT)] == [False, True, True]
     assert [p.creation_charge for p in (OLD, NOW, NEXT)] == [0, 7 * 10**21, 7 * 10**21]

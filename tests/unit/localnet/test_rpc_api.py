@@ -23,9 +23,7 @@ from ledgerkit.protocol import (
     DeployContract,
     DeployGlobalContract,
     FunctionCallPermission,
-    GasKeyFullAccess,
     Transfer,
-    TransferToGasKey,
     UseGlobalContract,
 )
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, Script, do, public
@@ -936,22 +934,6 @@ class TestSending:
             for params in ([cut], {"signed_tx_base64": cut}):
                 message = refusal(world, method, params)
                 assert message.startswith("Failed to decode transaction: ")
-
-    @pytest.mark.parametrize(
-        ("action", "tag"),
-        [
-            (TransferToGasKey(public("a"), 1), 12),
-            (AddKey(public("a"), AccessKey(0, GasKeyFullAccess(0, 1))), 3),
-        ],
-        ids=["gas key", "permission"],
-    )
-    def test_later_actions(self, action, tag):
-        """What later nodes brought is undecodable to this one."""
-        ledger = Ledger("alice.near", profile="84")
-        world = ledger.world
-        signed = ledger.sign("alice.near", "alice.near", action)
-        message = refusal(world, "send_tx", packed(signed))
-        assert message == f"Failed to decode transaction: Unexpected variant tag: {tag}"
 
 
 class TestPolling:

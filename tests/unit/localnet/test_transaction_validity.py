@@ -1,6 +1,7 @@
 """The checks of a transaction, in the node's order: each hides the ones after it."""
 
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,13 +20,18 @@ from ledgerkit.protocol import (
     DelegateAction,
     DelegateActionV2,
     DeleteAccount,
+    DeleteKey,
     DeployContract,
+    DeployGlobalContract,
     DeterministicStateInit,
+    FullAccess,
     FunctionCall,
     FunctionCallPermission,
     GasKeyFullAccess,
+    GasKeyFunctionCall,
     PublicKey,
     SecretKey,
+    Signature,
     SignedTransaction,
     Stake,
     StateInit,
@@ -120,9 +126,10 @@ ERRORS = {
     ),
     "InvalidTransactionVersion": "InvalidTransactionVersion",
     "TransactionSizeExceeded": {
-        # version, signer, key, nonce of a lane, receiver, block; deploy, two transfers, call; mode
+        # version, signer, key, nonce of a lane, receiver, block; deploy, two transfers, call;
+        # mode; signature
         "TransactionSizeExceeded": {
-            "size": 1 + 14 + 33 + 11 + 13 + 32 + 4 + (5 + 1_572_864) + 2 * 17 + 38 + 1,
+            "size": 1 + 14 + 33 + 11 + 13 + 32 + 4 + (5 + 1_572_864) + 2 * 17 + 38 + 1 + 65,
             "limit": 1_572_864,
         }
     },
@@ -394,10 +401,13 @@ def test_limits_are_inclusive(actions):
     assert len(ledger.world.mempool) == 1
 
 
-def test_a_transaction_may_have_exactly_the_largest_size():
-    """The signed bytes alone count: 1,572,864 pass, one more does not."""
-    ledger = Ledger("alice.near")
-    room = 1_572_864 - ledger.sign("alice.near", "alice.near", DeployContract(b"")).transaction.size
+@pytest.mark.parametrize(("profile", "signature"), [("84", 0), ("86", 65), ("87", 65)])
+def test_a_transaction_may_have_exactly_the_largest_size(profile, signature):
+    """1,572,864 bytes pass, one more does not; since version 85 the signature counts."""
+    # Source: nearcore, core/primitives/src/transaction.rs, SignedTransaction::size_for_limits.
+    ledger = Ledger("alice.near", profile=profile)
+    empty = ledger.sign("alice.near", "alice.near", DeployContract(b"")).transaction
+    room = 1_572_864 - empty.size - signature
     ledger.send("alice.near", "alice.near", DeployContract(bytes(room)))
     signed = ledger.sign("alice.near", "alice.near", DeployContract(bytes(room + 1)))
     expected = {"TransactionSizeExceeded": {"size": 1_572_865, "limit": 1_572_864}}
@@ -627,8 +637,8 @@ def test_bytes_that_are_no_transaction_are_refused():
     data = ledger.sign("alice.near", "bob.near", Transfer(1)).encode()
     for bad in (b"", b"\xff" * 40, data[:-1], data + b"\0"):
         with pytest.raises(UndecodableError):
-            transaction_validity.decode(bad, ledger.world.runtime.profile)
-    assert transaction_validity.decode(data, ledger.world.runtime.profile).encode() == data
+            transaction_validity.decode(bad)
+    assert transaction_validity.decode(data).encode() == data
 
 
 @cache
@@ -659,45 +669,123 @@ def test_mangled_bytes_harm_nothing(data):
         mangled[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
         mangled = mangled or bytearray(1)
     try:
-        signed = transaction_validity.decode(bytes(mangled), ledger.world.runtime.profile)
+        signed = transaction_validity.decode(bytes(mangled))
         ledger.world.check(signed)
     except (UndecodableError, InvalidTransactionError):
         return
     assert bytes(mangled) == original
 
 
-@pytest.mark.parametrize(
-    ("action", "tag"),
-    [
-        (TransferToGasKey(public("x"), 1), 12),
-        (WithdrawFromGasKey(public("x"), 1), 13),
-        (AddKey(public("x"), AccessKey(0, GasKeyFullAccess(0, 2))), 3),
-    ],
-    ids=["fund", "withdraw", "key"],
-)
-def test_later_actions_are_unknown(action, tag):
-    """What gas keys brought is refused as a node refuses a tag it does not know."""
-    ledger = Ledger("alice.near", profile="84")
-    data = ledger.sign("alice.near", "alice.near", action).encode()
-    with pytest.raises(UndecodableError) as caught:
-        transaction_validity.decode(data, ledger.world.runtime.profile)
-    expected = f"Failed to decode transaction: Unexpected variant tag: {tag}"
-    assert caught.value.message == expected
+# Features of protocol versions -----------------------------------------------------------
+
+ML_DSA = PublicKey("ml-dsa-65", bytes(1952))
+FULL = AccessKey(0, FullAccess())
+EMPTY = StateInit("g.near", {})
 
 
-@pytest.mark.parametrize(("profile", "known"), [("84", False), ("86", True), ("87", False)])
-def test_the_second_delegate_came_and_went(profile, known):
-    """DelegateV2 is an action of protocol versions 85 and 86 alone."""
-    ledger = Ledger("alice.near")
+def _delegated(*actions):
+    """Build actions that carol.near signed, for alice.near."""
     key = secret("carol.near")
-    wanted = DelegateActionV2("carol.near", "s.near", [Transfer(1)], 9, 99, key.public_key)
-    data = ledger.sign("alice.near", "carol.near", wanted.sign(key)).encode()
+    return DelegateAction("carol.near", "alice.near", actions, 9, 9999, key.public_key).sign(key)
+
+
+def _delegated_by_gas_key():
+    """Build a delegated action of the second kind."""
+    key = secret("carol.near")
+    inner = DelegateActionV2("carol.near", "alice.near", [Transfer(1)], 9, 9999, key.public_key)
+    return inner.sign(key)
+
+
+def _unsupported(feature, version):
+    """Build the error of a feature that a version does not have."""
+    error = {"UnsupportedProtocolFeature": {"protocol_feature": feature, "version": version}}
+    return {"ActionsValidation": error}
+
+
+TOO_MANY_DEPLOYMENTS = {
+    "ActionsValidation": {
+        "TotalNumberOfDeployActionsExceeded": {"number_of_deploy_actions": 11, "limit": 10}
+    }
+}
+GAS_KEYS_84 = {"84": _unsupported("GasKeys", 84)}
+# The errors by profile; a profile that is not there accepts the actions. Source: nearcore,
+# core/primitives-core/src/version.rs and runtime/runtime/src/action_validation.rs; the limit of
+# deployments from core/parameters/res/runtime_configs/84.yaml.
+FEATURES: dict[str, tuple[list[Action], dict[str, Any]]] = {
+    "action 11": ([DeterministicStateInit(EMPTY, 1)], {}),
+    "action 12": ([TransferToGasKey(public("x"), 1)], GAS_KEYS_84),
+    "action 13": ([WithdrawFromGasKey(public("x"), 1)], GAS_KEYS_84),
+    "permission 2": (
+        [AddKey(public("x"), AccessKey(0, GasKeyFunctionCall(0, 2, None, "s.near", [])))],
+        GAS_KEYS_84,
+    ),
+    "permission 3": ([AddKey(public("x"), AccessKey(0, GasKeyFullAccess(0, 2)))], GAS_KEYS_84),
+    "ML-DSA key": ([AddKey(ML_DSA, FULL)], {"84": _unsupported("PostQuantumSignatures", 84)}),
+    "ML-DSA key in a delegate": (
+        [_delegated(DeleteKey(ML_DSA))],
+        {"84": _unsupported("PostQuantumSignatures", 84)},
+    ),
+    "DelegateV2": (
+        [_delegated_by_gas_key()],
+        {"84": _unsupported("DelegateV2", 84), "87": _unsupported("DelegateV2", 87)},
+    ),
+    "withdrawal in a delegate": (
+        [_delegated(WithdrawFromGasKey(public("x"), 1))],
+        GAS_KEYS_84 | {"87": {"ActionsValidation": "WithdrawFromGasKeyNotAllowedInDelegate"}},
+    ),
+    "empty method name": (
+        [FunctionCall("", b"", TGAS, 0)],
+        {"87": {"ActionsValidation": "FunctionCallEmptyMethodName"}},
+    ),
+    "ten deployments": (
+        [DeployContract(b"")] * 5 + [DeployGlobalContract(b"", "CodeHash")] * 5,
+        {},
+    ),
+    "eleven deployments": (
+        [DeployContract(b"")] * 11,
+        dict.fromkeys(fees.PROFILES, TOO_MANY_DEPLOYMENTS),
+    ),
+}
+
+
+@pytest.mark.parametrize("profile", fees.PROFILES)
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_by_version(name, profile):
+    """Every entry decodes; a version without it says so, and the others accept it."""
+    actions, errors = FEATURES[name]
+    ledger = Ledger("alice.near", profile=profile)
+    receiver_id = deterministic_account_id(EMPTY) if name == "action 11" else "alice.near"
+    signed = ledger.sign("alice.near", receiver_id, *actions)
+    assert transaction_validity.decode(signed.encode()) == signed
+    assert refused(lambda: check_contents(signed, profile)) == errors.get(profile)
+
+
+@pytest.mark.parametrize(("profile", "known"), [("84", False), ("86", True), ("87", True)])
+def test_versions_and_modes_of_transactions(profile, known):
+    """V1, a strict nonce and an ML-DSA signer came with 85; before, the version is refused."""
+    ledger = Ledger("alice.near", profile=profile)
+    strict = {"version": 1, "nonce_mode": "strict"}
+    second = ledger.sign("alice.near", "alice.near", Transfer(1), **strict)
+    by_ml_dsa = Transaction("alice.near", ML_DSA, 1, "alice.near", bytes(32), [Transfer(1)])
+    forged = SignedTransaction(by_ml_dsa, Signature("ml-dsa-65", bytes(3309)))
+    error = None if known else "InvalidTransactionVersion"
+    assert refused(lambda: check_contents(second, profile)) == error
+    error = "InvalidSignature" if known else "InvalidTransactionVersion"
+    assert refused(lambda: check_contents(forged, profile)) == error
+
+
+def refused(check):
+    """Return the error of a check, None if it passes."""
     try:
-        transaction_validity.decode(data, fees.PROFILES[profile])
-    except UndecodableError:
-        assert not known
-    else:
-        assert known
+        check()
+    except InvalidTransactionError as error:
+        return error.error
+    return None
+
+
+def check_contents(signed, profile):
+    """Check a transaction's contents at a protocol version."""
+    transaction_validity.check_contents(signed, fees.PROFILES[profile])
 
 
 def test_a_secp256k1_key_signs_too():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import wasmtime
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
@@ -19,27 +18,8 @@ from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.wasm import engine, modules
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import CryptoHash, FunctionCall, SecretKey, Transaction
+from tests.wasm_texts import COUNTER, compiled
 
-COUNTER = """
-(module
-  (import "env" "storage_read" (func $read (param i64 i64 i64) (result i64)))
-  (import "env" "read_register" (func $register (param i64 i64)))
-  (import "env" "storage_write" (func $write (param i64 i64 i64 i64 i64) (result i64)))
-  (import "env" "value_return" (func $return (param i64 i64)))
-  (import "env" "log_utf8" (func $log (param i64 i64)))
-  (memory 1)
-  (data (i32.const 0) "count")
-  (data (i32.const 16) "increased")
-  (func $load
-    (if (i64.eq (call $read (i64.const 5) (i64.const 0) (i64.const 1)) (i64.const 1))
-      (then (call $register (i64.const 1) (i64.const 32)))))
-  (func (export "increase")
-    (call $load)
-    (i64.store (i32.const 32) (i64.add (i64.load (i32.const 32)) (i64.const 1)))
-    (drop (call $write (i64.const 5) (i64.const 0) (i64.const 8) (i64.const 32) (i64.const 2)))
-    (call $log (i64.const 9) (i64.const 16)))
-  (func (export "get") (call $load) (call $return (i64.const 8) (i64.const 32))))
-"""
 ARITHMETIC = "WebAssembly trap: An arithmetic exception, e.g. divided by zero."
 FAILURES = {
     "unreachable": (
@@ -99,11 +79,6 @@ UNPREPARED = {
         "TooManyLocals",
     ),
 }
-
-
-def compiled(text: str) -> bytes:
-    """Assemble a module."""
-    return bytes(wasmtime.wat2wasm(text))
 
 
 class Contract:
@@ -265,7 +240,7 @@ def test_without_the_extra_a_call_says_what_is_missing(monkeypatch):
         raise InvalidRequestError(f"install ledgerkit[{names[1]}]", field=names[0])
 
     engine._wasmtime.cache_clear()
-    engine._forget()
+    engine.forget()
     monkeypatch.setattr(engine, "require", missing)
     assert "ledgerkit[wasm]" in str(failure(contract.call("increase")))
     with pytest.raises(CallError) as caught:

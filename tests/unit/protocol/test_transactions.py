@@ -40,7 +40,7 @@ KEY = SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")
 PUBLIC = KEY.public_key
 BLOCK = CryptoHash(bytes(32))
 CALL = FunctionCall("ft_transfer", b'{"receiver_id":"b.near"}', 30 * 10**12, 1)
-MLDSA = PublicKey("ml-dsa-65", bytes(1952))
+MLDSA_HASH = PublicKey("ml-dsa-65-hash", bytes(32))
 
 
 def tx(*actions, **options):
@@ -69,7 +69,7 @@ def test_plain_values_become_checked_ones():
         ("signer_id", "Alice"),
         ("signer_id", None),
         ("public_key", "ed25519:1"),
-        ("public_key", MLDSA),
+        ("public_key", MLDSA_HASH),
         ("nonce", -1),
         ("nonce", 2**64),
         ("nonce", 1.0),
@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "code": (DeployContract, "wasm"),
     "mode": (DeployGlobalContract, b"", "Hash"),
     "identifier": (UseGlobalContract, "B@D"),
-    "stake key": (Stake, 1, MLDSA),
+    "stake key": (Stake, 1, MLDSA_HASH),
     "access key": (AddKey, PUBLIC, "FullAccess"),
     "permission": (AccessKey, 0, "FullAccess"),
     "names": (FunctionCallPermission, None, "ab", "method"),

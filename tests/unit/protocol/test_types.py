@@ -2,11 +2,14 @@
 
 import json
 import pickle
+from hashlib import sha3_256
 
 import base58
 import msgspec
 import numpy as np
 import pytest
+from Crypto.PublicKey import MLDSA as PYCRYPTODOME_KEYS
+from Crypto.Signature import mldsa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -198,19 +201,48 @@ def test_no_bytes_of_keys(curve, data):
         Signature(curve, data)
 
 
-def test_ml_dsa_is_carried_but_not_signed():
-    """Keys of a curve that answers may hold keep their text; encoding them is refused."""
-    key = PublicKey.from_text(MLDSA)
-    hashed = "ml-dsa-65-hash:" + base58.b58encode(bytes([9]) * 32).decode()
-    signature = Signature("ml-dsa-65", bytes(3309))
+def test_the_hash_of_a_key_is_carried_but_not_encoded():
+    """The hash by which responses list an ML-DSA-65 key keeps its text; encoding it is refused."""
+    text = "ml-dsa-65-hash:" + base58.b58encode(bytes([9]) * 32).decode()
+    key = PublicKey.from_text(text)
+    assert str(key) == text
+    assert key.stored == b"\3" + bytes([9]) * 32
+    assert PublicKey.from_stored(key.stored) == key
+    with pytest.raises(InvalidRequestError, match="only read from responses"):
+        key.encode()
 
-    assert str(key) == MLDSA
-    assert str(PublicKey.from_text(hashed)) == hashed
-    assert str(Signature.from_text(str(signature))) == str(signature)
-    assert not key.verify(bytes(32), signature)
-    for value in (key, signature):
-        with pytest.raises(InvalidRequestError, match="only read from responses"):
-            value.encode()
+
+def test_ml_dsa_in_borsh_and_in_the_state():
+    """
+    Tag 2 and 1952 or 3309 bytes; in the state, tag 3 and a hash that begins with its domain.
+
+    Source: nearcore, core/crypto/src/signature.rs; the domain tag from hash_domain.rs.
+    """
+    key, signature = PublicKey.from_text(MLDSA), Signature("ml-dsa-65", bytes(3309))
+    assert (str(key), str(Signature.from_text(str(signature)))) == (MLDSA, str(signature))
+    assert key.encode() == b"\2" + bytes([7]) * 1952
+    assert signature.encode() == b"\2" + bytes(3309)
+    assert PublicKey.decode(key.encode()) == key
+    assert Signature.decode(signature.encode()) == signature
+    digest = sha3_256(b"near:ml-dsa-65-pubkey-hash:v1" + bytes([7]) * 1952).digest()
+    assert key.stored == b"\3" + digest
+    listed = f"ml-dsa-65-hash:{base58.b58encode(digest).decode()}"
+    assert str(PublicKey.from_stored(key.stored)) == listed
+    assert PublicKey("ed25519", bytes(32)).stored == bytes(33)
+
+
+@pytest.mark.parametrize("seed", [bytes(32), bytes(range(32))])
+def test_ml_dsa_signatures_of_another_implementation(seed):
+    """What pycryptodome signs by FIPS 204, with an empty context, is verified; a change is not."""
+    secret = PYCRYPTODOME_KEYS.construct(param_set=PYCRYPTODOME_KEYS.ML_DSA_65, seed=seed)
+    message = bytes(range(32))
+    signed = mldsa.new(secret, deterministic=True).sign(message)
+    key = PublicKey("ml-dsa-65", secret.pk)
+    assert key.verify(message, Signature("ml-dsa-65", signed))
+    assert not key.verify(bytes(32), Signature("ml-dsa-65", signed))
+    assert not key.verify(message, Signature("ml-dsa-65", signed[:-1] + bytes([signed[-1] ^ 1])))
+    assert not key.verify(message, Signature("ed25519", signed[:63] + b"\0"))
+    assert not PublicKey("ml-dsa-65", bytes(1952)).verify(message, Signature("ml-dsa-65", signed))
 
 
 # Integers -----------------------------------------------------------------------------------
