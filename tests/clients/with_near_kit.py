@@ -200,9 +200,10 @@ def signed(client: Near, receiver_id: str, nonce: int) -> str:
 
 def refused(client: Near, world: Demo) -> None:
     """Send what the ledger refuses: the client's own exceptions carry the values."""
-    amount, balance = Amount.yocto(10**33), client.balance()
+    amount = Amount.yocto(10**33)
     error = raised(InsufficientBalanceError, lambda: client.send(world.receiver_id, amount))
-    wanted = balance, amount + TRANSFER_DEBIT
+    # Read afterwards: the client reads final state before it sends, which advances the chain.
+    wanted = client.balance(), amount + TRANSFER_DEBIT
     check.equal("refused: NotEnoughBalance", (error.available, error.required), wanted)
     client.send(world.receiver_id, "1 yocto", wait_until="FINAL")  # keys are read at the final head
     nonce = client.access_key(world.sender_id, str(client.signer.public_key)).nonce

@@ -1,10 +1,10 @@
 """
 Run other projects' own test suites, unmodified, with `near-sandbox` in the place of a node.
 
-`python tests/peers/run.py --from FOLDER` runs the suites whose checkouts are in FOLDER;
-`… --from FOLDER near-kit` those with that in their name. The checkouts are copied to `build/peers`,
-where their environments are made too, and every case that does not pass is listed. This is no part
-of the tests: the checkouts are not kept here.
+`python tests/peers/run.py --from FOLDER` runs the suites whose checkouts are in FOLDER,
+`… --from FOLDER near-kit` those with that in their name, and `--prepare` makes their environments
+only. The checkouts are copied to `build/peers`, and every case that does not pass is listed. This
+is no part of the tests, because the checkouts are not kept here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "peers"
-SANDBOX = Path(sys.executable).with_name("near-sandbox")
+SANDBOX = BUILD / "near-sandbox"
+# What the console script of that name runs, from this checkout instead of an installed one.
+LAUNCHER = f"""#!{sys.executable}
+import sys
+
+sys.path.insert(0, {str(ROOT)!r})
+from ledgerkit.cli import near_sandbox
+
+sys.exit(near_sandbox())
+"""
 START_S = 30
 SUITE_S = 900
 MAX_REASON = 160  # characters
-# near-api-js pins a version of this package that npm no longer has.
+# near-api-js pins 0.3.1 of this package, which npm does not have.
 PNPM_HOOK = """
 const readPackage = (manifest) => {
   const versions = manifest.devDependencies ?? {};
@@ -50,6 +60,7 @@ module.exports = { hooks: { readPackage } };
 class Case(NamedTuple):
     """A case of a suite."""
 
+    file: str
     name: str
     outcome: str  # passed, failed or skipped
     reason: str = ""
@@ -59,10 +70,9 @@ class Case(NamedTuple):
 class Peer:
     """A project whose tests are run."""
 
-    name: str
-    version: str  # of the checkout
-    version_file: str
+    name: str  # of the folder with the checkout
     source: str
+    revision: str  # a commit, or the version of a source distribution
     prepare: Callable[[Path], None]
     run: Callable[[Path], list[Case]]
 
@@ -105,7 +115,7 @@ def run_near_kit(folder: Path) -> list[Case]:
         python = folder / ".venv" / "bin" / "python"
         options = ("-q", "--no-cov", f"--junitxml={report}")
         run(
-            *(python, "-m", "pytest", "tests/integration", *options),
+            *(python, "-m", "pytest", "tests/integration", "tests/plugin", *options),
             cwd=folder,
             check=False,
             NEAR_SANDBOX_URL=address,
@@ -115,12 +125,13 @@ def run_near_kit(folder: Path) -> list[Case]:
 
 def _junit_case(element: ET.Element) -> Case:
     """Read a case of a JUnit report."""
-    name = f"{element.get('classname')}.{element.get('name')}"
+    file, _, group = (element.get("classname") or "").removeprefix("tests.").partition(".Test")
+    name = f"{group}.{element.get('name')}".lstrip(".")
     for tag, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         problem = element.find(tag)
         if problem is not None:
-            return Case(name, outcome, problem.get("message") or "")
-    return Case(name, "passed")
+            return Case(file, name, outcome, problem.get("message") or "")
+    return Case(file, name, "passed")
 
 
 @contextmanager
@@ -162,14 +173,15 @@ def prepare_near_api_js(folder: Path) -> None:
     """Install what the project develops with."""
     (folder / ".pnpmfile.cjs").write_text(PNPM_HOOK, encoding="utf-8")
     pnpm = ("npx", "--yes", "pnpm@10", "install", "--ignore-scripts", "--no-frozen-lockfile")
-    run(*pnpm, cwd=folder, npm_config_manage_package_manager_versions="false")
+    run(*pnpm, cwd=folder)
 
 
 def run_near_api_js(folder: Path) -> list[Case]:
     """Run the tests of accounts, providers and typed contracts."""
     report = folder / "report.json"
     suites = ("test/unit/accounts", "test/unit/providers", "test/integration")
-    options = ("--coverage.enabled=false", "--reporter=json", f"--outputFile={report}")
+    disabled = ("--coverage.enabled=false", "--typecheck.enabled=false")
+    options = (*disabled, "--reporter=json", f"--outputFile={report}")
     run(
         *("npx", "vitest", "run", *suites, *options),
         cwd=folder,
@@ -179,6 +191,7 @@ def run_near_api_js(folder: Path) -> list[Case]:
     outcomes = {"passed": "passed", "failed": "failed"}
     return [
         Case(
+            file["name"].removeprefix(f"{folder}/test/"),
             each["fullName"],
             outcomes.get(each["status"], "skipped"),
             (each["failureMessages"] or [""])[0],
@@ -191,50 +204,64 @@ def run_near_api_js(folder: Path) -> list[Case]:
 PEERS = (
     Peer(
         "near-kit-py",
-        "1.3.0",
-        "pyproject.toml",
         "the source distribution of near-kit on PyPI",
+        "1.3.0",
         prepare_near_kit,
         run_near_kit,
     ),
     Peer(
         "near-api-js",
-        "7.3.1",
-        "package.json",
-        "the repository near/near-api-js at 652c3c31f",
+        "a clone of near/near-api-js on GitHub",
+        "652c3c31f44d",
         prepare_near_api_js,
         run_near_api_js,
     ),
 )
 
 
-def checkout(peer: Peer, source: Path) -> Path:
-    """Copy a checkout, whose version must be the one that is named here; make its environment."""
-    original = source / peer.name
-    if not original.is_dir():
-        raise SystemExit(f"{original} is missing: it should have {peer.source} ({peer.version})")
-    text = (original / peer.version_file).read_text(encoding="utf-8")
-    match = re.search(r'^\s*"?version"?\s*[:=]\s*"([^"]+)"', text, re.MULTILINE)
-    version = match[1] if match else "unknown"
-    if version != peer.version:
-        raise SystemExit(f"{original} has version {version}; the figures are of {peer.version}")
-    copy = BUILD / peer.name
-    if not copy.is_dir():
-        ignored = shutil.ignore_patterns(".git", "node_modules", ".venv")
-        shutil.copytree(original, copy, ignore=ignored)
+def revision(checkout: Path) -> str:
+    """Read the commit of a clone, or the version of a source distribution."""
+    if (checkout / ".git").exists():
+        command = ("git", "-C", str(checkout), "rev-parse", "HEAD")
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    metadata = checkout / "PKG-INFO"
+    text = metadata.read_text(encoding="utf-8") if metadata.is_file() else ""
+    version = re.search(r"^Version: (.+)$", text, re.MULTILINE)
+    return version[1] if version else "unknown"
+
+
+def prepare(peer: Peer, source: Path) -> Path:
+    """Copy a checkout of the revision that is named here, and make its environment."""
+    checkout, copy = source / peer.name, BUILD / peer.name
+    if not checkout.is_dir():
+        raise SystemExit(f"{checkout} is missing: it should be {peer.source}, {peer.revision}")
+    actual = revision(checkout)
+    if not actual.startswith(peer.revision):
+        raise SystemExit(f"{checkout} is of revision {actual} instead of {peer.revision}")
+    stamp = copy / "made.stamp"
+    if not (stamp.is_file() and stamp.read_text(encoding="utf-8") == actual):
         say(f"── {peer.name}: making its environment")
+        shutil.rmtree(copy, ignore_errors=True)
+        ignored = shutil.ignore_patterns(".git", "node_modules", ".venv")
+        shutil.copytree(checkout, copy, ignore=ignored)
         peer.prepare(copy)
+        stamp.write_text(actual, encoding="utf-8")
+    SANDBOX.write_text(LAUNCHER, encoding="utf-8")
+    SANDBOX.chmod(0o755)
     return copy
 
 
 def report(peer: Peer, cases: list[Case]) -> bool:
-    """Print the cases that did not pass; return True if there is none but skipped ones."""
-    passed = sum(case.outcome == "passed" for case in cases)
+    """Print each file's count and the cases that did not pass; return True if none failed."""
+    for file, group in groupby(sorted(cases), key=lambda case: case.file):
+        outcomes = [case.outcome for case in group]
+        say(f"   {outcomes.count('passed'):3} of {len(outcomes):3}  {file}")
     for case in cases:
         if case.outcome != "passed":
             reason = (case.reason.splitlines() or [""])[0][:MAX_REASON]
-            say(f"   {case.outcome}: {case.name}: {reason}")
-    say(f"── {peer.name} {peer.version}: {passed} of {len(cases)} cases passed")
+            say(f"   {case.outcome}: {case.file}: {case.name}: {reason}")
+    passed = sum(case.outcome == "passed" for case in cases)
+    say(f"── {peer.name} {peer.revision}: {passed} of {len(cases)} cases passed")
     return all(case.outcome != "failed" for case in cases) and passed > 0
 
 
@@ -242,12 +269,14 @@ def main() -> int:
     """Run the chosen suites; return the exit code."""
     parser = argparse.ArgumentParser(description="run other projects' own tests")
     parser.add_argument("--from", dest="source", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--prepare", action="store_true", help="make the environments only")
     parser.add_argument("names", nargs="*", help="parts of the projects' names; default: all")
     args = parser.parse_args()
-    if not SANDBOX.is_file():
-        raise SystemExit(f"{SANDBOX} is missing: install ledgerkit[serve,wasm] here")
     peers = [p for p in PEERS if not args.names or any(name in p.name for name in args.names)]
-    results = [report(peer, peer.run(checkout(peer, args.source.resolve()))) for peer in peers]
+    copies = [prepare(peer, args.source.resolve()) for peer in peers]
+    if args.prepare:
+        return 0
+    results = [report(p, p.run(copy)) for p, copy in zip(peers, copies, strict=True)]
     return 0 if all(results) else 1
 
 
