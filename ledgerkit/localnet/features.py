@@ -26,4 +26,5 @@ class Feature(Enum):
     NO_DELEGATE_V2 = "RejectDelegateV2", 87  # in what is new; receipts made before still run
     NO_WITHDRAWAL_IN_DELEGATE = "RejectWithdrawFromGasKeyInDelegate", 87
     NO_EMPTY_METHOD_NAME = "RejectEmptyMethodName", 87
+    STATE_INIT_LIMIT = "max_state_init_entries", 87
     ML_DSA_CHARGED_WHERE_VERIFIED = "FixMlDsaCostCharging", 87

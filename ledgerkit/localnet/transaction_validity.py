@@ -67,6 +67,7 @@ MAX_TRANSACTION_BYTES = 1_572_864
 _ML_DSA = "ml-dsa-65"
 NONCES_PER_HEIGHT = 10**6  # nearcore: AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER
 MAX_DEPLOY_ACTIONS = 10
+MAX_STATE_INIT_ENTRIES = 1500  # since version 87
 MAX_GAS_KEY_NONCES = 1024  # nearcore: AccessKeyPermission::MAX_NONCES_FOR_GAS_KEY
 
 
@@ -293,6 +294,8 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
     _check_deploys(actions)
+    if profile.has(Feature.STATE_INIT_LIMIT):
+        _check_state_init_entries(actions)
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
@@ -329,7 +332,7 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
         case DelegateV2(delegate_action=inner):
             _require(Feature.DELEGATE_V2, profile)
             if profile.has(Feature.NO_DELEGATE_V2):
-                _refuse_feature(Feature.DELEGATE_V2, profile)
+                _refuse_feature("RemovedProtocolFeature", Feature.DELEGATE_V2, profile)
             _check_delegated(inner, receiver_id, profile)
 
 
@@ -347,14 +350,12 @@ def _has_ml_dsa_key(action: Action) -> bool:
 def _require(feature: Feature, profile: Profile) -> None:
     """Refuse actions that need a feature of a later protocol version."""
     if not profile.has(feature):
-        _refuse_feature(feature, profile)
+        _refuse_feature("UnsupportedProtocolFeature", feature, profile)
 
 
-def _refuse_feature(feature: Feature, profile: Profile) -> Never:
-    """Raise the error for a feature that the protocol version does not have."""
-    _refuse_actions(
-        "UnsupportedProtocolFeature", protocol_feature=feature.label, version=profile.version
-    )
+def _refuse_feature(name: str, feature: Feature, profile: Profile) -> Never:
+    """Raise the error for a feature that the protocol version does not have yet, or no longer."""
+    _refuse_actions(name, protocol_feature=feature.label, version=profile.version)
 
 
 def _check_deploys(actions: Sequence[Action]) -> None:
@@ -365,6 +366,18 @@ def _check_deploys(actions: Sequence[Action]) -> None:
             "TotalNumberOfDeployActionsExceeded",
             number_of_deploy_actions=deploys,
             limit=MAX_DEPLOY_ACTIONS,
+        )
+
+
+def _check_state_init_entries(actions: Sequence[Action]) -> None:
+    """Check the number of records in all initial states."""
+    states = (each.state_init for each in actions if isinstance(each, DeterministicStateInit))
+    entries = sum(len(state_init.data) for state_init in states)
+    if entries > MAX_STATE_INIT_ENTRIES:
+        _refuse_actions(
+            "TotalNumberOfStateInitEntriesExceeded",
+            number_of_entries=entries,
+            limit=MAX_STATE_INIT_ENTRIES,
         )
 
 

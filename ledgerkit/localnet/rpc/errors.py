@@ -77,9 +77,9 @@ class HandlerError(RpcError):
 class InternalError(RpcError):
     """A request that the node fails to fulfil."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, data: object = None) -> None:
         cause = {"name": "INTERNAL_ERROR", "info": {"error_message": message}}
-        error = _error_object("INTERNAL_ERROR", cause, -32000, "Server error", cause)
+        error = _error_object("INTERNAL_ERROR", cause, -32000, "Server error", data or cause)
         super().__init__(error, SERVER_ERROR)
 
 

@@ -16,7 +16,7 @@ from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.execution_errors import CallError, CodeError
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import HandlerError, Object, ParseError
+from ledgerkit.localnet.rpc.errors import HandlerError, InternalError, Object, ParseError
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_STATE_BYTES = 50_000  # of records in one response
 MAX_ACCESS_KEYS = 100  # in one response (nearcore, default_view_access_keys_limit)
+_COLLECTED = "GARBAGE_COLLECTED_BLOCK"
 _MAX_PATH_QUERY_BYTES = 10 * 1024
 _BASE58_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -85,7 +86,7 @@ def single_type(request_type: str, world: World, params: Any) -> Object:
     members = read.members(params)
     reference = read.reference(members)
     run = _PARSERS[request_type](members)
-    return _run(world, _find_block(world, reference), run)
+    return _run(world, _find_kept_block(world, reference), run)
 
 
 def access_key_list(world: World, params: Any) -> Object:
@@ -93,7 +94,7 @@ def access_key_list(world: World, params: Any) -> Object:
     members = read.members(params)
     reference = read.reference(members)
     run = _parse_access_key_list(members)
-    block = _find_block(world, reference)
+    block = _find_kept_block(world, reference)
     Snapshot(world, block).account(read.account_id(members["account_id"]))
     return _run(world, block, run)
 
@@ -114,8 +115,21 @@ def _find_block(world: World, reference: Reference) -> Block:
             f"The data for block #{block.height} is garbage collected on this node, "
             "use an archival node to fetch historical data"
         )
-        raise HandlerError("GARBAGE_COLLECTED_BLOCK", data, block_members(block))
+        raise HandlerError(_COLLECTED, data, block_members(block))
     return block
+
+
+def _find_kept_block(world: World, reference: Reference) -> Block:
+    """Return the block of a reference, for a method that has no cause for a collected block."""
+    # Source: nearcore, chain/jsonrpc-primitives/src/types/view_*.rs, From<RpcQueryError>.
+    try:
+        return _find_block(world, reference)
+    except HandlerError as error:
+        if error.error["cause"]["name"] != _COLLECTED:
+            raise
+        message = error.error["data"]
+        data = f"The node reached its limits. Try again later. More details: {message}"
+        raise InternalError(message, data) from None
 
 
 def _parse_query(params: Any) -> tuple[Reference, Query]:

@@ -135,7 +135,9 @@ def _limits(settings: Settings, profile: Profile) -> Object:
             "yield_timeout_length_in_blocks": settings.yield_timeout,
             "account_id_validity_rules_version": 2,
             "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
-            "max_state_init_entries": 1500 if has_87 else 2**32 - 1,
+            "max_state_init_entries": (
+                transaction_validity.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1
+            ),
         }
         | ({"min_contract_size_per_local": 2} if has_87 else {})
         | _MODULE_LIMITS

@@ -92,7 +92,7 @@ def _last_block_of(world: World, epoch_id: CryptoHash) -> Block:
 
 def _unknown_epoch() -> HandlerError:
     """Build the error for an unknown epoch."""
-    return HandlerError("UNKNOWN_EPOCH", "Epoch not found")
+    return HandlerError("UNKNOWN_EPOCH", "Unknown Epoch")
 
 
 def _blocks_produced(world: World, block: Block) -> int:
@@ -137,7 +137,10 @@ def validators_ordered(world: World, params: Any) -> list[Object]:
     members = read.members(params)
     block_id = read.optional(members, "block_id", read.block_id)
     reference = read.LATEST if block_id is None else read.Reference("block_id", block_id)
-    epoch = world.epochs.all[blocks.find(world, reference).epoch_height]
+    block = blocks.resolve(world, reference)
+    if block is None:
+        raise _unknown_epoch()
+    epoch = world.epochs.all[block.epoch_height]
     return [rpc_json.proposal(seat) for seat in epoch.validators.values()]
 
 

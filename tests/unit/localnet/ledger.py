@@ -7,13 +7,14 @@ from itertools import count
 
 import base58
 
-from ledgerkit.localnet.chain_types import SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.chain_types import Failure, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contract_sdk import Contract, call, to_json, view
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
+from tests.strict_errors import read_failure
 
 N = 10**24
 TGAS = 10**12
@@ -160,6 +161,8 @@ class Ledger:
         """Give an outcome that there is."""
         found = self.world.outcome(outcome_id)
         assert found is not None
+        if isinstance(found.status, Failure):
+            read_failure(found.status.error)
         return found
 
     def receipt(self, receipt_id):

@@ -26,6 +26,7 @@ from ledgerkit.protocol import (
     Transfer,
     UseGlobalContract,
 )
+from tests.strict_errors import read_error
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, Script, do, public
 
 SHAPES = Path(__file__).resolve().parents[4] / "shared" / "vectors" / "shapes.json"
@@ -57,6 +58,8 @@ def ask(world, method, params=None):
     assert dict(reply.headers)["content-type"] == "application/json"
     answer = json.loads(reply.body)
     assert (answer["jsonrpc"], answer["id"], len(answer)) == ("2.0", "x", 3)
+    if "error" in answer and not world.settings.spec_errors:
+        read_error(method, answer["error"])
     return reply.status, answer, blocks
 
 
@@ -1337,7 +1340,7 @@ class TestNode:
     @pytest.mark.parametrize("params", [[9999], {"block_id": NOWHERE}, {"epoch_id": NOWHERE}])
     def test_unknown_epoch(self, world, params):
         """An epoch that is not there has no validators."""
-        assert handler(world, "validators", params) == ("UNKNOWN_EPOCH", None, "Epoch not found")
+        assert handler(world, "validators", params) == ("UNKNOWN_EPOCH", None, "Unknown Epoch")
 
     def test_validators_ordered(self, world):
         """The validators in the order of their blocks."""

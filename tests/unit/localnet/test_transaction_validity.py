@@ -702,6 +702,17 @@ def _unsupported(feature, version):
     return {"ActionsValidation": error}
 
 
+REMOVED = {
+    "ActionsValidation": {
+        "RemovedProtocolFeature": {"protocol_feature": "DelegateV2", "version": 87}
+    }
+}
+LARGE = StateInit("g.near", {number.to_bytes(2, "big"): b"" for number in range(1501)})
+TOO_MANY_ENTRIES = {
+    "ActionsValidation": {
+        "TotalNumberOfStateInitEntriesExceeded": {"number_of_entries": 1501, "limit": 1500}
+    }
+}
 TOO_MANY_DEPLOYMENTS = {
     "ActionsValidation": {
         "TotalNumberOfDeployActionsExceeded": {"number_of_deploy_actions": 11, "limit": 10}
@@ -727,7 +738,7 @@ FEATURES: dict[str, tuple[list[Action], dict[str, Any]]] = {
     ),
     "DelegateV2": (
         [_delegated_by_gas_key()],
-        {"84": _unsupported("DelegateV2", 84), "87": _unsupported("DelegateV2", 87)},
+        {"84": _unsupported("DelegateV2", 84), "87": REMOVED},
     ),
     "withdrawal in a delegate": (
         [_delegated(WithdrawFromGasKey(public("x"), 1))],
@@ -737,6 +748,7 @@ FEATURES: dict[str, tuple[list[Action], dict[str, Any]]] = {
         [FunctionCall("", b"", TGAS, 0)],
         {"87": {"ActionsValidation": "FunctionCallEmptyMethodName"}},
     ),
+    "1501 records": ([DeterministicStateInit(LARGE, 1)], {"87": TOO_MANY_ENTRIES}),
     "ten deployments": (
         [DeployContract(b"")] * 5 + [DeployGlobalContract(b"", "CodeHash")] * 5,
         {},
@@ -754,7 +766,8 @@ def test_features_by_version(name, profile):
     """Every entry decodes; a version without it says so, and the others accept it."""
     actions, errors = FEATURES[name]
     ledger = Ledger("alice.near", profile=profile)
-    receiver_id = deterministic_account_id(EMPTY) if name == "action 11" else "alice.near"
+    initial = {"action 11": EMPTY, "1501 records": LARGE}.get(name)
+    receiver_id = deterministic_account_id(initial) if initial else "alice.near"
     signed = ledger.sign("alice.near", receiver_id, *actions)
     assert transaction_validity.decode(signed.encode()) == signed
     assert refused(lambda: check_contents(signed, profile)) == errors.get(profile)

@@ -1,0 +1,247 @@
+"""Every error that the ledger can make is read by a strict reader, as clients in Rust read them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ledgerkit.localnet import rpc_api
+from ledgerkit.protocol import AccessKey, AddKey, CryptoHash, FullAccess, Transfer
+from ledgerkit.transport.embedded import Local
+from tests import strict_errors
+from tests.strict_errors import read_error, read_variant
+from tests.unit.localnet.ledger import START, Ledger, N, do, public
+from tests.unit.localnet.test_rpc_api import ask
+from tests.unit.localnet.test_transaction_validity import ERRORS, Flawed
+
+LOCALNET = Path(rpc_api.__file__).parent
+NOWHERE = str(CryptoHash.of(b"nowhere"))
+ALICE = {"account_id": "alice.near", "finality": "optimistic"}
+NOBODY = {"account_id": "nobody.near", "finality": "optimistic"}
+NO_BLOCK = {"block_id": NOWHERE}
+BIG = {"account_id": "big.near", "finality": "optimistic"}
+MANY = {"account_id": "many.near", "finality": "optimistic"}
+KEY = {"public_key": str(public("nobody.near"))}
+VIEW = {"method_name": "peek", "args_base64": ""}
+STATE = {"prefix_base64": ""}
+TX = {"tx_hash": NOWHERE, "sender_account_id": "alice.near"}
+CHANGES = {"changes_type": "account_changes", "account_ids": ["alice.near"]}
+
+# By method: params, and the cause of the error that they get.
+REQUESTS: dict[str, list[tuple[Any, str]]] = {
+    "block": [([NOWHERE], "UNKNOWN_BLOCK"), ([START + 99], "UNKNOWN_BLOCK")],
+    "gas_price": [([NOWHERE], "UNKNOWN_BLOCK")],
+    "changes": [(CHANGES | NO_BLOCK, "UNKNOWN_BLOCK")],
+    "EXPERIMENTAL_changes": [(CHANGES | NO_BLOCK, "UNKNOWN_BLOCK")],
+    "block_effects": [(NO_BLOCK, "UNKNOWN_BLOCK")],
+    "EXPERIMENTAL_changes_in_block": [(NO_BLOCK, "UNKNOWN_BLOCK")],
+    "EXPERIMENTAL_protocol_config": [(NO_BLOCK, "UNKNOWN_BLOCK")],
+    "chunk": [
+        ([NOWHERE], "UNKNOWN_CHUNK"),
+        ({"block_id": START, "shard_id": 99}, "INVALID_SHARD_ID"),
+        ({"block_id": NOWHERE, "shard_id": 1}, "UNKNOWN_BLOCK"),
+    ],
+    "EXPERIMENTAL_congestion_level": [({"chunk_id": NOWHERE}, "UNKNOWN_CHUNK")],
+    "validators": [
+        ([NOWHERE], "UNKNOWN_EPOCH"),
+        ([START], "VALIDATOR_INFO_UNAVAILABLE"),
+        ({"epoch_id": NOWHERE}, "UNKNOWN_EPOCH"),
+    ],
+    "EXPERIMENTAL_validators_ordered": [({"block_id": NOWHERE}, "UNKNOWN_EPOCH")],
+    "EXPERIMENTAL_receipt": [({"receipt_id": NOWHERE}, "UNKNOWN_RECEIPT")],
+    "EXPERIMENTAL_receipt_to_tx": [({"receipt_id": NOWHERE}, "UNKNOWN_RECEIPT")],
+    "tx": [
+        ({**TX, "wait_until": "NONE"}, "UNKNOWN_TRANSACTION"),
+        ({**TX, "wait_until": "FINAL"}, "TIMEOUT_ERROR"),
+    ],
+    "tx_status": [({**TX, "wait_until": "NONE"}, "UNKNOWN_TRANSACTION")],
+    "EXPERIMENTAL_tx_status": [({**TX, "wait_until": "NONE"}, "UNKNOWN_TRANSACTION")],
+    "query": [
+        ({"request_type": "view_account", **NOBODY}, "UNKNOWN_ACCOUNT"),
+        (
+            {"request_type": "view_account", "account_id": "alice.near", **NO_BLOCK},
+            "UNKNOWN_BLOCK",
+        ),
+        ({"request_type": "view_code", **ALICE}, "NO_CONTRACT_CODE"),
+        ({"request_type": "view_state", **STATE, **BIG}, "TOO_LARGE_CONTRACT_STATE"),
+        ({"request_type": "view_access_key_list", **MANY}, "TOO_MANY_ACCESS_KEYS"),
+        ({"request_type": "view_gas_key_nonces", **ALICE, **KEY}, "UNKNOWN_GAS_KEY"),
+        (
+            {
+                "request_type": "view_global_contract_code",
+                "code_hash": NOWHERE,
+                "finality": "optimistic",
+            },
+            "NO_GLOBAL_CONTRACT_CODE",
+        ),
+        (
+            {"request_type": "view_global_contract_code_by_account_id", **ALICE},
+            "NO_GLOBAL_CONTRACT_CODE",
+        ),
+    ],
+    "EXPERIMENTAL_view_account": [(NOBODY, "UNKNOWN_ACCOUNT")],
+    "EXPERIMENTAL_view_code": [(NOBODY, "UNKNOWN_ACCOUNT"), (ALICE, "NO_CONTRACT_CODE")],
+    "EXPERIMENTAL_view_state": [
+        ({**STATE, **NOBODY}, "UNKNOWN_ACCOUNT"),
+        ({**STATE, **BIG}, "TOO_LARGE_CONTRACT_STATE"),
+    ],
+    "EXPERIMENTAL_view_access_key": [
+        ({**KEY, **NOBODY}, "UNKNOWN_ACCOUNT"),
+        ({**KEY, **ALICE}, "UNKNOWN_ACCESS_KEY"),
+    ],
+    "EXPERIMENTAL_view_access_key_list": [
+        (NOBODY, "UNKNOWN_ACCOUNT"),
+        (MANY, "TOO_MANY_ACCESS_KEYS"),
+    ],
+    "EXPERIMENTAL_view_gas_key_nonces": [
+        ({**KEY, **NOBODY}, "UNKNOWN_ACCOUNT"),
+        ({**KEY, **ALICE}, "UNKNOWN_GAS_KEY"),
+    ],
+    "EXPERIMENTAL_call_function": [
+        ({**VIEW, **NOBODY}, "UNKNOWN_ACCOUNT"),
+        ({**VIEW, **ALICE}, "NO_CONTRACT_CODE"),
+        (
+            {**VIEW, "account_id": "s.near", "finality": "optimistic"},
+            "CONTRACT_EXECUTION_ERROR",
+        ),
+        ({**VIEW, "account_id": "alice.near", **NO_BLOCK}, "UNKNOWN_BLOCK"),
+    ],
+}
+FORGOTTEN = {"account_id": "alice.near", "block_id": START + 1}
+STATE_METHODS = {
+    "query": {"request_type": "view_account"},
+    "EXPERIMENTAL_view_account": {},
+    "EXPERIMENTAL_view_code": {},
+    "EXPERIMENTAL_view_state": STATE,
+    "EXPERIMENTAL_view_access_key": KEY,
+    "EXPERIMENTAL_view_access_key_list": {},
+    "EXPERIMENTAL_view_gas_key_nonces": KEY,
+    "EXPERIMENTAL_call_function": VIEW,
+}
+
+
+class Http:
+    """A client that reads errors strictly."""
+
+    def __init__(self, world: Any) -> None:
+        self._client = httpx.Client(transport=Local(world), base_url="http://ledger.test")
+
+    def cause(self, method: str, params: Any) -> str:
+        """Call a method that fails; return the name of the error's cause."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self._client.post("/", json=body).json()
+        assert set(answer) == {"jsonrpc", "id", "error"}, answer
+        return read_error(method, answer["error"])
+
+
+@pytest.fixture(scope="module")
+def http() -> Http:
+    """Open a chain with a large contract, and an account of many keys."""
+    ledger = Ledger("alice.near", "many.near", scripts=["s.near", "big.near"])
+    add_keys = [AddKey(public(f"k{number}"), AccessKey(0, FullAccess())) for number in range(100)]
+    ledger.run("many.near", "many.near", *add_keys)
+    ledger.run("many.near", "many.near", AddKey(public("last"), AccessKey(0, FullAccess())))
+    text = "x" * 60_000
+    ledger.run("alice.near", "big.near", do(["write", "key", text]))
+    return Http(ledger.world)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "cause"),
+    [(method, *each) for method, cases in REQUESTS.items() for each in cases],
+)
+def test_causes_of_methods(http: Http, method: str, params: Any, cause: str) -> None:
+    """Each cause of a method has just the members of the node's error of that method."""
+    assert http.cause(method, params) == cause
+
+
+@pytest.mark.parametrize("method", sorted(rpc_api.METHODS - {"health", "status"}))
+def test_params_that_cannot_be_parsed(http: Http, method: str) -> None:
+    """Every method that takes params refuses a word; an unknown method is named."""
+    ignores_params = {"network_info", "client_config", "genesis_config"}
+    if method.removeprefix("EXPERIMENTAL_") not in ignores_params:
+        assert http.cause(method, "params") == "PARSE_ERROR"
+    assert http.cause(f"{method}_", []) == "METHOD_NOT_FOUND"
+
+
+@pytest.mark.parametrize("method", STATE_METHODS)
+def test_states_that_were_collected(method: str) -> None:
+    """`query` has a cause for a collected block; for the other methods it is an internal error."""
+    # Source: nearcore, chain/jsonrpc-primitives/src/types/view_*.rs, From<RpcQueryError>.
+    ledger = Ledger("alice.near", archival=False, epoch_length=5, epochs_kept=2)
+    ledger.world.advance(40)
+    cause = "GARBAGE_COLLECTED_BLOCK" if method == "query" else "INTERNAL_ERROR"
+    assert Http(ledger.world).cause(method, STATE_METHODS[method] | FORGOTTEN) == cause
+
+
+@pytest.mark.parametrize("flaw", [flaw for flaw in ERRORS if flaw != "NonceTooLarge"])
+@pytest.mark.parametrize("method", ["send_tx", "tx"])
+def test_rejected_transactions(method: str, flaw: str) -> None:
+    """The reason of each rejection has just the members of its variant."""
+    flawed = Flawed(flaw)  # the bytes of some are more than a server takes
+    answer = ask(flawed.ledger.world, method, [flawed.sign().to_base64()])[1]
+    assert read_error(method, answer["error"]) == "INVALID_TRANSACTION"
+    assert answer["error"]["data"]["TxExecutionError"] == {"InvalidTxError": ERRORS[flaw]}
+
+
+# What the source can make ----------------------------------------------------------------
+
+_MAKERS = {
+    "_fail": strict_errors.ACTION,
+    "_fail_for_key": strict_errors.ACTION,
+    "_refuse": strict_errors.INVALID_TX,
+    "_refuse_actions": strict_errors.ACTIONS_VALIDATION,
+    "_refuse_key": strict_errors.INVALID_ACCESS_KEY,
+    "refuse": strict_errors.INVALID_ACCESS_KEY,
+}
+
+
+def _made() -> list[tuple[str, str, list[str]]]:
+    """List the calls in the source that make an error: the function, the variant, its members."""
+    calls = []
+    for name in ("actions.py", "transaction_validity.py"):
+        for node in ast.walk(ast.parse((LOCALNET / name).read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id in _MAKERS and node.args and isinstance(node.args[0], ast.Constant):
+                fields = [each.arg for each in node.keywords if each.arg is not None]
+                calls.append((node.func.id, str(node.args[0].value), fields))
+    return calls
+
+
+def test_every_variant_in_the_source_is_one_of_the_nodes() -> None:
+    """Each error that the source makes is a variant of the node's, with just its members."""
+    made = _made()
+    assert len({variant for _, variant, _ in made}) > 50
+    for maker, variant, fields in made:
+        members = _MAKERS[maker][variant]
+        if maker != "_fail_for_key":
+            assert set(fields) == set(members or {}), variant
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        ({"InvalidSignature": {}}, "NoneType"),
+        ({"SignerDoesNotExist": {"signer_id": "a.near", "extra": 1}}, "extra"),
+        ({"SignerDoesNotExist": {}}, "signer_id"),
+        ({"LackBalanceForState": {"signer_id": "a.near", "amount": 1}}, "amount"),
+        ("Unheard", "Unheard"),
+    ],
+)
+def test_the_reader_is_strict(error: Any, problem: str) -> None:
+    """A unit variant with a payload, unknown and missing members and variants are refused."""
+    with pytest.raises((ValueError, KeyError, AssertionError), match=problem):
+        read_variant(error, strict_errors.INVALID_TX)
+
+
+def test_an_error_with_another_member_is_refused() -> None:
+    """The member that the specification names is the reason for `--spec-errors`."""
+    ledger = Ledger("alice.near", spec_errors=True)
+    signed = ledger.sign("alice.near", "bob.near", Transfer(N), block=bytes(32))
+    with pytest.raises(ValueError, match="InvalidTransaction"):
+        Http(ledger.world).cause("send_tx", [signed.to_base64()])
