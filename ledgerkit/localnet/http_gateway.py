@@ -32,6 +32,7 @@ from ledgerkit.localnet.http_messages import (
     text_response,
     with_length,
 )
+from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.services import block_documents
 from ledgerkit.visible_text import escape_invisible
 
@@ -114,12 +115,16 @@ class Gateway:
         if surface == "rpc":
             return (yield from self._call_rpc(request))
         if surface == "blocks":
-            path = request.path.removeprefix(block_documents.PREFIX)
-            steps = block_documents.respond(self.world, path, request.query)
-            return (yield from self._run(steps, _internal_error))
-        if self.world.lags:
+            return (yield from self._run(self._read_blocks(request), _internal_error))
+        if self.world.lags or (surface != "node" and self.world.index_lags):
             yield None  # these surfaces read final blocks: polling them advances the chain
         return self._get_page(surface, request)
+
+    def _read_blocks(self, request: HttpRequest) -> Steps:
+        """Read a path of the service of block documents, which may wait for a block."""
+        path = request.path.removeprefix(block_documents.PREFIX)
+        yield from pass_time(self.world, path)
+        return (yield from block_documents.respond(self.world, path, request.query))
 
     def _is_authorized(self, request: HttpRequest) -> bool:
         """Compare the request's API keys with the required ones, each in constant time."""

@@ -15,6 +15,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import json_response, text_response
+from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.rpc import (
     blocks,
     changes,
@@ -147,8 +148,8 @@ def _call_method(world: World, call: RpcCall) -> sending.Steps:
     method = _METHODS.get(call.method)
     if method is None:
         raise MethodNotFoundError(call.method)
-    if world.lags and _reads_behind_head(call):
-        yield None  # so that polling advances the chain
+    is_behind = _reads_behind_head(call)
+    yield from pass_time(world, call.method, call.params, is_behind=is_behind)
     return method(world, call.params)
 
 

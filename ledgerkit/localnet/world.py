@@ -97,6 +97,8 @@ class World:
         self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._last_event_height = settings.genesis_height
+        self.is_used = False  # True once a request has sent a transaction
+        self.answered_reads: set[int] = set()  # since the last block, by their hashes
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
         self._remaining_drops = 0
@@ -162,6 +164,13 @@ class World:
         if self.settings.real_time:
             return False
         return self.is_busy or self.chain.final.height < self._last_event_height
+
+    @property
+    def index_lags(self) -> bool:
+        """True if no clock runs and the index does not have all that requests have sent."""
+        lag = self.settings.indexer_lag + self.settings.balance_lag
+        is_behind = self.chain.final.height - lag < self._last_event_height
+        return self.is_used and is_behind and not self.settings.real_time
 
     @property
     def is_busy(self) -> bool:
@@ -381,6 +390,7 @@ class World:
         self._record(block, new_results, epoch_changes)
         if any(included) or any(result.outcomes for result in new_results):
             self._last_event_height = height
+        self.answered_reads.clear()
         self._last_results = results
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:

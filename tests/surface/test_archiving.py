@@ -135,6 +135,11 @@ class Stage:
         found = world.view(self.collection, "nft_total_supply", b"{}", world.chain.head)
         return int(json.loads(found.result))
 
+    def sent(self) -> int:
+        """Count the transactions of the target."""
+        blocks = self.target.world.chain.blocks()
+        return sum(len(chunk.transactions) for block in blocks for chunk in block.chunks)
+
     def token(self, token_id: str = TOKEN_ID) -> Any:
         """Read a token."""
         return lk.view(self.collection, "nft_token", {"token_id": token_id}, ledger=self.target)
@@ -327,7 +332,7 @@ def test_a_widget_with_parts_has_its_own_text(stage: Stage) -> None:
 def test_already_archived_mints_nothing(stage: Stage) -> None:
     """Taken again the flow says so, and sends nothing."""
     stage.archive()
-    head, supply = stage.target.world.chain.head.height, stage.supply()
+    sent, supply = stage.sent(), stage.supply()
     again = stage.archive()
     assert again.outcome == "already_archived"
     assert again.is_archived
@@ -336,7 +341,7 @@ def test_already_archived_mints_nothing(stage: Stage) -> None:
     not_taken = ["read_again", "mint"]
     steps = again.steps.set_index("step")["state"]
     assert steps[steps != "done"].to_dict() == dict.fromkeys(not_taken, "not_taken")
-    assert (stage.target.world.chain.head.height, stage.supply()) == (head, supply)
+    assert (stage.sent(), stage.supply()) == (sent, supply)
     assert stage.mints() == [True]
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ledgerkit.localnet import transaction_validity
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
+from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
@@ -74,6 +75,7 @@ class Timeout:
 def send_tx(world: World, params: Any) -> Steps:
     """Send a transaction and return the result of `send_tx`."""
     signed, wait_until = _parse_send(params)
+    world.is_used = True
     if wait_until == NONE:
         world.broadcast(signed)
         return {"final_execution_status": NONE}
@@ -83,12 +85,14 @@ def send_tx(world: World, params: Any) -> Steps:
 def broadcast_tx_commit(world: World, params: Any) -> Steps:
     """Send a transaction and return the result of `broadcast_tx_commit`, after execution."""
     signed, _ = _parse_send(params)
+    world.is_used = True
     return (yield from _send(world, signed, EXECUTED_OPTIMISTIC))
 
 
 def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
     """Send a transaction, valid or not, and return the result of `broadcast_tx_async`."""
     signed, _ = _parse_send(params)
+    world.is_used = True
     world.broadcast(signed)
     return signed.hash
 
@@ -124,7 +128,9 @@ def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
 def _status(world: World, params: Any, *, receipts: bool) -> Steps:
     """Wait for a transaction that was sent before, and return its result."""
     request = _parse_status(params)
-    if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
+    if request.wait_until not in {NONE, INCLUDED}:
+        yield from pass_time(world, request.tx_hash, request.wait_until)
+    elif _needs_block(world, request.tx_hash):
         yield None  # so that polling without waiting advances the chain
     execution = yield from _wait(world, request, receipts=receipts)
     return outcomes.result(world, execution, receipts=receipts)
