@@ -158,7 +158,7 @@ def _reads_behind_head(call: RpcCall) -> bool:
     if call.method == "status":
         return True
     finality = call.params.get("finality") if isinstance(call.params, dict) else None
-    return finality in {"final", "near-final"}
+    return isinstance(finality, str) and finality in {"final", "near-final"}
 
 
 def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
