@@ -16,10 +16,10 @@ from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, ReceiptDraft, Vm
+from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     CryptoHash,

@@ -14,10 +14,10 @@ from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, ReceiptDraft, Vm
+from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction, Transfer
 
