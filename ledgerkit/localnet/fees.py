@@ -43,6 +43,7 @@ ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)
 MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
 VIEW_GAS = 1000 * TGAS  # nearcore: max_gas_burnt_view
+MAX_GAS_BURNT = 1000 * TGAS  # of one call
 STORAGE_BYTE = 10**19  # yoctoNEAR locked for a byte
 GLOBAL_BYTE = 10**20  # yoctoNEAR burnt for a byte of a global contract
 STORAGE_FREE = 770  # bytes that need no balance (NEP-448, zero-balance accounts)
@@ -76,6 +77,10 @@ class Fee(NamedTuple):
             self.send_other + other.send_other,
             self.execute + other.execute,
         )
+
+    def minus(self, other: Fee) -> Fee:
+        """Subtract a fee that is a part of this one."""
+        return self.plus(other.times(-1))
 
 
 def _uniform(gas: int) -> Fee:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import GasCost
 from ledgerkit.localnet.execution_errors import HostError
+from ledgerkit.units import U64_MAX
 
 HOST, ACTION = "WASM_HOST_COST", "ACTION_COST"  # the categories of a gas profile
 INSTRUCTIONS = "WASM_INSTRUCTION"  # the cost of a contract's own computation
@@ -31,25 +32,34 @@ class GasCounter:
             self.burn(fees.HOST_COSTS[cost] * count, HOST, cost)
 
     def burn(self, gas: int, category: str, cost: str) -> None:
-        """Burn gas."""
-        burnt = min(gas, self.remaining)
+        """Burn gas; what exceeds the remaining gas burns of the reserved gas too."""
+        self._check_overflow(self.burnt + gas)
+        is_enough = gas <= self.remaining
+        burnt = gas if is_enough else min(gas, self.limit - self.burnt)
         self.burnt += burnt
-        self.used += burnt
+        self.used = self.used + burnt if is_enough else self.limit
         entry = (category, cost)
         self.profile[entry] = self.profile.get(entry, 0) + burnt
-        if burnt < gas:
+        if not is_enough:
             raise self.exceeded()
 
     def reserve(self, gas: int) -> None:
         """Reserve gas for a new receipt."""
+        self._check_overflow(self.used + gas)
         if gas > self.remaining:
             self.used = self.limit
             raise self.exceeded()
         self.used += gas
 
+    @staticmethod
+    def _check_overflow(gas: int) -> None:
+        """Fail for gas that has more than 64 bits."""
+        if gas > U64_MAX:
+            raise HostError("Integer overflow.", "IntegerOverflow")
+
     def exceeded(self) -> HostError:
-        """Build the error of a call without gas; a view call has a limit, not prepaid gas."""
-        if self._is_view:
+        """Build the error of a call without gas, or with as much as a call may burn at most."""
+        if self._is_view or self.burnt >= fees.MAX_GAS_BURNT:
             text = "Exceeded the maximum amount of gas allowed to burn per contract."
             return HostError(text, "GasLimitExceeded")
         return HostError("Exceeded the prepaid gas.", "GasExceeded")

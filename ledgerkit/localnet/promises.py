@@ -41,7 +41,7 @@ from ledgerkit.protocol.access_keys import GasKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.localnet.fees import Profile
+    from ledgerkit.localnet.fees import Fee, Profile
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.protocol.access_keys import Permission
 
@@ -62,6 +62,10 @@ _COSTS_PER_BYTE: dict[type[Action], str] = {
 }
 _FULL_ACCESS_KEY, _FUNCTION_CALL_KEY = "ADD_FULL_ACCESS_KEY", "ADD_FUNCTION_CALL_KEY"
 _GAS_KEY_TRANSFER, _GAS_KEY_BYTE = "GAS_KEY_TRANSFER", "GAS_KEY_BYTE"
+_STATE_INIT_ENTRY, _STATE_INIT_BYTE = (
+    "DETERMINISTIC_STATE_INIT_ENTRY",
+    "DETERMINISTIC_STATE_INIT_BYTE",
+)
 
 
 class ReceiptDraft:
@@ -88,15 +92,11 @@ class ReceiptDraft:
 class Promise:
     """A new receipt, or several that are joined; another receipt can wait for its results."""
 
-    __slots__ = ("drafts", "vm")
+    __slots__ = ("drafts", "is_joint", "vm")
 
-    def __init__(self, vm: Vm, drafts: list[ReceiptDraft]) -> None:
+    def __init__(self, vm: Vm, drafts: list[ReceiptDraft], *, is_joint: bool = False) -> None:
         self.vm, self.drafts = vm, drafts
-
-    @property
-    def is_joint(self) -> bool:
-        """True if it joins several receipts."""
-        return len(self.drafts) != 1
+        self.is_joint = is_joint  # even if it joins only one
 
     def then(self, receiver_id: str) -> Promise:
         """Create a receipt that waits for this one's result."""
@@ -246,8 +246,10 @@ class Promise:
         """Add a record to an initial state."""
         self.vm.host_call("set_state_init_data_entry")
         draft = self._single()
-        self.vm.burn_fee("deterministic_state_init_entry", 1, draft.receiver_id)
-        self.vm.burn_fee("deterministic_state_init_byte", len(key) + len(value), draft.receiver_id)
+        table = self.vm.profile.table
+        entry, byte = (table[name.lower()] for name in (_STATE_INIT_ENTRY, _STATE_INIT_BYTE))
+        self.vm.burn_fee(_STATE_INIT_ENTRY, entry, draft.receiver_id)
+        self.vm.burn_fee(_STATE_INIT_BYTE, byte.times(len(key) + len(value)), draft.receiver_id)
         actions = draft.actions
         action = actions[action_index] if action_index < len(actions) else None
         if not isinstance(action, DeterministicStateInit):
@@ -282,37 +284,37 @@ class Promise:
         return self
 
 
-def fee_parts(
-    profile: Profile, action: Action, receiver_id: str, *, sir: bool
-) -> list[tuple[str, int]]:
-    """Return the gas to send an action, by the names of its costs in a gas profile."""
-    total = profile.fee(action, receiver_id).send(sir=sir)
+def fee_parts(profile: Profile, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
+    """Return the fees of an action, by the names of its costs in a gas profile."""
+    total = profile.fee(action, receiver_id)
     name = _FLAT_COSTS.get(type(action))
     if name is not None:
         return [(name, total)]
     if isinstance(action, AddKey):
-        return _key_parts(profile, action, total, sir=sir)
+        return _key_parts(profile, action, total)
     if isinstance(action, TransferToGasKey):
-        base = profile.table[_GAS_KEY_TRANSFER.lower()].send(sir=sir)
-        return [(f"{_GAS_KEY_TRANSFER}_BASE", base), (_GAS_KEY_BYTE, total - base)]
+        base = profile.table[_GAS_KEY_TRANSFER.lower()]
+        return [(f"{_GAS_KEY_TRANSFER}_BASE", base), (_GAS_KEY_BYTE, total.minus(base))]
     name = _COSTS_PER_BYTE[type(action)]
-    base = profile.table[name.lower()].send(sir=sir)
-    return [(f"{name}_BASE", base), (f"{name}_BYTE", total - base)]
+    base = profile.table[name.lower()]
+    return [(f"{name}_BASE", base), (f"{name}_BYTE", total.minus(base))]
 
 
-def _key_parts(profile: Profile, action: AddKey, total: int, *, sir: bool) -> list[tuple[str, int]]:
-    """Return the gas to send a new key, by the names of its costs."""
+def _key_parts(profile: Profile, action: AddKey, total: Fee) -> list[tuple[str, Fee]]:
+    """Return the fees of a new key, by the names of its costs."""
     permission = action.access_key.permission
-    parts = []
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         size = sum(len(name.encode()) + 1 for name in permission.method_names)
-        byte = profile.table[f"{_FUNCTION_CALL_KEY.lower()}_byte"].times(size).send(sir=sir)
-        base = profile.table[_FUNCTION_CALL_KEY.lower()].send(sir=sir)
+        base = profile.table[_FUNCTION_CALL_KEY.lower()]
+        byte = profile.table[f"{_FUNCTION_CALL_KEY.lower()}_byte"].times(size)
         parts = [(f"{_FUNCTION_CALL_KEY}_BASE", base), (f"{_FUNCTION_CALL_KEY}_BYTE", byte)]
+        total = total.minus(base).minus(byte)
     else:
-        parts = [(_FULL_ACCESS_KEY, profile.table[_FULL_ACCESS_KEY.lower()].send(sir=sir))]
+        base = profile.table[_FULL_ACCESS_KEY.lower()]
+        parts = [(_FULL_ACCESS_KEY, base)]
+        total = total.minus(base)
     if isinstance(permission, GasKey):
-        parts.append((_GAS_KEY_BYTE, total - sum(gas for _, gas in parts)))
+        parts.append((_GAS_KEY_BYTE, total))
     return parts
 
 

@@ -124,9 +124,12 @@ class Vm:
         self._balance, self._storage = context.balance, context.storage_usage
         self._data_id_count = self._promise_count = 0
         self.log_bytes = 0  # of the logs until now
+        self.is_begun = False  # True within a module's host function whose base cost is burnt
 
     def host_call(self, name: str) -> None:
         """Burn the base cost of a host function that view calls may not use; fail in a view."""
+        if self.is_begun:
+            return
         self.gas.burn_host("BASE")
         if self.context.is_view:
             raise prohibited_in_view(name)
@@ -350,28 +353,24 @@ class Vm:
         """Create a receipt that waits for the results of a promise."""
         self.host_call("promise_batch_then")
         new_id = parse_account_id(receiver_id)
-        data_ids = []
-        for draft in promise.drafts:
-            self._burn_dependency(sir=draft.receiver_id == new_id)
-            data_ids.append(self._new_data_id())
-            draft.output_data_receivers.append((data_ids[-1], new_id))
-        return self._new_receipt(new_id, data_ids)
+        data_gas = sum(self._data_gas(sir=draft.receiver_id == new_id) for draft in promise.drafts)
+        data_ids = [self._new_data_id() for _ in promise.drafts]
+        new_promise = self._new_receipt(new_id, data_ids, data_gas)
+        for draft, new_data_id in zip(promise.drafts, data_ids, strict=True):
+            draft.output_data_receivers.append((new_data_id, new_id))
+        return new_promise
 
     def join(self, *promises: Promise) -> Promise:
         """Join promises, so that a receipt can wait for all of them, in this order."""
         self.host_call("promise_and")
         self.gas.burn_host("PROMISE_AND_BASE")
         self.gas.burn_host("PROMISE_AND_PER_PROMISE", 8 * len(promises))
-        drafts = [draft for promise in promises for draft in promise.drafts]
-        count = len(drafts)
-        if count > MAX_INPUT_DATA:
-            raise HostError(
-                f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
-                "NumberInputDataDependenciesExceeded { number_of_input_data_dependencies: "
-                f"{count}, limit: {MAX_INPUT_DATA} }}",
-            )
+        drafts: list[ReceiptDraft] = []
+        for promise in promises:
+            drafts.extend(promise.drafts)
+            _check_dependencies(len(drafts))  # the error has the number at which it fails
         self._count_promise()
-        return Promise(self, drafts)
+        return Promise(self, drafts, is_joint=True)
 
     @property
     def promise_results(self) -> tuple[bytes | None, ...]:
@@ -396,16 +395,14 @@ class Vm:
 
     def burn_action_fee(self, action: Action, receiver_id: str) -> None:
         """Burn the gas to send an action, and reserve the gas to execute it."""
-        sir = receiver_id == self.current_account_id
-        for name, gas in fee_parts(self.profile, action, receiver_id, sir=sir):
-            self.gas.burn(gas, ACTION, name)
-        attached = action.gas if isinstance(action, FunctionCall) else 0
-        self.gas.reserve(self.profile.fee(action, receiver_id).execute + attached)
+        for name, fee in fee_parts(self.profile, action, receiver_id):
+            self.burn_fee(name, fee, receiver_id)
+        if isinstance(action, FunctionCall):
+            self.gas.reserve(action.gas)
 
-    def burn_fee(self, name: str, count: int, receiver_id: str) -> None:
+    def burn_fee(self, name: str, fee: fees.Fee, receiver_id: str) -> None:
         """Burn the gas to send a part of an action, and reserve the gas to execute it."""
-        fee = self.profile.table[name].times(count)
-        self.gas.burn(fee.send(sir=receiver_id == self.current_account_id), ACTION, name.upper())
+        self.gas.burn(fee.send(sir=receiver_id == self.current_account_id), ACTION, name)
         self.gas.reserve(fee.execute)
 
     # Yielded calls (NEP-519) -------------------------------------------------------------
@@ -442,8 +439,7 @@ class Vm:
     ) -> tuple[Promise, CryptoHash]:
         """Create the receipt of a yielded call."""
         new_id = self._new_data_id()
-        self._burn_dependency(sir=True)
-        promise = self._new_receipt(self.current_account_id, [new_id])
+        promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(sir=True))
         promise.drafts[0].is_yield = True
         promise.add_call(method_name, args, deposit=deposit, gas=gas, weight=weight)
         self.yielded.append(new_id)
@@ -517,10 +513,8 @@ class Vm:
 
     def promise_return(self, promise: Promise) -> None:
         """Set the result of the call to that of a promise."""
-        self.gas.burn_host("BASE")
+        self.host_call("promise_return")
         self.gas.burn_host("PROMISE_RETURN")
-        if self.is_view:
-            raise prohibited_in_view("promise_return")
         if promise.is_joint:
             raise HostError(
                 "Returning joint promise is currently prohibited.", "CannotReturnJointPromise"
@@ -542,11 +536,13 @@ class Vm:
         self.gas.used = self.gas.limit
         return self.result
 
-    def _new_receipt(self, receiver_id: str, input_data_ids: Sequence[CryptoHash]) -> Promise:
-        """Create a receipt and burn its fee."""
+    def _new_receipt(
+        self, receiver_id: str, input_data_ids: Sequence[CryptoHash], data_gas: int = 0
+    ) -> Promise:
+        """Create a receipt and burn its fee, with the gas of the data that it waits for."""
         receiver_id = parse_account_id(receiver_id)
         gas = self.profile.new_receipt_send(sir=receiver_id == self.current_account_id)
-        self.gas.burn(gas, ACTION, "NEW_ACTION_RECEIPT")
+        self.gas.burn(gas + data_gas, ACTION, "NEW_ACTION_RECEIPT")
         self.gas.reserve(self.profile.new_receipt_execute)
         self._count_promise()
         draft = ReceiptDraft(receiver_id, input_data_ids)
@@ -564,10 +560,10 @@ class Vm:
                 f"NumberPromisesExceeded {{ number_of_promises: {count}, limit: {MAX_PROMISES} }}",
             )
 
-    def _burn_dependency(self, *, sir: bool) -> None:
-        """Burn the gas of the data that a new receipt waits for; the sender pays for all of it."""
+    def _data_gas(self, *, sir: bool) -> int:
+        """Return the gas of data that a new receipt waits for; the sender pays for all of it."""
         fee = self.profile.table["data_receipt_base"]
-        self.gas.burn(fee.send(sir=sir) + fee.execute, ACTION, "NEW_ACTION_RECEIPT")
+        return fee.send(sir=sir) + fee.execute
 
     def _new_data_id(self) -> CryptoHash:
         """Compute the next data id."""
@@ -583,6 +579,16 @@ class Vm:
                 f"The length of a {subject} {length} exceeds the limit {limit}",
                 f"{error} {{ length: {length}, limit: {limit} }}",
             )
+
+
+def _check_dependencies(count: int) -> None:
+    """Fail for more promises than one receipt can wait for."""
+    if count > MAX_INPUT_DATA:
+        raise HostError(
+            f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
+            "NumberInputDataDependenciesExceeded { number_of_input_data_dependencies: "
+            f"{count}, limit: {MAX_INPUT_DATA} }}",
+        )
 
 
 def _check_yield_id(yield_id: bytes) -> None:

@@ -115,7 +115,7 @@ def _limits(settings: Settings, profile: Profile) -> Object:
     has_87 = profile.version >= _SINCE_87
     return (
         {
-            "max_gas_burnt": fees.VIEW_GAS,
+            "max_gas_burnt": fees.MAX_GAS_BURNT,
             "max_total_prepaid_gas": transaction_validity.MAX_PREPAID_GAS,
             "max_actions_per_receipt": transaction_validity.MAX_ACTIONS,
             "max_deploy_actions_per_receipt": transaction_validity.MAX_DEPLOY_ACTIONS,

@@ -49,17 +49,43 @@ def available(profile: Profile) -> dict[str, HostFunction]:
 
 
 def _host(
-    parameters: int, *, result: ValueType | None = None, since: int = 0
+    parameters: int,
+    *,
+    result: ValueType | None = None,
+    since: int = 0,
+    changes: bool = False,
 ) -> Callable[[Run], Run]:
-    """Declare a host function of some 64-bit numbers, under the name of the Python function."""
+    """
+    Declare a host function of some 64-bit numbers, under the name of the Python function.
+
+    One that changes something burns its base cost, and fails in a view, before it reads anything.
+    """
 
     def declare(run: Run) -> Run:
         name = run.__name__.removesuffix("_")
         results: tuple[ValueType, ...] = () if result is None else (result,)
-        HOST_FUNCTIONS[name] = HostFunction(_LONG * parameters, results, run, since)
-        return run
+        new_run = _not_in_views(name, run) if changes else run
+        HOST_FUNCTIONS[name] = HostFunction(_LONG * parameters, results, new_run, since)
+        return new_run
 
     return declare
+
+
+def _not_in_views(name: str, run: Run) -> Run:
+    """Return a host function that begins like those of the `Vm` that fail in a view call."""
+    # The node's error names a call with a weight like one without.
+    public_name = name.removesuffix("_weight")
+
+    def begin(guest: Guest, *numbers: int) -> int | None:
+        """Begin the host function, and run it."""
+        guest.vm.host_call(public_name)
+        guest.vm.is_begun = True
+        try:
+            return run(guest, *numbers)
+        finally:
+            guest.vm.is_begun = False
+
+    return begin
 
 
 # Registers -------------------------------------------------------------------------------
@@ -450,7 +476,7 @@ HOST_FUNCTIONS["abort"] = HostFunction(("i32",) * 4, (), _abort)
 # Storage ---------------------------------------------------------------------------------
 
 
-@_host(5, result="i64")
+@_host(5, result="i64", changes=True)
 def storage_write(
     guest: Guest,
     key_length: int,
@@ -472,7 +498,7 @@ def storage_read(guest: Guest, length: int, address: int, register_id: int) -> i
     return _old_value(guest, value, register_id)
 
 
-@_host(3, result="i64")
+@_host(3, result="i64", changes=True)
 def storage_remove(guest: Guest, length: int, address: int, register_id: int) -> int:
     """Remove a record; return 1, and its value in a register, if there was one."""
     value = guest.vm.storage_remove(guest.read(length, address))
@@ -512,13 +538,13 @@ for _name, _count in (
 # Promises --------------------------------------------------------------------------------
 
 
-@_host(2, result="i64")
+@_host(2, result="i64", changes=True)
 def promise_batch_create(guest: Guest, length: int, address: int) -> int:
     """Create a receipt; return the promise's index."""
     return guest.add_promise(guest.vm.promise(guest.read_account_id(length, address)))
 
 
-@_host(3, result="i64")
+@_host(3, result="i64", changes=True)
 def promise_batch_then(guest: Guest, index: int, length: int, address: int) -> int:
     """Create a receipt that waits for a promise; return the new promise's index."""
     account_id = guest.read_account_id(length, address)
@@ -541,7 +567,7 @@ def promise_then(guest: Guest, index: int, length: int, address: int, *call: int
     return new_index or 0
 
 
-@_host(2, result="i64")
+@_host(2, result="i64", changes=True)
 def promise_and(guest: Guest, address: int, count: int) -> int:
     """Join promises; return the new promise's index."""
     data = guest.read_memory(address, 8 * count)
@@ -549,13 +575,13 @@ def promise_and(guest: Guest, address: int, count: int) -> int:
     return guest.add_promise(guest.vm.join(*[guest.promise(index) for index in indices]))
 
 
-@_host(1)
+@_host(1, changes=True)
 def promise_return(guest: Guest, index: int) -> None:
     """Return the result of a promise."""
     guest.vm.promise_return(guest.promise(index))
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_set_refund_to(guest: Guest, index: int, length: int, address: int) -> None:
     """Set the account to which the deposits return if the receipt fails."""
     account_id = guest.read_account_id(length, address)
@@ -591,13 +617,13 @@ def promise_result(guest: Guest, index: int, register_id: int) -> int:
 # Actions ---------------------------------------------------------------------------------
 
 
-@_host(1)
+@_host(1, changes=True)
 def promise_batch_action_create_account(guest: Guest, index: int) -> None:
     """Add the creation of the receiver."""
     guest.promise(index).create_account()
 
 
-@_host(2)
+@_host(2, changes=True)
 def promise_batch_action_transfer(guest: Guest, index: int, amount_address: int) -> None:
     """Add a transfer."""
     amount = guest.read_u128(amount_address)
@@ -610,7 +636,7 @@ def promise_batch_action_function_call(guest: Guest, *call: int) -> None:
     promise_batch_action_function_call_weight(guest, *call, 0)
 
 
-@_host(8)
+@_host(8, changes=True)
 def promise_batch_action_function_call_weight(
     guest: Guest,
     index: int,
@@ -630,7 +656,7 @@ def promise_batch_action_function_call_weight(
     promise.function_call(name, args, deposit=amount, gas=gas, weight=weight)
 
 
-@_host(4)
+@_host(4, changes=True)
 def promise_batch_action_stake(
     guest: Guest, index: int, amount_address: int, key_length: int, key_address: int
 ) -> None:
@@ -640,7 +666,7 @@ def promise_batch_action_stake(
     guest.promise(index).stake(amount, key)
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_delete_account(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -649,7 +675,7 @@ def promise_batch_action_delete_account(
     guest.promise(index).delete_account(beneficiary_id)
 
 
-@_host(4)
+@_host(4, changes=True)
 def promise_batch_action_add_key_with_full_access(
     guest: Guest, index: int, key_length: int, key_address: int, nonce: int
 ) -> None:
@@ -658,7 +684,7 @@ def promise_batch_action_add_key_with_full_access(
     guest.promise(index).add_full_access_key(key, nonce)
 
 
-@_host(9)
+@_host(9, changes=True)
 def promise_batch_action_add_key_with_function_call(
     guest: Guest,
     index: int,
@@ -679,7 +705,7 @@ def promise_batch_action_add_key_with_function_call(
     guest.promise(index).add_access_key(key, allowance, receiver_id, names, nonce)
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_delete_key(
     guest: Guest, index: int, key_length: int, key_address: int
 ) -> None:
@@ -688,7 +714,7 @@ def promise_batch_action_delete_key(
     guest.promise(index).delete_key(key)
 
 
-@_host(4, since=85)
+@_host(4, since=85, changes=True)
 def promise_batch_action_transfer_to_gas_key(
     guest: Guest, index: int, key_length: int, key_address: int, amount_address: int
 ) -> None:
@@ -697,7 +723,7 @@ def promise_batch_action_transfer_to_gas_key(
     guest.promise(index).transfer_to_gas_key(key, guest.read_u128(amount_address))
 
 
-@_host(4, since=85)
+@_host(4, since=85, changes=True)
 def promise_batch_action_add_gas_key_with_full_access(
     guest: Guest, index: int, key_length: int, key_address: int, num_nonces: int
 ) -> None:
@@ -706,7 +732,7 @@ def promise_batch_action_add_gas_key_with_full_access(
     guest.promise(index).add_full_access_gas_key(key, _u16(num_nonces))
 
 
-@_host(9, since=85)
+@_host(9, since=85, changes=True)
 def promise_batch_action_add_gas_key_with_function_call(
     guest: Guest,
     index: int,
@@ -738,7 +764,7 @@ def _u16(number: int) -> int:
 # Code ------------------------------------------------------------------------------------
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_deploy_contract(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -747,7 +773,7 @@ def promise_batch_action_deploy_contract(
     guest.promise(index).deploy_contract(code)
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_deploy_global_contract(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -756,7 +782,7 @@ def promise_batch_action_deploy_global_contract(
     guest.promise(index).deploy_global_contract(code, "CodeHash")
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_deploy_global_contract_by_account_id(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -765,7 +791,7 @@ def promise_batch_action_deploy_global_contract_by_account_id(
     guest.promise(index).deploy_global_contract(code, "AccountId")
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_use_global_contract(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -774,7 +800,7 @@ def promise_batch_action_use_global_contract(
     guest.promise(index).use_global_contract(code_hash)
 
 
-@_host(3)
+@_host(3, changes=True)
 def promise_batch_action_use_global_contract_by_account_id(
     guest: Guest, index: int, length: int, address: int
 ) -> None:
@@ -783,7 +809,7 @@ def promise_batch_action_use_global_contract_by_account_id(
     guest.promise(index).use_global_contract(owner_id)
 
 
-@_host(4, result="i64")
+@_host(4, result="i64", changes=True)
 def promise_batch_action_state_init(
     guest: Guest, index: int, length: int, address: int, amount_address: int
 ) -> int:
@@ -793,7 +819,7 @@ def promise_batch_action_state_init(
     return guest.promise(index).state_init(code_hash, amount)
 
 
-@_host(4, result="i64")
+@_host(4, result="i64", changes=True)
 def promise_batch_action_state_init_by_account_id(
     guest: Guest, index: int, length: int, address: int, amount_address: int
 ) -> int:
@@ -803,7 +829,7 @@ def promise_batch_action_state_init_by_account_id(
     return guest.promise(index).state_init(owner_id, amount)
 
 
-@_host(6)
+@_host(6, changes=True)
 def set_state_init_data_entry(
     guest: Guest,
     index: int,
@@ -830,7 +856,7 @@ def _read_hash(guest: Guest, length: int, address: int) -> CryptoHash:
 # Yielded calls ---------------------------------------------------------------------------
 
 
-@_host(7, result="i64")
+@_host(7, result="i64", changes=True)
 def promise_yield_create(
     guest: Guest,
     name_length: int,
@@ -849,7 +875,7 @@ def promise_yield_create(
     return guest.add_promise(promise)
 
 
-@_host(9, result="i64", since=85)
+@_host(9, result="i64", since=85, changes=True)
 def promise_yield_create_with_id(
     guest: Guest,
     name_length: int,
@@ -873,7 +899,7 @@ def promise_yield_create_with_id(
     return U64_MAX if promise is None else guest.add_promise(promise)
 
 
-@_host(4, result="i32")
+@_host(4, result="i32", changes=True)
 def promise_yield_resume(
     guest: Guest, id_length: int, id_address: int, payload_length: int, payload_address: int
 ) -> int:
@@ -883,7 +909,7 @@ def promise_yield_resume(
     return int(guest.vm.yield_resume(data_id, payload))
 
 
-@_host(4, result="i32", since=85)
+@_host(4, result="i32", since=85, changes=True)
 def promise_yield_resume_with_yield_id(
     guest: Guest, id_length: int, id_address: int, payload_length: int, payload_address: int
 ) -> int:

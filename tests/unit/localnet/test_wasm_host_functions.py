@@ -11,10 +11,7 @@ import pytest
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
-from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
-from ledgerkit.localnet.wasm.guest import Guest, memory_violation
-from ledgerkit.localnet.wasm.host_functions import HOST_FUNCTIONS, available
+from ledgerkit.localnet.wasm.host_functions import available
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -22,12 +19,11 @@ from ledgerkit.protocol import (
     DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
-    PublicKey,
     StateInit,
 )
+from tests.unit.localnet.ledger import N
+from tests.unit.localnet.machine import KEY, Machine
 
-N = 10**24
-KEY = PublicKey("ed25519", bytes(range(32)))
 NO_REGISTER = 2**64 - 1
 SHA256 = "12b0739c2d64f184b4864d2a696fc77f767 05cff582b53937a371a242a9ca09e".replace(" ", "")
 KECCAK256 = "686e3a7ae6b5d791e7e531a27ba7b13a1a8e81ad0725091ae9734066 3d550a9f".replace(" ", "")
@@ -36,81 +32,6 @@ KECCAK512 = (
     "d1f089 56ef295780dbf988cbdc6d2ea8eabe"
 ).replace(" ", "")
 RIPEMD160 = "15669c73e8033ad72354811e8f56d46846610ee1"
-
-
-class FlatMemory:
-    """A memory of some bytes."""
-
-    def __init__(self, size: int = 65_536) -> None:
-        self.data = bytearray(size)
-
-    def read(self, address: int, length: int) -> bytes:
-        """Return bytes."""
-        if address + length > len(self.data):
-            raise memory_violation()
-        return bytes(self.data[address : address + length])
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
-        if address + len(data) > len(self.data):
-            raise memory_violation()
-        self.data[address : address + len(data)] = data
-
-
-class Machine:
-    """A guest with a memory that tests write to."""
-
-    def __init__(self, profile: str = "86", **context: object) -> None:
-        self.memory, self._end = FlatMemory(), 0
-        values: dict[str, object] = {
-            "current_account_id": "alice.near",
-            "signer_id": "bob.near",
-            "signer_public_key": KEY,
-            "predecessor_id": "carol.near",
-            "input": b"arguments",
-            "block_height": 10,
-            "block_timestamp": 42,
-            "epoch_height": 1,
-            "balance": 100 * N,
-            "locked": 7,
-            "storage_usage": 12,
-            "attached_deposit": 2,
-            "prepaid_gas": 300 * fees.TGAS,
-            "random_seed": bytes(32),
-            "action_hash": CryptoHash(bytes(32)),
-            "chain_id": "localnet",
-        }
-        values.update(context)
-        self.vm = Vm(
-            CallContext(**values),  # type: ignore[arg-type]  # the values above
-            StateStore().at(),
-            fees.PROFILES[profile],  # type: ignore[index]  # one of its names
-        )
-        self.guest = Guest(self.vm, self.memory)
-
-    def put(self, data: bytes) -> tuple[int, int]:
-        """Write bytes behind those before; return their length and address."""
-        address = self._end
-        self.memory.write(address, data)
-        self._end += len(data)
-        return len(data), address
-
-    def amount(self, amount: int) -> int:
-        """Write an amount; return its address."""
-        return self.put(amount.to_bytes(16, "little"))[1]
-
-    def run(self, name: str, *numbers: int) -> int:
-        """Run a host function; return its number, 0 if it has none."""
-        return HOST_FUNCTIONS[name].run(self.guest, *numbers) or 0
-
-    def costs(self) -> dict[str, int]:
-        """Return how often each cost was burnt, and begin anew."""
-        profile, self.vm.gas.profile = self.vm.gas.profile, {}
-        return {
-            name.lower(): gas // fees.HOST_COSTS[name]
-            for (category, name), gas in profile.items()
-            if category == "WASM_HOST_COST" and gas
-        }
 
 
 @pytest.mark.parametrize(
