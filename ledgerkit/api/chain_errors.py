@@ -443,6 +443,24 @@ class UnsupportedProtocolFeatureError(ActionsValidationError):
     remedy = "Omit the action until the network has upgraded, or use another network."
 
 
+class RemovedProtocolFeatureError(ActionsValidationError):
+    """The network no longer supports the feature."""
+
+    protocol_feature: str
+    version: int
+    template = "Protocol version {version} of the network no longer supports {protocol_feature}"
+    remedy = "Omit the action, or use the one that replaced it."
+
+
+class TotalNumberOfStateInitEntriesExceededError(ActionsValidationError):
+    """The initial states of a transaction have too many entries."""
+
+    number_of_entries: int
+    limit: int
+    template = "The initial states have {number_of_entries} entries together; the limit is {limit}"
+    remedy = "Initialize with fewer entries, and write the others by a call."
+
+
 class InvalidDeterministicStateInitReceiverError(ActionsValidationError):
     """The receiver is not the account id derived from the initial state."""
 

@@ -122,7 +122,7 @@ def blocks(
        block_height                          time  chunks_included        gas_used
     0     180000032 2026-08-01 00:00:19.200+00:00                9               0
     1     180000033 2026-08-01 00:00:19.800+00:00                9   5578990594775
-    2     180000034 2026-08-01 00:00:20.400+00:00                9  40972722007786
+    2     180000034 2026-08-01 00:00:20.400+00:00                9  40972688468776
     """
     ledger = client.current(ledger)
     first, last = validation.block_height(start, "start"), validation.block_height(stop, "stop")
@@ -254,7 +254,7 @@ def chunk(
     >>> chunk = lk.chunk(at=180000034, shard_id=11)
     >>> chunk[["block_height", "shard_id", "gas_used", "n_transactions", "n_receipts"]]
        block_height  shard_id       gas_used  n_transactions  n_receipts
-    0     180000034        11  7282698924082               0           6
+    0     180000034        11  7282665385072               0           6
     """
     ledger = client.current(ledger)
     if chunk_id is None and shard_id is None:
@@ -309,7 +309,7 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     >>> chunks[["shard_id", "height_included", "gas_used", "gas_limit"]].head(3)
        shard_id  height_included       gas_used         gas_limit
     0        10        180000034              0  1000000000000000
-    1        11        180000034  7282698924082  1000000000000000
+    1        11        180000034  7282665385072  1000000000000000
     2         1        180000034              0  1000000000000000
     """
     ledger = client.current(ledger)

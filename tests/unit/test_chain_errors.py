@@ -84,6 +84,8 @@ VARIANTS = {
         "InvalidAccountId": {"account_id": "Alice..near"},
         "UnsuitableStakingKey": {"public_key": KEY},
         "UnsupportedProtocolFeature": {"protocol_feature": "GasKeys", "version": 84},
+        "RemovedProtocolFeature": {"protocol_feature": "DelegateV2", "version": 87},
+        "TotalNumberOfStateInitEntriesExceeded": {"number_of_entries": 1501, "limit": 1500},
         "InvalidDeterministicStateInitReceiver": {"receiver_id": "b.near", "derived_id": "0s12"},
         "GasKeyInvalidNumNonces": {"requested_nonces": 2000, "limit": 1024},
         "AddGasKeyWithNonZeroBalance": {"balance": "12"},
