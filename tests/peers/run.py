@@ -173,7 +173,8 @@ def prepare_near_api_js(folder: Path) -> None:
     """Install what the project develops with."""
     (folder / ".pnpmfile.cjs").write_text(PNPM_HOOK, encoding="utf-8")
     pnpm = ("npx", "--yes", "pnpm@10", "install", "--ignore-scripts", "--no-frozen-lockfile")
-    run(*pnpm, cwd=folder)
+    # A version that the project names would be fetched, whose signature a mirror may not have.
+    run(*pnpm, cwd=folder, npm_config_manage_package_manager_versions="false")
 
 
 def run_near_api_js(folder: Path) -> list[Case]:
