@@ -782,6 +782,14 @@ def _auth_error(status: int, text: str, sentence: str, request: str) -> AuthErro
     return AuthError(sentence, remedy=remedy, status=status, request=request)
 
 
+class ProofError(LedgerError):
+    """What was received is not what the chain commits to."""
+
+    block_hash: str | None
+    template = "The data of block {block_hash} is not what its hash commits to"
+    remedy = "Use none of it; read it again from another host."
+
+
 class FileError(LedgerError):
     """A file could not be read or written; files written before are intact."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api import calls
-from ledgerkit.api.models import chain, transactions
+from ledgerkit.api.models import chain, commitments, transactions
 from ledgerkit.api.models.services import ReceiptOrigin
 from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
@@ -179,6 +179,50 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
 
     base_call = calls.rpc("chunk", params, chain.Chunk, request=request)
     return replace(base_call, keep=keep, kind="chunk") if isinstance(block_id, str) else base_call
+
+
+def block_header(block_hash: str) -> Call[commitments.BlockHeader]:
+    """Build the call for a whole header, by the block's hash."""
+    params = {"block_id": block_hash}
+    request = f"the header of block {block_hash}"
+    base_call = calls.rpc("block", params, commitments.BlockHeader, request=request, keep=_always)
+    return replace(base_call, kind="block")
+
+
+def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
+    """Build the call for the validators of a block's epoch, in the order of their approvals."""
+    request = f"the validators at block {block_hash}"
+    result = list[commitments.Validator]
+    return calls.rpc("EXPERIMENTAL_validators_ordered", {"block_id": block_hash}, result, request=request)
+
+
+def next_light_client_block(
+    last_block_hash: str,
+) -> Call[commitments.LightClientBlock | None]:
+    """Build the call for the block that a light client reads next; None if none is newer."""
+    request = f"the light-client block after {last_block_hash}"
+
+    def read(response: calls.Response) -> commitments.LightClientBlock | None:
+        answer = calls.read_rpc(response, Any, request)
+        kind = commitments.LightClientBlock if answer else commitments.NoBlock
+        block = calls.read_rpc(response, kind, request)
+        return block if isinstance(block, commitments.LightClientBlock) else None
+
+    params = {"last_block_hash": last_block_hash}
+    return calls.rpc("next_light_client_block", params, Any, request=request, read=read)
+
+
+def light_client_proof(
+    outcome_id: str, account_id: str, light_client_head: str, *, is_transaction: bool
+) -> Call[commitments.OutcomeProof]:
+    """Build the call for the path from an outcome to a block."""
+    request = f"the proof of {outcome_id}"
+    kind: dict[str, str] = {"type": "receipt", "receipt_id": outcome_id, "receiver_id": account_id}
+    if is_transaction:
+        kind = {"type": "transaction", "transaction_hash": outcome_id, "sender_id": account_id}
+    params = {**kind, "light_client_head": light_client_head}
+    result = commitments.OutcomeProof
+    return calls.rpc("light_client_proof", params, result, request=request, keep=_always)
 
 
 def status() -> Call[chain.Status]:

@@ -392,6 +392,23 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("asset", "str", "as in transfers; near is the sum of the unlocked and locked balance"),
         _c("change", "object", "exact signed Python integer; missing if unknown", AMOUNT_UNIT),
     ),
+    "proof": (
+        _c("outcome_id", "str", "hash of the transaction or id of the receipt"),
+        _c("kind", "str", "transaction or receipt"),
+        _c("executor_id", "str", "account that executed it"),
+        _c("leaf", "str", "hash of the outcome, from the document"),
+        _c("shard_root", "str", "root that the path leads to; missing if it was not read"),
+        _c("outcome_root", "str", "root of all shards' roots; missing if it was not read"),
+        _c("block_hash", "str", "block whose header has that root, recomputed"),
+        _c("block_height", "Int64", "height of that block"),
+        _c(
+            "proved",
+            "str",
+            "how far it is proved: signed (by validators), block (an earlier block of the head), "
+            "outcome (in the outcome root of some block) or no; missing if it could not be read",
+        ),
+        _c("note", "str", "why it is not proved further"),
+    ),
     "gas": (
         *_RECEIPT_KEY,
         _c("kind", "str", "conversion (of the transaction into a receipt), action or refund"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit.localnet import fees
+from msgspec.structs import replace
+
+from ledgerkit.localnet import commitments, fees
 from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome
+from ledgerkit.localnet.commitments import MerkleTree, PathItem
 from ledgerkit.localnet.runtime import ShardResult
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
@@ -14,6 +17,9 @@ from ledgerkit.protocol.borsh import u64
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ledgerkit.localnet.chain_types import Proposal
+    from ledgerkit.localnet.epochs import Epochs
+    from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
 
 EMPTY_ROOT = NO_CODE  # the root of an empty list
@@ -21,6 +27,7 @@ FIRST_EPOCH_ID = NO_CODE  # of the first two epochs, as in nearcore
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3
+_MAX_TREES = 256  # of the outcomes of a shard, which are computed when one is proved
 
 
 def digest(*parts: object) -> CryptoHash:
@@ -41,34 +48,36 @@ def root(hashes: Iterable[bytes]) -> CryptoHash:
 class Chain:
     """The blocks from genesis to the head."""
 
-    def __init__(
-        self, settings: Settings, total_supply: int, author: str, fingerprint: bytes = b""
-    ) -> None:
+    def __init__(self, settings: Settings, genesis: Genesis) -> None:
         self.settings = settings
+        self.tree = MerkleTree()  # of the hashes of all blocks
+        self._secret_keys = genesis.secret_keys
         self.finality_held = False
         self.next_timestamp_ns: int | None = None  # None: the block time after the head
         self._by_height: dict[int, Block] = {}
         self._by_hash: dict[CryptoHash, Block] = {}
         self._chunks: dict[CryptoHash, tuple[int, CryptoHash]] = {}  # position and block hash
         self._changes: dict[int, tuple[Change, ...]] = {}
+        self._outcome_trees: dict[tuple[int, int], tuple[MerkleTree, dict[CryptoHash, int]]] = {}
         self._outcomes: dict[int, tuple[Outcome, ...]] = {}
-        self.genesis = self._genesis_block(total_supply, author, fingerprint)
+        self.genesis = self._genesis_block(genesis)
         self.head = self.genesis
         self.earliest = self.genesis
         self._add(self.genesis)
 
-    def _genesis_block(self, total_supply: int, author: str, fingerprint: bytes) -> Block:
+    def _genesis_block(self, genesis: Genesis) -> Block:
         """Build the first block."""
-        settings = self.settings
+        settings, validators = self.settings, genesis.validators
         height = settings.genesis_height
-        seed = digest("genesis", settings.chain_id, height, settings.genesis_time_ns, fingerprint)
+        names = settings.chain_id, height, settings.genesis_time_ns
+        seed = digest("genesis", *names, genesis.fingerprint)
         chunks = tuple(
             self._chunk(position, seed, height, ShardResult(position), ())
             for position in range(len(settings.shard_ids))
         )
-        return Block(
+        block = Block(
             height=height,
-            hash=digest(seed, "block"),
+            hash=EMPTY_ROOT,
             prev_height=None,
             prev_hash=EMPTY_ROOT,
             timestamp_ns=settings.genesis_time_ns,
@@ -78,13 +87,15 @@ class Chain:
             epoch_start_height=height,
             ordinal=0,
             gas_price=settings.gas_price,
-            total_supply=total_supply,
+            total_supply=genesis.total_supply,
             random_value=digest(seed, "random"),
             last_final_block=EMPTY_ROOT,
             last_ds_final_block=EMPTY_ROOT,
             chunks=chunks,
-            author=author,
+            author=validators[0].account_id if validators else "validator.local",
+            next_bp_hash=commitments.validators_hash(validators),
         )
+        return self._sealed(block, None)
 
     # Reading -----------------------------------------------------------------------------
 
@@ -132,6 +143,19 @@ class Chain:
         """Return the outcomes of a block's application, of transactions and receipts."""
         return self._outcomes.get(height, ())
 
+    def outcome_path(self, outcome: Outcome) -> list[PathItem]:
+        """Return the path from an outcome to the root of its shard's outcomes."""
+        place = outcome.block_height, outcome.shard_id
+        if place not in self._outcome_trees:
+            if len(self._outcome_trees) >= _MAX_TREES:
+                self._outcome_trees.clear()
+            shard = [o for o in self.outcomes_at(place[0]) if o.shard_id == place[1]]
+            tree = MerkleTree(map(commitments.outcome_leaf, shard))
+            positions = {each.id: position for position, each in enumerate(shard)}
+            self._outcome_trees[place] = tree, positions
+        tree, positions = self._outcome_trees[place]
+        return tree.path(positions[outcome.id])
+
     # Production --------------------------------------------------------------------------
 
     def begins_epoch(self) -> bool:
@@ -157,6 +181,7 @@ class Chain:
         *,
         missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
+        epochs: Epochs,  # in which the block's own epoch has begun
     ) -> Block:
         """Build the next block and set it as the head; the caller applies it."""
         prev = self.head
@@ -169,15 +194,16 @@ class Chain:
         new_epoch = self.begins_epoch()
         ds_final, final = self._finality(height)
         burnt = sum(c.balance_burnt for c in chunks if c.height_included == height)
-        timestamp_ns = self.timestamp_ns(height)
-        self.head = Block(
+        validators = epochs.current.validators.values()
+        begins_next = new_epoch or prev is self.genesis
+        block = Block(
             height=height,
-            hash=digest(prev.hash, height, timestamp_ns, *(chunk.chunk_hash for chunk in chunks)),
+            hash=EMPTY_ROOT,
             prev_height=prev.height,
             prev_hash=prev.hash,
-            timestamp_ns=timestamp_ns,
+            timestamp_ns=self.timestamp_ns(height),
             epoch_id=prev.next_epoch_id if new_epoch else prev.epoch_id,
-            next_epoch_id=prev.hash if new_epoch else prev.next_epoch_id,
+            next_epoch_id=prev.hash if begins_next else prev.next_epoch_id,
             epoch_height=prev.epoch_height + new_epoch,
             epoch_start_height=height if new_epoch else prev.epoch_start_height,
             ordinal=prev.ordinal + 1,
@@ -188,9 +214,37 @@ class Chain:
             last_ds_final_block=ds_final,
             chunks=chunks,
             author=prev.author,
+            next_bp_hash=(
+                commitments.validators_hash(epochs.next_validators.values())
+                if new_epoch
+                else prev.next_bp_hash
+            ),
+            block_merkle_root=self.tree.root(),
+            approvals=self._approvals(height, validators),
         )
+        self.head = self._sealed(block, epochs.current.validators.get(prev.author))
         self._add(self.head)
         return self.head
+
+    def _sealed(self, block: Block, producer: Proposal | None) -> Block:
+        """Return a block with its hash, and its producer's signature."""
+        roots = commitments.block_roots(block)
+        version = fees.PROFILES[self.settings.profile].version
+        rest = commitments.rest_hash(block, version, roots)
+        block_hash = commitments.block_hash(block, rest, roots)
+        key = self._secret_keys.get(producer.public_key) if producer else None
+        signature = key.sign(block_hash) if key else None
+        return replace(block, hash=block_hash, rest_hash=rest, signature=signature)
+
+    def _approvals(
+        self, height: int, validators: Iterable[Proposal]
+    ) -> tuple[Signature | None, ...]:
+        """Sign the head for the next block, with the keys of the validators that are known."""
+        message = commitments.approved_message(self.head.hash, self.head.height, height)
+        keys = [self._secret_keys.get(validator.public_key) for validator in validators]
+        if self.finality_held:
+            return (None,) * len(keys)
+        return tuple(None if key is None else key.sign_approval(message) for key in keys)
 
     def _finality(self, height: int) -> tuple[CryptoHash, CryptoHash]:
         """Return the last doomslug-final and the last final block, as of the next block."""
@@ -225,14 +279,14 @@ class Chain:
     ) -> Chunk:
         """Build a chunk with the results of the shard's last application."""
         receipts = tuple(previous.sent)
-        tx_root = root(signed.hash for signed in transactions)
+        tx_root = commitments.root_of(signed.encode() for signed in transactions)
         sent_root = root(receipt.receipt_id for receipt in receipts)
         return Chunk(
             shard_id=self.settings.shard_ids[position],
             chunk_hash=digest(prev_hash, position, height, tx_root, sent_root),
             prev_block_hash=prev_hash,
             prev_state_root=digest(prev_hash, "state", position),
-            outcome_root=root(outcome.id for outcome in previous.outcomes),
+            outcome_root=MerkleTree(map(commitments.outcome_leaf, previous.outcomes)).root(),
             outgoing_receipts_root=digest("sent", sent_root),
             tx_root=tx_root,
             height_created=height,
@@ -249,6 +303,7 @@ class Chain:
         """Index a block and its new chunks."""
         self._by_height[block.height] = block
         self._by_hash[block.hash] = block
+        self.tree.append(block.hash)
         for position, chunk in enumerate(block.chunks):
             if chunk.height_included == block.height:
                 self._chunks[chunk.chunk_hash] = (position, block.hash)

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ledgerkit.localnet.execution_errors import Json
-from ledgerkit.protocol import AccessKey, Action, CryptoHash, PublicKey, SignedTransaction
+from ledgerkit.protocol import (
+    AccessKey,
+    Action,
+    CryptoHash,
+    PublicKey,
+    Signature,
+    SignedTransaction,
+)
 
 # The code hash of an account without code, and the Merkle root of an empty list.
 NO_CODE = CryptoHash(bytes(32))
@@ -121,7 +128,7 @@ class Outcome(Struct, frozen=True):
     tokens_burnt: int
     status: SuccessValue | SuccessReceiptId | Failure
     block_height: int
-    shard_id: int
+    shard_id: int  # the shard's position
     gas_profile: tuple[GasCost, ...] | None = None  # None for a transaction
     # The contract of each action's receiver before the action: ("local", code hash),
     # ("global_hash", code hash) or ("global_account_id", account id).
@@ -176,6 +183,11 @@ class Block(Struct, frozen=True):
     last_ds_final_block: CryptoHash
     chunks: tuple[Chunk, ...]
     author: str
+    next_bp_hash: CryptoHash = NO_CODE  # of the next epoch's validators
+    block_merkle_root: CryptoHash = NO_CODE  # of the hashes of all blocks before
+    approvals: tuple[Signature | None, ...] = ()  # of the block before, by validator
+    rest_hash: CryptoHash = NO_CODE  # of what light clients do not read of the header
+    signature: Signature | None = None  # of the hash; None if the producer's key is unknown
 
     @property
     def chunk_mask(self) -> tuple[bool, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.localnet.contract_sdk import Contract
+    from ledgerkit.protocol import SecretKey
 
 Record = tuple[bytes, bytes]
 
@@ -28,6 +29,8 @@ class Genesis:
         self.store = StateStore()
         self._deploy_wallet()
         self.validators: list[Proposal] = []
+        # The validators' secret keys, as far as they are known, by their public ones.
+        self.secret_keys: dict[PublicKey, SecretKey] = {}
         self._hasher = sha256()
         self.total_supply = 0
 

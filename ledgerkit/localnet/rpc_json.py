@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees
+from ledgerkit.localnet import commitments, fees
 from ledgerkit.localnet.chain_types import (
     NO_CODE,
     Account,
@@ -82,15 +82,9 @@ def base64(data: bytes) -> str:
     return b2a_base64(data, newline=False).decode()
 
 
-def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
-    """Hash several hashes; zeros if all of them are zeros, or there are none."""
-    parts = list(hashes)
-    return CryptoHash.of(b"".join(parts)) if any(map(any, parts)) else NO_CODE
-
-
-def placeholder_signature(content: CryptoHash) -> str:
+def placeholder_signature(content: CryptoHash) -> Signature:
     """Return a placeholder for a validator's signature, which is not valid for any key."""
-    return str(Signature("ed25519", content + bytes(32)))
+    return Signature("ed25519", content + bytes(32))
 
 
 def rfc3339(time_ns: int) -> str:
@@ -396,8 +390,18 @@ def _action_receipt(record: ActionReceipt) -> Object:
     }
 
 
-def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
-    """Build the JSON of an outcome in a block."""
+def merkle_path(path: Iterable[tuple[CryptoHash, bool]]) -> list[Object]:
+    """Build the JSON of a Merkle path."""
+    sides = ("Right", "Left")
+    return [
+        {"hash": base58(neighbour), "direction": sides[is_left]} for neighbour, is_left in path
+    ]
+
+
+def outcome(
+    record: Outcome, block_hash: CryptoHash, path: Iterable[tuple[CryptoHash, bool]] = ()
+) -> Object:
+    """Build the JSON of an outcome in a block, with the path to the root of its shard."""
     data = {
         "executor_id": record.executor_id,
         "logs": list(record.logs),
@@ -410,7 +414,7 @@ def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
     return {
         "id": base58(record.id),
         "block_hash": base58(block_hash),
-        "proof": [],
+        "proof": merkle_path(path),
         "outcome": data,
     }
 
@@ -475,47 +479,38 @@ def _position(record: Block) -> Object:
 
 def _hashes(record: Block) -> Object:
     """Build the members of a block's header with hashes of its contents."""
-    chunks = record.chunks
-    headers = combined_hash(chunk.chunk_hash for chunk in chunks)
+    roots = commitments.block_roots(record)
     return {
-        "prev_state_root": base58(state_root(record)),
-        "block_body_hash": base58(headers),
-        "chunk_receipts_root": base58(
-            combined_hash(chunk.outgoing_receipts_root for chunk in chunks)
-        ),
-        "chunk_headers_root": base58(headers),
-        "chunk_tx_root": base58(combined_hash(chunk.tx_root for chunk in chunks)),
-        "outcome_root": base58(combined_hash(chunk.outcome_root for chunk in chunks)),
+        "prev_state_root": base58(roots.state),
+        "block_body_hash": base58(roots.chunks),
+        "chunk_receipts_root": base58(roots.receipts),
+        "chunk_headers_root": base58(roots.chunks),
+        "chunk_tx_root": base58(roots.transactions),
+        "outcome_root": base58(roots.outcomes),
         "challenges_root": base58(NO_CODE),
         "random_value": base58(record.random_value),
-        "next_bp_hash": base58(CryptoHash.of(record.author.encode())),
-        "block_merkle_root": base58(CryptoHash.of(record.prev_hash)),
+        "next_bp_hash": base58(record.next_bp_hash),
+        "block_merkle_root": base58(record.block_merkle_root),
         "epoch_sync_data_hash": None,
     }
-
-
-def state_root(record: Block) -> CryptoHash:
-    """Return the hash of the state before a block."""
-    return combined_hash(chunk.prev_state_root for chunk in record.chunks)
 
 
 def _counts(record: Block, version: int) -> Object:
     """Build the members of a block's header with counts and amounts."""
     mask = record.chunk_mask
-    new = [chunk for chunk, is_new in zip(record.chunks, mask, strict=True) if is_new]
     return {
-        "chunks_included": len(new),
+        "chunks_included": sum(mask),
         "chunk_mask": list(mask),
-        "chunk_endorsements": [[255] if is_new else [] for is_new in mask],
+        "chunk_endorsements": commitments.endorsements(record),
         "shard_split": None,
         "gas_price": str(record.gas_price),
         "total_supply": str(record.total_supply),
         "rent_paid": "0",
         "validator_reward": "0",
-        "validator_proposals": [proposal(p) for chunk in new for p in chunk.validator_proposals],
+        "validator_proposals": list(map(proposal, commitments.proposals(record))),
         "challenges_result": [],
-        "approvals": [None],
-        "signature": placeholder_signature(record.hash),
+        "approvals": [each and str(each) for each in record.approvals],
+        "signature": str(record.signature or placeholder_signature(record.hash)),
         "latest_protocol_version": version,
     }
 
@@ -553,7 +548,7 @@ def chunk_header(record: Chunk) -> Object:
         "congestion_info": _congestion(record.shard_id),
         "bandwidth_requests": {"V1": {"requests": []}},
         "proposed_split": None,
-        "signature": placeholder_signature(record.chunk_hash),
+        "signature": str(placeholder_signature(record.chunk_hash)),
     }
 
 

@@ -85,8 +85,7 @@ class World:
         self.settings = settings
         self.lock = threading.RLock()
         self.store = genesis.store
-        author = genesis.validators[0].account_id if genesis.validators else "validator.local"
-        self.chain = Chain(settings, genesis.total_supply, author, genesis.fingerprint)
+        self.chain = Chain(settings, genesis)
         self.epochs = Epochs(settings, genesis.validators)
         self.runtime = Runtime(self.store, settings)
         self.mempool = Mempool(settings.shard_of)
@@ -380,7 +379,7 @@ class World:
         transactions = [tuple(record.signed for record in records) for records in included]
         previous = self._last_results
         block = self.chain.make_block(
-            height, transactions, previous, missing=missing, minted=minted
+            height, transactions, previous, missing=missing, minted=minted, epochs=self.epochs
         )
         self._route(block)
         new_results = [result for result in results if result.shard not in missing]

@@ -203,6 +203,29 @@ class SecretKey(Secret):
             raise InvalidRequestError.refuse("message", message, "the 32 bytes of a hash")
         return unchecked_signature(self.curve, self._signer.sign(message))
 
+    def sign_approval(self, message: bytes) -> Signature:
+        """
+        Sign the approval of a block, as validators do.
+
+        Parameters
+        ----------
+        message
+            The bytes of the approval, which are not hashed before.
+
+        Returns
+        -------
+        signature
+            The same for the same bytes.
+
+        Raises
+        ------
+        InvalidRequestError
+            If the key is not one of ed25519: no other can validate.
+        """
+        if self.curve != "ed25519":
+            raise InvalidRequestError.refuse("curve", self.curve, "ed25519, to validate")
+        return unchecked_signature(self.curve, self._signer.sign(message))
+
     def reveal(self) -> str:
         """
         Return the text of the secret key, to store it.

@@ -49,10 +49,13 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange
+    from ledgerkit.tracing.proof import Proof
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
+    # Proves the outcomes in the document of a trace, up to a block that is trusted, if one is.
+    Prover = Callable[["Trace", bytes, object], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
@@ -77,6 +80,8 @@ class Trace:
     tokens
         Reads symbol and decimals of fungible tokens, by their contracts, when `explain` is
         first called; without it the explanation counts tokens in their smallest unit.
+    prover
+        Reads the paths of the outcomes and follows them, for `verify`.
 
     Notes
     -----
@@ -104,6 +109,7 @@ class Trace:
         rules: Rules | None = None,
         attrs: Mapping[str, Any] | None = None,
         tokens: TokenLookup | None = None,
+        prover: Prover | None = None,
     ) -> None:
         """Build the tree; the frames are built when they are first used."""
         shard_of = None if rules is None else rules.shard_of
@@ -114,7 +120,8 @@ class Trace:
         self._result, self._source = result, source
         self._attrs = dict(attrs or {})
         self._context = TraceContext(dict(blocks or {}), rules, self._attrs.get("network"))
-        self._tokens = tokens
+        self._tokens, self._prover = tokens, prover
+        self._proof: Proof | None = None
         self._is_saved = False
 
     @classmethod
@@ -484,7 +491,8 @@ class Trace:
         """
         data = self._data(metadata=metadata)
         with _decoding(is_saved=self._is_saved):
-            return explanations.explain(data, self.notes)
+            text = explanations.explain(data, self.notes)
+        return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
 
     def headline(self, *, metadata: bool = True) -> str:
         """
@@ -544,6 +552,63 @@ class Trace:
             return self._tokens(contracts)
         except LedgerError:  # the amounts are known nevertheless, in the smallest unit
             return {}
+
+    def verify(self, trusted: str | None = None) -> Proof:
+        """
+        Prove the outcomes: follow each to a block that is trusted, or signed by two thirds.
+
+        The chain commits to each outcome by a leaf, to the leaves of a shard by a root, to the
+        roots by the header of a block, and to blocks by the header of a later one. All of these
+        hashes are computed here, from the document of this trace. The later block is one that you
+        trust, or one with signatures of validators that hold more than two thirds of the stake.
+        Afterwards `receipts` has a column `proved`, and `explain` ends with the result.
+
+        Parameters
+        ----------
+        trusted
+            The hash of a block that you trust, from another source. If it is later than the
+            transaction, paths end there. Otherwise validators' signatures are checked from its
+            epoch on. None begins at the transaction's own block, with the validators that the
+            network itself lists: a wrong answer is noticed, a whole invented chain is not.
+
+        Returns
+        -------
+        proof
+            How far each outcome is proved, and why not further.
+
+        Raises
+        ------
+        InvalidRequestError
+            If `trusted` is no hash of a block, or the trace was read from a file: `verify` of
+            ledgerkit takes a ledger.
+        ProofError
+            If a header or a list of validators is not what the chain commits to, or signatures
+            are wrong or too few.
+        DecodeError
+            If the document's outcomes are not complete.
+        LedgerError
+            If a block or the validators could not be read. A path that could not be read is a note.
+
+        Notes
+        -----
+        Source: light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered and
+        block; the light-client specification of the protocol.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace.verify().rows[["kind", "executor_id", "proved"]]
+                  kind executor_id  proved
+        """
+        if self._prover is None:
+            msg = "the trace was read from a file, so the paths of its outcomes are unknown"
+            remedy = "Read them from a network: ledgerkit.verify(trace, ledger=…)."
+            raise InvalidRequestError(msg, remedy=remedy, field="ledger")
+        self._proof = proof = self._prover(self, self._source, trusted)
+        levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
+        self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")
+        return proof
 
     def to_networkx(self) -> Any:
         """

@@ -18,6 +18,7 @@ from ledgerkit.verbs.protocol_rules import (
     rules_by_epoch,
     rules_by_height,
 )
+from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_results import source_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.client import Ledger
-    from ledgerkit.tracing.trace import TokenLookup
+    from ledgerkit.tracing.trace import Prover, TokenLookup
 
     Span = tuple[int, int]  # the first and the last height at which receipts ran
 
@@ -54,9 +55,11 @@ def _traces_without_heights(
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
     headers = _read_headers(ledger, unique, progress=progress)
     rules = rules_by_epoch(ledger, headers)
-    tokens = partial(read_token_facts, ledger)
+    readers = partial(read_token_facts, ledger), partial(prove, ledger)
     return [
-        build_trace(answer, {h: headers[h] for h in listed}, rules, _attrs(ledger, answer), tokens)
+        build_trace(
+            answer, {h: headers[h] for h in listed}, rules, _attrs(ledger, answer), *readers
+        )
         for answer, listed in zip(answers, hashes, strict=True)
     ]
 
@@ -67,12 +70,13 @@ def _traces_with_heights(
     """Build the traces of documents, with the gas profiles that only nodes send."""
     heights = [height for _, span in documents for height in span]
     rules_at = rules_by_height(ledger, heights)
-    tokens = partial(read_token_facts, ledger)
+    tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
 
     def build(answer: TransactionResponse, span: Span, **options: Any) -> Trace:
         rules = common_rules([rules_at[height] for height in span])
         attrs = _attrs(ledger, answer)
-        return Trace(answer.result, answer.body, rules=rules, attrs=attrs, tokens=tokens, **options)
+        own = {"attrs": attrs, "tokens": tokens, "prover": prover}
+        return Trace(answer.result, answer.body, rules=rules, **own, **options)
 
     traces = [build(*document) for document in documents]
     # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
@@ -107,6 +111,7 @@ def build_trace(
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,
     tokens: TokenLookup | None = None,
+    prover: Prover | None = None,
 ) -> Trace:
     """Build the trace of one result, with its block headers by hash and the rules by epoch."""
     return Trace(
@@ -116,6 +121,7 @@ def build_trace(
         rules=common_rules([rules.get(header.epoch_id) for header in headers.values()]),
         attrs=attrs,
         tokens=tokens,
+        prover=prover,
     )
 
 

@@ -76,7 +76,7 @@ def _sync_info(world: World, head: Block) -> Object:
     return {
         "latest_block_hash": head.hash,
         "latest_block_height": head.height,
-        "latest_state_root": rpc_json.state_root(head),
+        "latest_state_root": commitments.block_roots(head).state,
         "latest_block_time": rpc_json.rfc3339(head.timestamp_ns),
         "syncing": False,
         "earliest_block_hash": earliest.hash,

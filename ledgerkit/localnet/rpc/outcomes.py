@@ -107,7 +107,7 @@ def _outcome(world: World, outcome: Outcome) -> Object:
     block = world.chain.by_height(outcome.block_height)
     if block is None:
         raise LookupError(f"there is no block at the outcome's height {outcome.block_height}")
-    return rpc_json.outcome(outcome, block.hash)
+    return rpc_json.outcome(outcome, block.hash, world.chain.outcome_path(outcome))
 
 
 def _receipts(world: World, execution: Execution) -> list[Object]:

@@ -54,7 +54,9 @@ class WorldGenesis(Genesis):
 
     def public_key(self, name: str) -> PublicKey:
         """Return the public key of a published key."""
-        return self.key(name).public_key
+        key = self.key(name)
+        self.secret_keys[key.public_key] = key
+        return key.public_key
 
     def contract(
         self,

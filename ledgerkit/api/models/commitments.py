@@ -1,0 +1,147 @@
+"""What the chain commits to: whole block headers, Merkle paths and light-client blocks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from ledgerkit.api.models.transactions import WholeOutcome
+
+UInt8 = Annotated[int, Meta(ge=0, lt=2**8)]
+UInt32 = Annotated[int, Meta(ge=0, lt=2**32)]
+UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # heights and counts
+Nanoseconds = Annotated[str, Meta(pattern="^[0-9]{1,19}$")]
+UInt128Text = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]
+
+_NO_HASH = "1" * 32
+
+
+class PathItem(Struct, frozen=True, gc=False):
+    """One step of a Merkle path: the hash beside the current one, and the side it is on."""
+
+    hash: str
+    direction: Literal["Left", "Right"]
+
+
+class ProvedOutcome(Struct, frozen=True, gc=False):
+    """An outcome with the path from it to the root of its shard."""
+
+    id: str
+    block_hash: str
+    outcome: WholeOutcome
+    proof: list[PathItem] = []
+
+
+class Validator(Struct, frozen=True, gc=False):
+    """A validator, its key and its stake."""
+
+    account_id: str
+    public_key: str
+    stake: UInt128Text
+    validator_stake_struct_version: Literal["V1"] | None = None
+
+
+class SlashedValidator(Struct, frozen=True, gc=False):
+    """A validator that lost its stake."""
+
+    account_id: str
+    is_double_sign: bool
+
+
+class LiteHeader(Struct, frozen=True, gc=False):
+    """The part of a header that light clients read: `inner_lite`."""
+
+    height: UInt63
+    epoch_id: str
+    next_epoch_id: str
+    prev_state_root: str
+    outcome_root: str
+    timestamp_nanosec: Nanoseconds
+    next_bp_hash: str
+    block_merkle_root: str
+
+
+class Header(LiteHeader, frozen=True, gc=False, kw_only=True):
+    """A whole header; members that came with later versions are missing in earlier ones."""
+
+    hash: str
+    prev_hash: str
+    chunk_receipts_root: str
+    chunk_headers_root: str
+    chunk_tx_root: str
+    random_value: str
+    chunk_mask: list[bool]
+    gas_price: UInt128Text
+    total_supply: UInt128Text
+    last_final_block: str
+    last_ds_final_block: str
+    latest_protocol_version: UInt32
+    chunks_included: UInt63
+    approvals: list[str | None]
+    signature: str
+    validator_proposals: list[Validator]
+    challenges_root: str = _NO_HASH
+    challenges_result: list[SlashedValidator] = []
+    prev_height: UInt63 | None = None
+    block_ordinal: UInt63 | None = None
+    epoch_sync_data_hash: str | None = None
+    block_body_hash: str | None = None
+    chunk_endorsements: list[list[UInt8]] | None = None
+    shard_split: tuple[UInt63, str] | None = None
+
+
+class BlockHeader(Struct, frozen=True, gc=False):
+    """``block``, of which only the header is read, whole."""
+
+    author: str
+    header: Header
+
+
+class LiteBlock(Struct, frozen=True, gc=False):
+    """A block as a proof contains it: what its hash is made of."""
+
+    prev_block_hash: str
+    inner_rest_hash: str
+    inner_lite: LiteHeader
+
+
+class LightClientBlock(LiteBlock, frozen=True, gc=False, kw_only=True):
+    """``next_light_client_block``: a block, and the approvals of the one after it."""
+
+    next_block_inner_hash: str
+    next_bps: list[Validator] | None = None
+    approvals_after_next: list[str | None]
+
+
+class NoBlock(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """``next_light_client_block`` where none is newer: an empty object."""
+
+
+class OutcomeProof(Struct, frozen=True, gc=False):
+    """``light_client_proof``: the path from an outcome to a trusted block."""
+
+    outcome_proof: ProvedOutcome
+    outcome_root_proof: list[PathItem]
+    block_header_lite: LiteBlock
+    block_proof: list[PathItem]
+
+
+class NodeOutcomes(Struct, frozen=True, gc=False):
+    """The outcomes in the result of a transaction, as a node sends it."""
+
+    transaction_outcome: ProvedOutcome
+    receipts_outcome: list[ProvedOutcome]
+
+
+class IndexedOutcome(Struct, frozen=True, gc=False):
+    """The outcome of a receipt, as the Transactions API sends it."""
+
+    execution_outcome: ProvedOutcome
+
+
+class IndexedOutcomes(Struct, frozen=True, gc=False):
+    """The outcomes in the result of a transaction, as the Transactions API sends it."""
+
+    execution_outcome: ProvedOutcome
+    receipts: list[IndexedOutcome]

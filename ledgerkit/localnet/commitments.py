@@ -1,0 +1,212 @@
+"""
+What a chain commits to: Merkle trees of outcomes and blocks, hashes of headers, approvals.
+
+Source: nearcore, core/primitives/src/merkle.rs, block_header.rs (version 5 of a header), and
+transaction.rs (ExecutionOutcomeWithId::to_hashes). The roots of the state, of the receipts
+that a shard sent, and of a block's body are hashes of another content than the node's.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.localnet.chain_types import NO_CODE, Failure, SuccessReceiptId
+from ledgerkit.protocol import CryptoHash
+from ledgerkit.protocol.borsh import blob, items, text, u32, u64, u128
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.localnet.chain_types import Block, Outcome, Proposal
+    from ledgerkit.protocol import Signature
+
+PathItem = tuple[CryptoHash, bool]  # a neighbour, and True if it is on the left
+_ABSENT, _PRESENT = b"\0", b"\1"
+_ENDORSEMENT, _SKIP = b"\0", b"\1"
+_FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = b"\1", b"\2", b"\3"
+
+
+def combine(left: bytes, right: bytes) -> CryptoHash:
+    """Return the hash of two nodes of a tree."""
+    return CryptoHash.of(left + right)
+
+
+class MerkleTree:
+    """
+    A Merkle tree that grows by leaves, with the roots and paths of all its former sizes.
+
+    Only whole subtrees are stored; those at the end of a former size are computed when needed.
+    """
+
+    def __init__(self, leaves: Iterable[CryptoHash] = ()) -> None:
+        self._levels: list[list[CryptoHash]] = [[]]
+        for leaf in leaves:
+            self.append(leaf)
+
+    def __len__(self) -> int:
+        """Return the number of leaves."""
+        return len(self._levels[0])
+
+    def append(self, leaf: CryptoHash) -> None:
+        """Add a leaf."""
+        node, level = leaf, 0
+        while True:
+            nodes = self._levels[level]
+            nodes.append(node)
+            if len(nodes) % 2:
+                return
+            node, level = combine(*nodes[-2:]), level + 1
+            if level == len(self._levels):
+                self._levels.append([])
+
+    def root(self, size: int | None = None) -> CryptoHash:
+        """Return the root of the first leaves; zeros if there are none."""
+        size = len(self) if size is None else size
+        return self._node(_height(size), 0, size) if size else NO_CODE
+
+    def path(self, index: int, size: int | None = None) -> list[PathItem]:
+        """Return the path from a leaf to the root of the first leaves."""
+        size = len(self) if size is None else size
+        path = []
+        for level in range(_height(size)):
+            neighbour = index ^ 1
+            if neighbour < _width(level, size):
+                path.append((self._node(level, neighbour, size), neighbour < index))
+            index >>= 1
+        return path
+
+    def _node(self, level: int, index: int, size: int) -> CryptoHash:
+        """Return a node of the tree of the first leaves."""
+        if index < size >> level:
+            return self._levels[level][index]
+        left = self._node(level - 1, 2 * index, size)
+        if 2 * index + 1 < _width(level - 1, size):
+            return combine(left, self._node(level - 1, 2 * index + 1, size))
+        return left
+
+
+def _height(size: int) -> int:
+    """Return the number of levels above the leaves."""
+    return (size - 1).bit_length() if size else 0
+
+
+def _width(level: int, size: int) -> int:
+    """Return the number of nodes at a level."""
+    return -(-size >> level)
+
+
+def root_of(items: Iterable[bytes]) -> CryptoHash:
+    """Return the root of a list of encoded items."""
+    return MerkleTree(map(CryptoHash.of, items)).root()
+
+
+def outcome_leaf(outcome: Outcome) -> CryptoHash:
+    """Return the hash by which the root of a shard commits to an outcome."""
+    status = outcome.status
+    if isinstance(status, Failure):
+        packed = _FAILURE
+    elif isinstance(status, SuccessReceiptId):
+        packed = _SUCCESS_RECEIPT_ID + status.receipt_id
+    else:
+        packed = _SUCCESS_VALUE + blob(status.value)
+    partial = b"".join((
+        *(items(outcome.receipt_ids), u64(outcome.gas_burnt), u128(outcome.tokens_burnt)),
+        *(text(outcome.executor_id), packed),
+    ))  # fmt: skip
+    logs = [sha256(log.encode()).digest() for log in outcome.logs]
+    return CryptoHash.of(items([outcome.id, sha256(partial).digest(), *logs]))
+
+
+# Headers --------------------------------------------------------------------------------
+
+
+class Roots(NamedTuple):
+    """The roots in a header."""
+
+    state: CryptoHash
+    receipts: CryptoHash
+    chunks: CryptoHash
+    transactions: CryptoHash
+    outcomes: CryptoHash
+
+
+def block_roots(block: Block) -> Roots:
+    """Compute the roots of a block's chunks."""
+    chunks = block.chunks
+    return Roots(
+        state=root_of(chunk.prev_state_root for chunk in chunks),
+        receipts=root_of(chunk.outgoing_receipts_root for chunk in chunks),
+        chunks=root_of(chunk.chunk_hash + u64(chunk.height_included) for chunk in chunks),
+        transactions=root_of(chunk.tx_root for chunk in chunks),
+        outcomes=root_of(chunk.outcome_root for chunk in chunks),
+    )
+
+
+def lite_hash(block: Block, roots: Roots | None = None) -> bytes:
+    """Return the hash of the part of a header that light clients read."""
+    roots = roots or block_roots(block)
+    parts = u64(block.height), block.epoch_id, block.next_epoch_id, roots.state, roots.outcomes
+    end = u64(block.timestamp_ns), block.next_bp_hash, block.block_merkle_root
+    return sha256(b"".join((*parts, *end))).digest()
+
+
+def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
+    """Return the hash of the other part of a header, at a protocol version."""
+    mask = block.chunk_mask
+    parts = (
+        *(roots.chunks, roots.receipts, roots.chunks, roots.transactions, NO_CODE),
+        *(block.random_value, encode_validators(proposals(block)), blob(bytes(mask))),
+        *(u128(block.gas_price), u128(block.total_supply), u32(0)),
+        *(block.last_final_block, block.last_ds_final_block),
+        *(u64(block.ordinal), u64(block.prev_height or 0), _ABSENT),
+        *(items([_option(approval) for approval in block.approvals]), u32(version)),
+        items([blob(bytes(bits)) for bits in endorsements(block)]),
+    )
+    return CryptoHash.of(b"".join(parts))
+
+
+def block_hash(block: Block, rest: bytes, roots: Roots | None = None) -> CryptoHash:
+    """Return the hash of a block, with that of the other part of its header."""
+    return combine(inner_hash(block, rest, roots), block.prev_hash)
+
+
+def inner_hash(block: Block, rest: bytes, roots: Roots | None = None) -> CryptoHash:
+    """Return the hash of both parts of a header."""
+    return combine(lite_hash(block, roots), rest)
+
+
+def proposals(block: Block) -> list[Proposal]:
+    """Return the stakes that were proposed in a block's new chunks."""
+    new = zip(block.chunks, block.chunk_mask, strict=True)
+    return [each for chunk, is_new in new if is_new for each in chunk.validator_proposals]
+
+
+def endorsements(block: Block) -> list[list[int]]:
+    """Return the bits of the endorsements of each chunk: all of those of a new one."""
+    return [[255] if is_new else [] for is_new in block.chunk_mask]
+
+
+def encode_validators(validators: Iterable[Proposal]) -> bytes:
+    """Encode validators, each with the tag of its version."""
+    return items([
+        _ABSENT + text(each.account_id) + each.public_key.encode() + u128(each.stake)
+        for each in validators
+    ])  # fmt: skip
+
+
+def validators_hash(validators: Iterable[Proposal]) -> CryptoHash:
+    """Return the hash by which a header commits to the validators of the next epoch."""
+    return CryptoHash.of(encode_validators(validators))
+
+
+def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
+    """Return the bytes that validators sign to approve a block, for the one at a height."""
+    if height == prev_height + 1:
+        return _ENDORSEMENT + prev_hash + u64(height)
+    return _SKIP + u64(prev_height) + u64(height)
+
+
+def _option(signature: Signature | None) -> bytes:
+    """Encode an approval that can be absent."""
+    return _ABSENT if signature is None else _PRESENT + signature.encode()

@@ -1,0 +1,26 @@
+"""
+What the chain commits to, recomputed: outcomes, roots, block hashes and validators' signatures.
+
+The chain commits to an outcome in steps, each of which is a module: `outcomes` hashes it into a
+leaf, `merkle` combines leaves into the root of a shard and shards' roots into the block's
+`outcome_root`, `headers` hashes a header into the block's hash, and `light_client` checks who
+signed it. Nothing here sends a request.
+"""
+
+from ledgerkit.proofs.headers import HeaderHash, check_header, check_producer
+from ledgerkit.proofs.light_client import Head, check_approvals, check_validators
+from ledgerkit.proofs.merkle import combine, root_from, root_of
+from ledgerkit.proofs.outcomes import leaves
+
+__all__ = [
+    "Head",
+    "HeaderHash",
+    "check_approvals",
+    "check_header",
+    "check_producer",
+    "check_validators",
+    "combine",
+    "leaves",
+    "root_from",
+    "root_of",
+]

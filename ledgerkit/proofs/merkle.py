@@ -1,0 +1,42 @@
+"""
+Merkle roots and paths over SHA-256, as the chain commits to lists.
+
+Source: nearcore, core/primitives/src/merkle.rs.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+NO_ROOT = bytes(32)  # of an empty list
+
+
+def combine(left: bytes, right: bytes) -> bytes:
+    """Return the hash of two nodes."""
+    return sha256(left + right).digest()
+
+
+def root_of(leaves: Sequence[bytes]) -> bytes:
+    """Return the root of leaves; a node without a neighbour moves up unchanged."""
+    if not leaves:
+        return NO_ROOT
+    level = list(leaves)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        above = [sha256(left + right).digest() for left, right in pairs]
+        if len(level) % 2:
+            above.append(level[-1])
+        level = above
+    return level[0]
+
+
+def root_from(path: Iterable[tuple[bytes, bool]], leaf: bytes) -> bytes:
+    """Return the root that a path leads to; its items are a hash and whether it is on the left."""
+    node = leaf
+    for neighbour, is_left in path:
+        node = combine(neighbour, node) if is_left else combine(node, neighbour)
+    return node

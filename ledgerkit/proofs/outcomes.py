@@ -1,0 +1,104 @@
+"""
+Leaves of execution outcomes: the hash by which a shard's root commits to an outcome.
+
+A leaf commits to the id, the receipts created, the gas and tokens burnt, the executor, the status
+and the logs. Of a failure only the fact is committed, neither its kind nor its message; the gas
+profile is not committed at all.
+
+Source: nearcore, core/primitives/src/transaction.rs, ExecutionOutcomeWithId::to_hashes and
+PartialExecutionOutcome; core/primitives/src/views.rs, ExecutionOutcomeView.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from ledgerkit.errors import DecodeError
+from ledgerkit.frames import base58_columns
+from ledgerkit.protocol import borsh
+from ledgerkit.protocol.types import Balance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ledgerkit.api.models.transactions import Status
+
+
+class Committed(Protocol):
+    """The members of an outcome that its leaf commits to."""
+
+    logs: list[str]
+    receipt_ids: list[str]
+    gas_burnt: int
+    tokens_burnt: str
+    status: Status | str
+    executor_id: str
+
+
+# PartialExecutionStatus.
+_UNKNOWN, _FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = (bytes([tag]) for tag in range(4))
+
+
+def leaves(ids: Sequence[str], outcomes: Sequence[Committed]) -> list[bytes]:
+    """Return the leaves of the outcomes with these ids."""
+    hashes = _hashes(ids, outcomes)
+    return [
+        _leaf(next(hashes), [next(hashes) for _ in outcome.receipt_ids], outcome, hashes)
+        for outcome in outcomes
+    ]
+
+
+def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes]:
+    """Decode all hashes at once, in the order in which the leaves need them."""
+    texts = []
+    for outcome_id, outcome in zip(ids, outcomes, strict=True):
+        texts.append(outcome_id)
+        texts += outcome.receipt_ids
+        receipt_id = _success_receipt_id(outcome.status)
+        if receipt_id is not None:
+            texts.append(receipt_id)
+    data = base58_columns.decode(texts).tobytes()
+    return (data[start : start + 32] for start in range(0, len(data), 32))
+
+
+def _leaf(
+    outcome_id: bytes, receipt_ids: list[bytes], outcome: Committed, hashes: Iterator[bytes]
+) -> bytes:
+    """Return the leaf of an outcome."""
+    partial = b"".join(
+        (
+            borsh.items(receipt_ids),
+            borsh.u64(outcome.gas_burnt),
+        borsh.u128(Balance(outcome.tokens_burnt)),
+            borsh.text(outcome.executor_id),
+            _status(outcome.status, hashes),
+        )
+    )
+    parts = [outcome_id, sha256(partial).digest()]
+    parts += [sha256(log.encode()).digest() for log in outcome.logs]
+    return sha256(borsh.items(parts)).digest()
+
+
+def _success_receipt_id(status: Status | str) -> str | None:
+    """Return the receipt that continues the execution, if one does."""
+    return None if isinstance(status, str) else status.success_receipt_id
+
+
+def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes:
+    """Pack a status; its receipt id, if it has one, is the next hash."""
+    if isinstance(status, str):
+        if status == "Unknown":
+            return _UNKNOWN
+        raise DecodeError(f"status {status!r} of an outcome has no known encoding", path="$.status")
+    if status.success_receipt_id is not None:
+        return _SUCCESS_RECEIPT_ID + next(hashes)
+    if isinstance(status.success_value, str):
+        try:
+            value = b64decode(status.success_value, validate=True)
+        except Base64Error:
+            raise DecodeError("SuccessValue is not base64", path="$.status.SuccessValue") from None
+        return _SUCCESS_VALUE + borsh.blob(value)
+    return _FAILURE
