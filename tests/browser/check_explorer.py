@@ -46,7 +46,7 @@ GAPS = """table => [...table.rows].map(row => {
   const edge = row.cells[0].getBoundingClientRect().right
   return (text.getClientRects()[0]?.left ?? edge) - edge
 })"""
-SPENDABLE = ("12,340.68 NEAR", "12340675473089603682999999996")  # and its tooltip
+SPENDABLE = ("12,340.68 NEAR", "12340675470645764809599999996")  # and its tooltip
 COUNTED = ["account_id", "status", "n_tokens", "n_nfts", "n_pools", "last_update_block_height"]
 
 
