@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
 
 EMPTY_ROOT = NO_CODE  # the root of an empty list
-FIRST_EPOCH_ID = NO_CODE  # of the first two epochs, as in nearcore
+FIRST_EPOCH_ID = NO_CODE  # of genesis and of the epoch after it, as in nearcore
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3

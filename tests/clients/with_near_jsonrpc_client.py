@@ -32,21 +32,8 @@ KEY = {
     "finality": "final",
 }
 MISSING = f"access key ed25519:{NOTHING} does not exist while viewing"
-# Methods that the embedded ledger does not have, with parameters that the client accepts: its roots
-# are no Merkle roots, so it can prove nothing to a light client.
-PROOF = {
-    "type": "transaction",
-    "transaction_hash": NOTHING,
-    "sender_id": "a.near",
-    "light_client_head": NOTHING,
-}
-ABSENT: dict[str, dict[str, Any]] = {
-    "experimental_indexer_block": {"block_hash": NOTHING},
-    "experimental_light_client_block_proof": {"block_hash": NOTHING, "light_client_head": NOTHING},
-    "experimental_light_client_proof": PROOF,
-    "light_client_proof": PROOF,
-    "next_light_client_block": {"last_block_hash": NOTHING},
-}
+# A method that the embedded ledger does not have, with parameters that the client accepts.
+ABSENT: dict[str, dict[str, Any]] = {"experimental_indexer_block": {"block_hash": NOTHING}}
 
 check = Checks("near-jsonrpc-client")
 
@@ -327,6 +314,28 @@ def refusals(rpc: Asker, world: Demo) -> None:
         check.equal(f"refusal: {name}", rpc.refusal(name, **params), "METHOD_NOT_FOUND")
 
 
+def light_client(rpc: Asker, world: Demo, found: list[dict[str, Any]]) -> None:
+    """Read the proofs of a transaction and of a block, and the block to follow from genesis."""
+    head, early = found[0]["header"], found[-2]["header"]
+    first = next(row for row in world.finished)
+    proof = {
+        "type": "transaction",
+        "transaction_hash": first["tx_hash"],
+        "sender_id": first["signer_id"],
+        "light_client_head": head["hash"],
+    }
+    answers = [
+        rpc.ask(name, **proof) for name in ("light_client_proof", "experimental_light_client_proof")
+    ]
+    check.equal("light client: outcome", answers[0]["outcome_proof"]["id"], first["tx_hash"])
+    check.equal("light client: by either name", answers[0], answers[1])
+    place = {"block_hash": early["hash"], "light_client_head": head["hash"]}
+    lite = rpc.ask("experimental_light_client_block_proof", **place)["block_header_lite"]
+    check.equal("light client: block", lite["inner_lite"]["height"], early["height"])
+    following = rpc.ask("next_light_client_block", last_block_hash=found[-1]["header"]["hash"])
+    check.equal("light client: next", following["inner_lite"]["epoch_id"], head["epoch_id"])
+
+
 def signed(rpc: Asker, world: Demo, amount: int, ahead: int) -> tuple[str, str]:
     """Sign a transfer with a nonce so far ahead of the key's; return its hash and text."""
     signer = KeyPairSigner(world.sender_id, parse_key(world.secret_key))
@@ -382,6 +391,7 @@ def main() -> None:
     changes(rpc, found, accounts(rpc, account_ids))
     views(rpc, world)
     network(rpc)
+    light_client(rpc, world, found)
     refusals(rpc, world)
     sending(rpc, world)
     methods = {name for name, _ in inspect.getmembers(NearClientSync, inspect.isfunction)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet import commitments, rpc_json
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.protocol import PublicKey

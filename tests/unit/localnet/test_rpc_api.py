@@ -200,10 +200,6 @@ class TestEnvelope:
         "method",
         [
             "nope",
-            "light_client_proof",
-            "EXPERIMENTAL_light_client_proof",
-            "next_light_client_block",
-            "EXPERIMENTAL_light_client_block_proof",
             "EXPERIMENTAL_indexer_block",
         ],
     )

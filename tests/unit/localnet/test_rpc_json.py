@@ -55,6 +55,7 @@ from ledgerkit.protocol import (
 )
 
 ONES = "1" * 32
+EMPTY = "7tkzFg8RHBmMw1ncRJZCCZAizgq4rwCftTKYLce8RU8t"
 KEY = PublicKey("ed25519", bytes(32))
 KEY_TEXT = f"ed25519:{ONES}"
 SIGNATURE = Signature("ed25519", bytes(64))
@@ -497,10 +498,13 @@ class TestBlocks:
         ]
 
     def test_roots_of_nothing(self):
-        """Where no chunk holds anything, the roots are 32 ones; others are not."""
+        """The root over chunks that hold nothing is that of the hashes of their roots, zeros."""
         header = rpc_json.block_header(self.block(), 86)
-        nothing = ("chunk_tx_root", "outcome_root", "challenges_root")
-        assert [header[name] for name in nothing] == [ONES] * 3
+        # Source: a recorded block of mainnet with one empty chunk, whose root is the hash of zeros.
+        assert str(CryptoHash.of(bytes(32))) == EMPTY
+        pair = CryptoHash.of(CryptoHash(EMPTY) * 2)  # of two chunks
+        assert [header[name] for name in ("chunk_tx_root", "outcome_root")] == [str(pair)] * 2
+        assert header["challenges_root"] == ONES
         assert header["prev_state_root"] != ONES
 
     def test_chunk(self):

@@ -174,6 +174,7 @@ def as_filed(world, answer):
     """Name blocks as the file does, and leave empty what it leaves empty."""
     for outcome in (answer["transaction_outcome"], *answer["receipts_outcome"]):
         height = world.chain.height_of(CryptoHash(outcome["block_hash"]))
+        outcome["proof"] = []
         outcome["block_hash"] = str(CryptoHash.of(b"ledgerkit block %d" % height))
         metadata = outcome["outcome"]["metadata"]
         if metadata["gas_profile"] is not None:

@@ -16,9 +16,9 @@ from ledgerkit.units import U128_MAX
 NEAR = 10**24
 GOLD = 10**6
 HEADS = {
-    ("empty", None): "GQwF25NJPb4kMbSbAjwsLcrBZzkAv4zygaoi63SBJfLi",
-    ("demo", None): "38modjwJGPq5NnpXqT49AaCHojHQp7TK8d8UkkBSnsCv",
-    ("crowd", 100): "EqV3QkVLSmCGBLkmaAXGN3b7eNuBB6LJbzAsqLheMWWp",
+    ("empty", None): "Co9KK2B4c5DrMpRS6SmEibzL6pVq5AyA4fEcbr98P3oY",
+    ("demo", None): "EGfdmc3KSDMDQupHwt58uCnLoZagAGTvueids23S7Ffa",
+    ("crowd", 100): "7pubdnEArHGRgApCHtxp5i5iswJYZ57ZGzESxYdunXm4",
 }
 
 # The receipts that fail in each story: where, at which action, and of what. None of the rest.
