@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         track,
         transfer,
     )
+    from ledgerkit.tracing.proof import Proof
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.tracing.traces import Traces
     from ledgerkit.transport.settings import Cache, RetryPolicy
@@ -88,7 +89,15 @@ if TYPE_CHECKING:
     )
     from ledgerkit.verbs.saved_responses import read
     from ledgerkit.verbs.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
-    from ledgerkit.verbs.transactions import receipt, receipts, trace, trace_block, traces, tx
+    from ledgerkit.verbs.transactions import (
+        receipt,
+        receipts,
+        trace,
+        trace_block,
+        traces,
+        tx,
+        verify,
+    )
     from ledgerkit.widgets.explorer import explore
     from ledgerkit.widgets.table import show
 
@@ -125,6 +134,7 @@ _HOMES = {
     "sending.signers": ("Signer", "signer", "use_signer"),
     "sending.simulation": ("simulate",),
     "sending.submission": ("Submission",),
+    "tracing.proof": ("Proof",),
     "tracing.trace": ("Trace",),
     "tracing.traces": ("Traces",),
     "u128.array": ("U128Array", "U128Dtype"),
@@ -162,7 +172,15 @@ _HOMES = {
     "frames.human": ("human",),
     "verbs.history": ("history",),
     "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
-    "verbs.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
+    "verbs.transactions": (
+        "receipt",
+        "receipts",
+        "trace",
+        "trace_block",
+        "traces",
+        "tx",
+        "verify",
+    ),
     "widgets.explorer": ("explore",),
     "widgets.table": ("show",),
 }
@@ -179,6 +197,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Plan",
+    "Proof",
     "RetryPolicy",
     "Signer",
     "Snapshot",
@@ -266,6 +285,7 @@ __all__ = [
     "tx",
     "use_signer",
     "validators",
+    "verify",
     "verify_archive",
     "view",
     "view_many",

@@ -515,7 +515,7 @@ class Ledger:
         --------
         >>> ledger = lk.connect("local")
         >>> ledger.locate("2026-08-01T00:00:20").params
-        {'block_id': 'EBqQsEmKJijtQ3yzkJbocgF8xU5XXx99cnovMXgmN6JS'}
+        {'block_id': '9ywLa8ec12z8sFuzp6mfZDdg3oGvmBveRc2M4EmDJ7jk'}
         """
         reference = validation.block_reference(at)
         if reference.timestamp_ns is None:
@@ -551,7 +551,7 @@ class Ledger:
         --------
         >>> ledger = lk.connect("local")
         >>> ledger.pin("2026-08-01T00:00:20")
-        (180000033, 'EBqQsEmKJijtQ3yzkJbocgF8xU5XXx99cnovMXgmN6JS')
+        (180000033, '9ywLa8ec12z8sFuzp6mfZDdg3oGvmBveRc2M4EmDJ7jk')
         """
         reference = (
             at if isinstance(at, validation.BlockReference) else validation.block_reference(at)

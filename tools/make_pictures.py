@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 PICTURES = ROOT / "docs" / "pictures"
 PERSON = "alice.near"
 # Three calls, of which two fail, and a callback: a small picture with many cases.
-TRANSACTION = ("GcxQHZKBPfmuBk6v6rakcVwMGLk9AcjdjtcRwaVFBHEb", "peggy.near")
+TRANSACTION = ("FqamU6mwZoARccUaCFZ4coYKvKMAidY1iAKCbKss5N5v", "peggy.near")
 # A transfer of tokens to a contract that fails, so that they come back.
-TOKENS_BACK = ("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+TOKENS_BACK = ("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
 PEOPLE = [f"{name}.near" for name in "alice bob carol dave uma nina ivan peggy".split()]
 CELL = 'import ledgerkit as lk\nlk.connect("local")\nlk.explore()'
 WIDTH = 1290  # fits the widest table

@@ -193,7 +193,9 @@ def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
     """Build the call for the validators of a block's epoch, in the order of their approvals."""
     request = f"the validators at block {block_hash}"
     result = list[commitments.Validator]
-    return calls.rpc("EXPERIMENTAL_validators_ordered", {"block_id": block_hash}, result, request=request)
+    return calls.rpc(
+        "EXPERIMENTAL_validators_ordered", {"block_id": block_hash}, result, request=request
+    )
 
 
 def next_light_client_block(

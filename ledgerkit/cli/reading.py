@@ -463,6 +463,25 @@ def _trace_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `verify`."""
+    _receipts_arguments(parser)
+    parser.add_argument(
+        "--trusted", metavar="HASH", help="a block that you trust, by its hash; see the guide"
+    )
+
+
+def _verify(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Prove the outcomes of a transaction; raise if one is not proved."""
+    proof = _trace(args, ledger).verify(args.trusted)
+    if not proof.is_complete:
+        notes = dict.fromkeys(proof.rows["note"].dropna())
+        raise errors.ProofError(" ".join([proof.summary, *notes]))
+    if args.format == "table":
+        output.say(f"{proof.summary}\n", style="heading")
+    return proof.rows
+
+
 COMMANDS = {
     "account": Command(
         "balances, storage and holdings of accounts",
@@ -550,6 +569,13 @@ COMMANDS = {
         lambda args, ledger: _trace_result(args, _trace(args, ledger)),
         lambda args: args.frame or "receipts",
         _load_trace,
+    ),
+    "verify": Command(
+        "prove the outcomes of a transaction",
+        _verify_arguments,
+        _plan_trace,
+        _verify,
+        lambda _: "proof",
     ),
     "receipts": Command(
         "the receipts of a transaction",

@@ -340,7 +340,7 @@ class Collection:
         --------
         >>> ledger = lk.connect("local")
         >>> run = lk.collect_blocks(180000030, 180000040, out="blocks")
-        >>> traces = run.traces(["ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G"])
+        >>> traces = run.traces(["AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY"])
         >>> [trace.verdict for trace in traces.values()]
         ['succeeded_with_failed_receipts']
         """

@@ -92,9 +92,9 @@ def human(frame: pd.DataFrame, *, digits: int | None = 2) -> Human:
     >>> frame = lk.transactions(180000032)
     >>> lk.human(frame[["tx_hash", "signer_id", "receiver_id", "deposit"]].tail(3))
             tx_hash     signer_id   receiver_id  deposit
-    11  GUvKeo…p9mk     nick.near  factory.near   3 NEAR
-    12  rSo2TZ…HsKc  mallory.near    async.near   0 NEAR
-    13  9Cx9kw…RLL5      uma.near     gold.near  1 yocto
+    11  548pc9…RixG     nick.near  factory.near   3 NEAR
+    12  EyvTKb…7aQG  mallory.near    async.near   0 NEAR
+    13  E1xG5F…NbqS      uma.near     gold.near  1 yocto
     <BLANKLINE>
     3 rows; network: local
     """

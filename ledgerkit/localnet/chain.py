@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.epochs import Epochs
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
+    from ledgerkit.protocol import Signature
 
 EMPTY_ROOT = NO_CODE  # the root of an empty list
 FIRST_EPOCH_ID = NO_CODE  # of genesis and of the epoch after it, as in nearcore

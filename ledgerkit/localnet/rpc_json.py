@@ -393,9 +393,7 @@ def _action_receipt(record: ActionReceipt) -> Object:
 def merkle_path(path: Iterable[tuple[CryptoHash, bool]]) -> list[Object]:
     """Build the JSON of a Merkle path."""
     sides = ("Right", "Left")
-    return [
-        {"hash": base58(neighbour), "direction": sides[is_left]} for neighbour, is_left in path
-    ]
+    return [{"hash": base58(neighbour), "direction": sides[is_left]} for neighbour, is_left in path]
 
 
 def outcome(

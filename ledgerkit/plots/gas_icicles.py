@@ -56,7 +56,7 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
     >>> ax = lk.plots.gas_icicle(trace.receipts)
     >>> ax.get_title(loc="left")
     '7.83 Tgas in 6 receipts, 1 failed'

@@ -51,7 +51,7 @@ def receipt_tree(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
     >>> ax = lk.plots.receipt_tree(trace.receipts, trace.edges)
     >>> ax.get_title(loc="left")
     '6 receipts, 1 failed'

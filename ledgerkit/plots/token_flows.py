@@ -149,7 +149,7 @@ def token_flow(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
     >>> ax = lk.plots.token_flow(trace.transfers)
     >>> ax.get_title(loc="left")
     '6 flows between accounts'

@@ -8,13 +8,19 @@ signed it. Nothing here sends a request.
 """
 
 from ledgerkit.proofs.headers import HeaderHash, check_header, check_producer
-from ledgerkit.proofs.light_client import Head, check_approvals, check_validators
+from ledgerkit.proofs.light_client import (
+    Head,
+    approved_message,
+    check_approvals,
+    check_validators,
+)
 from ledgerkit.proofs.merkle import combine, root_from, root_of
 from ledgerkit.proofs.outcomes import leaves
 
 __all__ = [
     "Head",
     "HeaderHash",
+    "approved_message",
     "check_approvals",
     "check_header",
     "check_producer",

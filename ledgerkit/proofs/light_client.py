@@ -43,7 +43,7 @@ def block_hashes(block: LiteBlock) -> HeaderHash:
     return HeaderHash(lite_hash(block.inner_lite), rest_hash, prev_hash)
 
 
-def approved_message(block: LightClientBlock) -> bytes:
+def message_after_next(block: LightClientBlock) -> bytes:
     """Return the bytes that validators sign: they approve the next block, two heights on."""
     (inner_hash,) = decode_hashes(block.next_block_inner_hash)
     next_hash = combine(inner_hash, block_hashes(block).block)
@@ -74,7 +74,9 @@ class Head:
             raise _refuse(block_hash, f"its epoch {header.epoch_id} has no known validators")
         if header.epoch_id == epochs[1] and block.next_bps is None:
             raise _refuse(block_hash, "the validators of the epoch after it are missing")
-        check_approvals(block_hash, block.approvals_after_next, validators, approved_message(block))
+        check_approvals(
+            block_hash, block.approvals_after_next, validators, message_after_next(block)
+        )
         known = {header.epoch_id: validators}
         if block.next_bps is not None:
             check_validators(block_hash, block.next_bps, header.next_bp_hash)
@@ -104,7 +106,7 @@ def check_validators(
         raise _refuse(block_hash, "the validators of the next epoch are not those it commits to")
 
 
-def approved_bytes(prev_hash: bytes, prev_height: int, height: int) -> bytes:
+def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
     """Return the bytes that the approvals in a block sign: its predecessor, and its own height."""
     is_next = height == prev_height + 1
     subject = _ENDORSEMENT + prev_hash if is_next else _SKIP + borsh.u64(prev_height)

@@ -72,7 +72,7 @@ def _leaf(
         (
             borsh.items(receipt_ids),
             borsh.u64(outcome.gas_burnt),
-        borsh.u128(Balance(outcome.tokens_burnt)),
+            borsh.u128(Balance(outcome.tokens_burnt)),
             borsh.text(outcome.executor_id),
             _status(outcome.status, hashes),
         )

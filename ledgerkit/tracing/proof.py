@@ -42,7 +42,7 @@ class Proof:
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> proof = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near").verify()
+    >>> proof = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near").verify()
     >>> proof.is_complete
     True
     """

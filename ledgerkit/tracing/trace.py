@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange
-    from ledgerkit.tracing.proof import Proof
     from ledgerkit.tracing.gas import ReceiptValues
+    from ledgerkit.tracing.proof import Proof
     from ledgerkit.tracing.token_events import Transfer
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
@@ -91,7 +91,7 @@ class Trace:
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
     >>> trace.verdict
     'succeeded_with_failed_receipts'
     >>> trace.transfers[["kind", "sender_id", "receiver_id", "asset", "amount"]].head(2)
@@ -166,7 +166,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> tx_hash = "86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3"
+        >>> tx_hash = "8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"
         >>> params = {"tx_hash": tx_hash, "sender_account_id": "alice.near"}
         >>> trace = lk.Trace.from_json(ledger.rpc("EXPERIMENTAL_tx_status", params))
         >>> trace.headline()
@@ -208,7 +208,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
         >>> lk.Trace.load(trace.save("transfer.json")).receipts.equals(trace.receipts)
         True
         """
@@ -240,7 +240,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
         >>> trace.save("transfer.json").name
         'transfer.json'
         """
@@ -364,7 +364,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
         >>> for change in trace.balance_timeline():
         ...     print(change.height, change.account_id, change.kind, change.change)
         None alice.near fee -245500818750000000000
@@ -395,7 +395,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("6cPjikBdo8s5J1uKntpHDgNkFrZSsz182PW2y2oSkNbp", "bob.near")
+        >>> trace = lk.trace("56mcSXc8DH2UbS86MbgQ7JmujYVSabP9e5UEMeFwzyko", "bob.near")
         >>> for change in trace.stake_timeline():
         ...     print(change.account_id, change.kind, change.asset, change.change)
         bob.near stake stake:north.poolv1.near 50000000000000000000000000
@@ -477,13 +477,13 @@ class Trace:
         --------
         >>> import textwrap
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
         >>> for paragraph in trace.explain().splitlines()[:5]:
         ...     print(textwrap.fill(paragraph, 80))
         ivan.near tried to swap 80 GOLD on dex.near; the exchange panicked and the
         tokens came back (the contract is paused).
         <BLANKLINE>
-        ivan.near sent transaction ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G to
+        ivan.near sent transaction AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY to
         gold.near: call ft_transfer_call with 1 yocto and 150 Tgas.
         <BLANKLINE>
         Its status is success, but 1 of 3 receipts failed, so the actions of that
@@ -521,7 +521,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("8G9Ynwd82p912vYB5hFNdCAmbbYocCkvX5X6S1pow9yz", "alice.near")
+        >>> trace = lk.trace("HJLBTjnu3qVHA19q5U3cLffXoKMpzM9x1oSZndTYzYb8", "alice.near")
         >>> trace.headline()
         'alice.near sent token 204 of stamps.grace.near to uma.near.'
         """
@@ -579,8 +579,8 @@ class Trace:
         Raises
         ------
         InvalidRequestError
-            If `trusted` is no hash of a block, or the trace was read from a file: `verify` of
-            ledgerkit takes a ledger.
+            If `trusted` is no hash, or the trace was read from a file: ``ledgerkit.verify(trace)``
+            reads the paths from a network.
         ProofError
             If a header or a list of validators is not what the chain commits to, or signatures
             are wrong or too few.
@@ -597,15 +597,36 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
         >>> trace.verify().rows[["kind", "executor_id", "proved"]]
                   kind executor_id  proved
+        0  transaction  alice.near  signed
+        1      receipt    bob.near  signed
+        2      receipt  alice.near  signed
         """
         if self._prover is None:
             msg = "the trace was read from a file, so the paths of its outcomes are unknown"
             remedy = "Read them from a network: ledgerkit.verify(trace, ledger=…)."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
-        self._proof = proof = self._prover(self, self._source, trusted)
+        return self.verify_with(self._prover, trusted)
+
+    def verify_with(self, prover: Prover, trusted: str | None = None) -> Proof:
+        """
+        Prove the outcomes by another reader of paths; `verify` has the details.
+
+        Parameters
+        ----------
+        prover
+            A function of this trace, its document and `trusted` that returns the proof.
+        trusted
+            The hash of a block that you trust.
+
+        Returns
+        -------
+        proof
+            How far each outcome is proved.
+        """
+        self._proof = proof = prover(self, self._source, trusted)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")
         return proof
@@ -628,7 +649,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
         >>> graph = trace.to_networkx()
         >>> graph.number_of_nodes(), graph.number_of_edges()
         (6, 6)
@@ -669,7 +690,7 @@ class Trace:
         Examples
         --------
         >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
         >>> ax = trace.plot("timeline")
         >>> ax.get_title(loc="left")
         '6 receipts, 1 failed'

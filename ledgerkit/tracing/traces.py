@@ -52,8 +52,8 @@ class Traces(Mapping[str, "Trace"]):
     ['fully_succeeded', 'succeeded_with_failed_receipts', 'failed']
     >>> traces.gas.groupby("tx_hash", sort=False)["gas_burnt"].sum().head(2)
     tx_hash
-    4q2YetwC2BLas2VVZ9KR9kRdnracW6JKwe6H9D1y16k9     629194812500
-    ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G    8143979935020
+    9L2Aj9kZCxzP3uxnmicGWvXKd4UFmawXGpb69gyeXpHn     629194812500
+    AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY    8143979935020
     Name: gas_burnt, dtype: u128
     """
 

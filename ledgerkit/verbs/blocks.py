@@ -11,6 +11,7 @@ from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_documents.reading import read_documents
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.verbs import proving
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def blocks(
     stop: int,
     *,
     source: Literal["rpc", "documents"] = "rpc",
+    verify: bool = False,
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
@@ -88,6 +90,10 @@ def blocks(
     source
         Where from: ``"rpc"``, a node, with a small request for each height; or ``"documents"``,
         the block documents, which have final blocks only, and ten whole ones in a request.
+    verify
+        Recompute the hash of each header, and check that it names the block before it, and that
+        validators with more than two thirds of the stake approved that one. Of an epoch's
+        validators the header of the last block before the epoch has the hash. Needs ``"rpc"``.
     progress
         Show a progress bar.
     ledger
@@ -97,7 +103,7 @@ def blocks(
     -------
     blocks
         One row per block in order of height, typed as `schema("blocks")`. Skipped
-        heights have no row.
+        heights have no row. With `verify`, ``attrs["proved"]`` is ``"signed"``.
 
     Raises
     ------
@@ -106,13 +112,15 @@ def blocks(
         skipped.
     InvalidRequestError
         If `source` or the range is malformed, or longer than 100,000 heights. Nothing is sent.
+    ProofError
+        With `verify`: if a block is not what its hash commits to, or is not linked or approved.
     LedgerError
         If a block could not be read.
 
     Notes
     -----
-    Source: block, one request per height; or the archives of block documents, with /v0/block and
-    /v0/last_block/final.
+    Source: block, one request per height, and with `verify` EXPERIMENTAL_validators_ordered; or the
+    archives of block documents, with /v0/block and /v0/last_block/final.
 
     Examples
     --------
@@ -131,12 +139,19 @@ def blocks(
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
     if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
+        if verify:
+            expected = "'rpc': whole headers are read from a node to verify them"
+            raise InvalidRequestError.refuse("source", source, expected)
         documents = _document_blocks(ledger, heights, progress=progress)
         return sourced_frame(ledger, lambda: chain_frames.blocks(documents), "block")
     calls = [rpc.block(validation.block_reference(height)) for height in heights]
     answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
     existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
-    return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block")
+    proved = {}
+    if verify:
+        proving.check_blocks(ledger, [block.header.hash for block in existing], progress=progress)
+        proved = {"proved": "signed"}
+    return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block", **proved)
 
 
 def _document_blocks(

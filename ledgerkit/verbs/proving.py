@@ -80,9 +80,10 @@ def read_outcomes(document: bytes, tx_hash: str | None) -> list[ProvedOutcome]:
     body = _body(document, tx_hash)
     try:
         result = json_decoding.decode(body, commitments.NodeOutcomes)
-        return [result.transaction_outcome, *result.receipts_outcome]
     except msgspec.ValidationError as error:
         problem = error
+    else:
+        return [result.transaction_outcome, *result.receipts_outcome]
     try:
         indexed = json_decoding.decode(body, commitments.IndexedOutcomes)
     except msgspec.ValidationError:
@@ -135,11 +136,16 @@ class _Chain:
     def header(self, block_hash: str) -> Header:
         """Read a header by its hash, and check it."""
         header = self.ledger.send(rpc.block_header(block_hash)).header
-        if header.hash != block_hash:
-            msg = f"Block {header.hash} was sent for {block_hash}"
-            raise ProofError(msg, block_hash=block_hash)
-        proofs.check_header(header)
+        _check_stated(header, block_hash)
         return header
+
+    def validators(self, header: Header) -> list[commitments.Validator]:
+        """Read the validators of a block's epoch, to which an earlier header commits."""
+        # `next_epoch_id` is the hash of the last block of the epoch before.
+        before = self.header(header.next_epoch_id)
+        validators = self.ledger.send(rpc.validators_ordered(header.hash))
+        proofs.check_validators(CryptoHash(before.hash), validators, before.next_bp_hash)
+        return validators
 
     def is_before(self, block_hash: str, later_hash: str) -> bool:
         """Return True if a block is an earlier one, at most some blocks before, or the same."""
@@ -161,11 +167,7 @@ def _trusted_head(
     if is_named and trusted.height > last_height:
         head = proofs.Head(CryptoHash(trusted_hash), trusted, {})
         return _Anchored(head, trusted_hash, is_named=True)
-    # `next_epoch_id` is the hash of the last block of the epoch before, whose header commits to
-    # the validators of this one.
-    before = chain.header(trusted.next_epoch_id)
-    validators = chain.ledger.send(rpc.validators_ordered(trusted_hash))
-    proofs.check_validators(CryptoHash(before.hash), validators, before.next_bp_hash)
+    before, validators = chain.header(trusted.next_epoch_id), chain.validators(trusted)
     head = proofs.Head(CryptoHash(before.hash), before, {trusted.epoch_id: validators})
     for _ in range(_MAX_EPOCHS):
         block = chain.ledger.send(rpc.next_light_client_block(str(head.block_hash)))
@@ -216,17 +218,17 @@ def _prove_outcomes(
         if isinstance(answer, LedgerError):
             row.note = f"its path could not be read: {answer}"
         else:
-            _follow(chain, outcome, leaf, answer, anchored, row)
+            _follow(row, outcome, answer, leaf=leaf, anchored=anchored)
+            if row.proved != "no" and not chain.is_before(
+                outcome.block_hash, answer.block_header_lite.prev_block_hash
+            ):
+                row.proved = "no"
+                row.note = f"the path leads to a block that is not after {outcome.block_hash}"
     return rows
 
 
 def _follow(
-    chain: _Chain,
-    outcome: ProvedOutcome,
-    leaf: bytes,
-    answer: OutcomeProof,
-    anchored: _Anchored,
-    row: _Row,
+    row: _Row, outcome: ProvedOutcome, answer: OutcomeProof, *, leaf: bytes, anchored: _Anchored
 ) -> None:
     """Follow the path from an outcome to the head, as far as it leads."""
     shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), leaf)
@@ -240,8 +242,6 @@ def _follow(
         row.note = f"the path is that of {answer.outcome_proof.id}"
     elif decode_hashes(lite.inner_lite.outcome_root)[0] != root:
         row.note = "the path does not lead to the outcome root of a block"
-    elif not chain.is_before(outcome.block_hash, lite.prev_block_hash):
-        row.note = f"the path leads to a block that is not after {outcome.block_hash}"
     else:
         row.proved = "outcome"
         try:
@@ -264,3 +264,40 @@ def _check_order(outcomes: Sequence[ProvedOutcome], rows: Sequence[_Row]) -> Non
         before = heights[parent[row.outcome_id]]
         if before is not None and row.block_height is not None and row.block_height < before:
             row.proved, row.note = "no", "it ran before the receipt that created it"
+
+
+# Blocks ---------------------------------------------------------------------------------
+
+
+def check_blocks(ledger: Ledger, block_hashes: Sequence[str], *, progress: bool) -> None:
+    """Check that blocks are what their hashes commit to, linked, and approved by validators."""
+    calls = [rpc.block_header(block_hash) for block_hash in block_hashes]
+    answers = ledger.send_many(calls, progress=progress, label="headers")
+    chain, validators = _Chain(ledger), dict[str, list[commitments.Validator]]()
+    before: Header | None = None
+    for block_hash, answer in zip(block_hashes, answers, strict=True):
+        if isinstance(answer, LedgerError):
+            raise answer
+        header = answer.header
+        _check_stated(header, block_hash)
+        if before is not None and header.prev_hash != before.hash:
+            msg = f"Block {header.height} does not follow block {before.height}"
+            raise ProofError(msg, block_hash=header.hash)
+        before = header
+        if header.prev_height is None:  # genesis, and headers before version 3
+            continue
+        if header.epoch_id not in validators:
+            validators[header.epoch_id] = chain.validators(header)
+        message = proofs.approved_message(
+            decode_hashes(header.prev_hash)[0], header.prev_height, header.height
+        )
+        block_id = CryptoHash(header.prev_hash)
+        proofs.check_approvals(block_id, header.approvals, validators[header.epoch_id], message)
+
+
+def _check_stated(header: Header, block_hash: str) -> None:
+    """Check that a header is that of a block, and has its hash."""
+    if header.hash != block_hash:
+        msg = f"Block {header.hash} was sent for {block_hash}"
+        raise ProofError(msg, block_hash=block_hash)
+    proofs.check_header(header)

@@ -55,10 +55,15 @@ def _traces_without_heights(
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
     headers = _read_headers(ledger, unique, progress=progress)
     rules = rules_by_epoch(ledger, headers)
-    readers = partial(read_token_facts, ledger), partial(prove, ledger)
+    tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
     return [
         build_trace(
-            answer, {h: headers[h] for h in listed}, rules, _attrs(ledger, answer), *readers
+            answer,
+            {h: headers[h] for h in listed},
+            rules,
+            _attrs(ledger, answer),
+            tokens=tokens,
+            prover=prover,
         )
         for answer, listed in zip(answers, hashes, strict=True)
     ]
@@ -75,8 +80,15 @@ def _traces_with_heights(
     def build(answer: TransactionResponse, span: Span, **options: Any) -> Trace:
         rules = common_rules([rules_at[height] for height in span])
         attrs = _attrs(ledger, answer)
-        own = {"attrs": attrs, "tokens": tokens, "prover": prover}
-        return Trace(answer.result, answer.body, rules=rules, **own, **options)
+        return Trace(
+            answer.result,
+            answer.body,
+            rules=rules,
+            attrs=attrs,
+            tokens=tokens,
+            prover=prover,
+            **options,
+        )
 
     traces = [build(*document) for document in documents]
     # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
@@ -110,6 +122,7 @@ def build_trace(
     headers: Mapping[str, BlockHeader],
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,
+    *,
     tokens: TokenLookup | None = None,
     prover: Prover | None = None,
 ) -> Trace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
@@ -10,10 +11,12 @@ from ledgerkit.api import calls, matching, rpc
 from ledgerkit.block_documents.transactions import SOURCE as DOCUMENTS
 from ledgerkit.block_documents.transactions import read_transactions
 from ledgerkit.errors import InvalidRequestError, UnknownReceiptError, UnknownTransactionError
+from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs import documents, single_receipts
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
+from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.trace_inputs import build_traces
 from ledgerkit.verbs.trace_results import Key, read_results, source_of
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.client import Ledger, OnError
-    from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.proof import Proof
 
 Keys = Iterable[str | tuple[str, str]]
 
@@ -69,7 +72,7 @@ def tx(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> result = lk.tx("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> result = lk.tx("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
     >>> result["transaction"]["receiver_id"], result["final_execution_status"]
     ('bob.near', 'FINAL')
     """
@@ -141,7 +144,7 @@ def trace(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace = lk.trace("AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near")
     >>> trace.verdict
     'succeeded_with_failed_receipts'
     >>> trace.receipts[["depth", "receiver_id", "method_name", "status"]].head(2)
@@ -153,6 +156,63 @@ def trace(
     fetcher = Fetcher(client.current(ledger))
     results = read_results(fetcher, [key], level)
     return build_traces(fetcher.ledger, list(results.values()), blocks=blocks)[0]
+
+
+def verify(
+    transaction: Trace | str,
+    sender: str | None = None,
+    *,
+    trusted: str | None = None,
+    ledger: Ledger | None = None,
+) -> Proof:
+    """
+    Prove the outcomes of a transaction, as `Trace.verify` does.
+
+    Parameters
+    ----------
+    transaction
+        The transaction's hash, or its trace, which may have been read from a file.
+    sender
+        The account that signed it, as for `trace`; for a trace leave it out.
+    trusted
+        The hash of a block that you trust, as for `Trace.verify`.
+    ledger
+        The ledger to read the paths from; None is the session's default.
+
+    Returns
+    -------
+    proof
+        How far each outcome is proved, and why not further.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed. Nothing is sent.
+    ProofError
+        If a header or a list of validators is not what the chain commits to, or signatures are
+        wrong or too few.
+    LedgerError
+        If the transaction, a block or the validators could not be read.
+
+    Notes
+    -----
+    Source: as `trace`, and as `Trace.verify`.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trusted = ledger.rpc("block", {"finality": "final"})["header"]["hash"]
+    >>> tx_hash = "8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"
+    >>> lk.verify(tx_hash, "alice.near", trusted=trusted)
+    <Proof Proved: all 3 outcomes are committed to by block 180000050, which you named.>
+    """
+    ledger = client.current(ledger)
+    if not isinstance(transaction, Trace):
+        return trace(transaction, sender, ledger=ledger).verify(trusted)
+    if sender is not None:
+        msg = "leave sender out: the trace has its own"
+        raise InvalidRequestError(msg, field="sender", value=sender)
+    return transaction.verify_with(partial(prove, ledger), trusted)
 
 
 def find_trace(id_: str, ledger: Ledger) -> Trace:
@@ -249,7 +309,7 @@ def traces(
     >>> [trace.verdict for trace in traces.values()]
     ['fully_succeeded', 'succeeded_with_failed_receipts', 'failed']
     >>> traces.receipts.groupby("tx_hash").size().tolist()
-    [2, 3, 6]
+    [2, 6, 3]
     """
     if isinstance(tx_hashes, str):
         raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
@@ -452,7 +512,7 @@ def receipts(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> frame = lk.receipts("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> frame = lk.receipts("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
     >>> frame[["kind", "receiver_id", "status", "block_height", "gas_burnt"]]
          kind receiver_id         status  block_height     gas_burnt
     0  action    bob.near  success_value     180000005  223182562500
@@ -500,12 +560,12 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> frame = lk.receipts("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> frame = lk.receipts("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
     >>> receipt = lk.receipt(frame["receipt_id"][0])
     >>> receipt["receiver_id"], receipt["receipt"]["Action"]["actions"]
     ('bob.near', [{'Transfer': {'deposit': '5000000000000000000000000'}}])
     >>> receipt["block_height"], receipt["transaction_hash"], receipt["signer_id"]
-    (180000005, '86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3', 'alice.near')
+    (180000005, '8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE', 'alice.near')
     """
     receipt_id = validation.crypto_hash(receipt_id, "receipt_id")
     return single_receipts.read_receipt(client.current(ledger), receipt_id)

@@ -379,6 +379,14 @@ def check_trace(site: Site, _: Path) -> None:
 
 
 @check
+def check_verify(site: Site, _: Path) -> None:
+    """All outcomes of the known transfer are signed, or a path is no longer served."""
+    proof = lk.verify(*_pair(site), ledger=site.ledger)
+    assert "no" not in set(proof.rows["proved"].dropna())
+    assert proof.is_signed_by_sender is not False
+
+
+@check
 def check_traces(site: Site, _: Path) -> None:
     """Many transactions are read at once."""
     assert len(lk.traces([_pair(site)], progress=False, ledger=site.ledger)) > 0

@@ -18,7 +18,7 @@ from tests.loopback import Reply, as_json, failure, result, serve
 
 ROOT = Path(__file__).parents[2]
 FT = {"account_id": "a.near", "tokens": []}
-TX_HASH = "9GZGLnu5YazJnjWvBfGEC1VXDuSp9BMh7nb6ajCTET3D"
+TX_HASH = "F6JaqhBY4b4vGkST4nhyVykCZ6L21hj4u4aAfnqTor66"
 # The handler of a request, the command, and the exit code that the help states.
 CASES = {
     "success": (lambda *_: as_json(FT), ["ft", "a.near"], 0),

@@ -24,7 +24,7 @@ from tests.loopback import Reply, serve
 
 ROOT = Path(__file__).parents[2]
 TOP = 2**128 - 1
-SWAP = ("9GZGLnu5YazJnjWvBfGEC1VXDuSp9BMh7nb6ajCTET3D", "ivan.near")  # in the demo world
+SWAP = ("F6JaqhBY4b4vGkST4nhyVykCZ6L21hj4u4aAfnqTor66", "ivan.near")  # in the demo world
 LOCAL = ("--network", "local")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -232,7 +232,7 @@ def test_ids_are_shortened_only_where_a_table_does_not_fit():
     """A hash can be copied from a wide terminal, from a pipe, and with --exact."""
     with lk.connect("local") as ledger:
         frame = lk.receipts(*SWAP, ledger=ledger)[["receipt_id", "parent_id", "status"]]
-    whole = "E2uEoZBGTW3ULyZg2d7tusdTapizKTDsLPbskncEaMde"
+    whole = "RiXRM7VrQXrXmeP4McpKE5cnSQmq2x1U1RvtYmj2YAy"
     assert "E2uEoZ…aMde" in table_text(frame, 80)
     assert whole in table_text(frame, 120)
     assert whole in table_text(frame, None)

@@ -223,6 +223,7 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
     reading = ("test_verbs", "test_account_history", "test_doctor", "test_cache", "test_archiving")
+    proving = ("test_proving",)
     sending = ("test_sending", "test_broadcast", "test_forks")
     collecting = ("test_collecting", "test_collecting_blocks", "test_collection", "test_follow")
     statements = ("test_statement", "test_statements_of_many")
@@ -230,7 +231,7 @@ def test_every_verb_is_asked_here() -> None:
     paths = [
         *(
             Path(__file__).with_name(f"{name}.py")
-            for name in (*reading, *sending, *collecting, *statements)
+            for name in (*reading, *proving, *sending, *collecting, *statements)
         ),
         unit / "test_widgets.py",
         unit / "test_table.py",

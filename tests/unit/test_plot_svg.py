@@ -57,7 +57,7 @@ def ledger() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def trace(ledger: Any) -> Any:
     """Return a trace with failures, refunds, a callback and tokens."""
-    tx_hash = "ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G"
+    tx_hash = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY"
     return lk.trace(tx_hash, "ivan.near", ledger=ledger)
 
 

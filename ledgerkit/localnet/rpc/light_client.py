@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def next_block(world: World, params: Any) -> Object:
     """Return the result of `next_light_client_block`; empty if there is no newer block."""
     items = read.single(params)
-    value = items[0] if items else read.member(read.members(params), "last_block_hash", read.anything)
+    value = (
+        items[0] if items else read.member(read.members(params), "last_block_hash", read.anything)
+    )
     last, head = _block(world, read.crypto_hash(value)), world.chain.head
     if head.epoch_id in (last.epoch_id, last.next_epoch_id):
         block = _light_block(world.chain, head)
@@ -55,7 +57,11 @@ def _light_client_block(world: World, block: Block) -> Object:
     after_next = _after(world.chain, following)
     epoch = world.epochs.all[block.epoch_height]
     is_current = epoch is world.epochs.current
-    later = world.epochs.next_validators if is_current else world.epochs.all[epoch.height + 1].validators
+    later = (
+        world.epochs.next_validators
+        if is_current
+        else world.epochs.all[epoch.height + 1].validators
+    )
     inner = commitments.inner_hash(following, following.rest_hash)
     return _lite_block(block) | {
         "next_block_inner_hash": rpc_json.base58(inner),
@@ -95,7 +101,11 @@ def outcome_proof(world: World, params: Any) -> Object:
     kind = read.member(members, "type", read.text)
     if kind not in ("transaction", "receipt"):
         raise read.error(f"unknown variant `{kind}`, expected `transaction` or `receipt`")
-    names = ("transaction_hash", "sender_id") if kind == "transaction" else ("receipt_id", "receiver_id")
+    names = (
+        ("transaction_hash", "sender_id")
+        if kind == "transaction"
+        else ("receipt_id", "receiver_id")
+    )
     outcome_id = read.member(members, names[0], read.crypto_hash)
     read.member(members, names[1], read.account_id)
     head = read.member(members, "light_client_head", read.crypto_hash)

@@ -158,7 +158,18 @@ class Node:
             archival=archive or config.get("archive") is True,
             epochs_kept=int(_object(config, "gc").get("gc_num_epochs_to_keep", 5)),
         )
-        self.world = SandboxWorld(settings, genesis.FileGenesis(data), skip_ns)
+        first_state = genesis.FileGenesis(data)
+        key = _validator_key(home)
+        if key is not None:
+            first_state.secret_keys[key.public_key] = key
+        self.world = SandboxWorld(settings, first_state, skip_ns)
+
+
+def _validator_key(home: Path) -> SecretKey | None:
+    """Read the key with which the validator approves blocks; without one it approves nothing."""
+    if not (home / VALIDATOR_KEY).exists():
+        return None
+    return SecretKey.from_credentials(json.dumps(_read(home / VALIDATOR_KEY)))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -363,7 +363,8 @@ def test_an_epochs_id_is_a_hash_of_two_epochs_ago():
     # Source: nearcore, chain/epoch-manager, init_after_genesis: its first two epochs share an id.
     ledger = staked("v.near")
     ledger.world.advance(45)
-    genesis, by_epoch = ledger.world.chain.genesis, {}
+    genesis = ledger.world.chain.genesis
+    by_epoch: dict[int, list] = {}
     for block in ledger.world.chain.blocks():
         by_epoch.setdefault(block.epoch_height, []).append(block)
     for number, blocks in by_epoch.items():

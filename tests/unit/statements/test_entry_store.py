@@ -66,7 +66,7 @@ FACTS = st.builds(
     tokens=st.dictionaries(ASSETS, st.builds(Token, TEXTS, st.none() | st.integers(0, 255))),
     gaps=st.lists(GAPS, max_size=3),
     rewards=st.lists(REWARDS, max_size=3),
-    unfinished=st.lists(st.just("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3"), max_size=2),
+    unfinished=st.lists(st.just("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"), max_size=2),
     notes=st.lists(st.text(max_size=5), max_size=2),
 )
 

@@ -1,0 +1,257 @@
+"""Proofs of transactions and blocks of the embedded ledger, which has its own code for roots."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.errors import InvalidRequestError, ProofError
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.transport.embedded import Local
+from tests.token_worlds import TOKEN, TokenWorld, call
+
+SWAP, SIGNER = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near"
+
+
+@pytest.fixture
+def ledger() -> Iterator[lk.Ledger]:
+    """Connect to the demo world."""
+    with lk.connect("local") as opened:
+        yield opened
+
+
+class Tampering(httpx.BaseTransport):
+    """A host that changes the answers of one method."""
+
+    def __init__(self, transport: httpx.BaseTransport, method: str, change) -> None:
+        self._transport, self._method, self._change = transport, method, change
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Pass the request on, and change the result."""
+        response = self._transport.handle_request(request)
+        response.read()
+        body = json.loads(request.read() or b"{}")
+        if body.get("method") != self._method:
+            return httpx.Response(response.status_code, content=response.content)
+        answer = json.loads(response.content)
+        error = self._change(answer["result"])
+        if error is not None:
+            answer = {"jsonrpc": "2.0", "id": answer["id"], "error": error}
+        return httpx.Response(response.status_code, json=answer)
+
+
+@contextmanager
+def tampered(ledger: lk.Ledger, method: str, change) -> Iterator[lk.Ledger]:
+    """Connect to the same world by a host that changes the answers of a method."""
+    transport = Tampering(Local(ledger.world), method, change)
+    url = "http://127.0.0.1:1"
+    with lk.connect(
+        "mainnet", rpc_url=url, api_url=url, transactions_url=None, transport=transport,
+        make_default=False,
+    ) as other:  # fmt: skip
+        yield other
+
+
+def test_every_trace_of_the_demo_world_is_signed(ledger):
+    """All outcomes of all transactions lead to a block with valid signatures."""
+    ledger.world.settle()
+    transactions = ledger.world.summary.transactions
+    for each in transactions:
+        proof = lk.verify(each.tx_hash, each.signer_id)
+        assert set(proof.rows["proved"]) == {"signed"}, each.description
+        assert proof.is_complete
+        assert proof.is_signed_by_sender
+    assert len(transactions) > 40
+
+
+def test_a_block_that_the_caller_trusts_needs_no_signature(ledger):
+    """A later one ends the paths; the transaction's own begins a chain of signed blocks."""
+    trace = lk.trace(SWAP, SIGNER)
+    ledger.world.advance(5)
+    final = ledger.rpc("block", {"finality": "final"})["header"]
+    proof = trace.verify(final["hash"])
+    assert (proof.head_hash, proof.is_trusted, proof.is_anchored) == (final["hash"], True, True)
+    assert set(proof.rows["proved"]) == {"block"}
+    assert proof.is_complete
+    genesis = ledger.rpc("block", {"sync_checkpoint": "genesis"})["header"]["hash"]
+    following = ledger.rpc("next_light_client_block", {"last_block_hash": genesis})
+    assert following["inner_lite"]["height"] >= final["height"]
+    early = ledger.rpc("block", {"block_id": ledger.world.chain.genesis.height + 1})["header"]
+    proof = trace.verify(early["hash"])
+    assert (proof.is_trusted, proof.is_anchored, proof.trusted_hash) == (False, True, early["hash"])
+    assert set(proof.rows["proved"]) == {"signed"}
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_proved_trace_says_so():
+    """The frame has a column and the explanation a sentence, but not before."""
+    trace = lk.trace(SWAP, SIGNER)
+    assert "proved" not in trace.receipts
+    assert "Proved" not in trace.explain()
+    proof = trace.verify()
+    assert list(trace.receipts["proved"]) == ["signed"] * len(trace.receipts)
+    assert trace.explain().endswith(proof.summary)
+    assert proof.summary.startswith(f"Proved: all {len(proof.rows)} outcomes are committed to by")
+    assert "Proved: all" in trace._repr_html_()
+
+
+def test_a_saved_trace_is_proved_by_a_ledger(ledger, tmp_path):
+    """A file has no paths: they are read from the ledger that is named."""
+    saved = lk.Trace.load(lk.trace(SWAP, SIGNER).save(tmp_path / "swap.json"))
+    with pytest.raises(InvalidRequestError, match="was read from a file"):
+        saved.verify()
+    assert lk.verify(saved, ledger=ledger).is_complete
+
+
+@pytest.mark.parametrize("source", ["api", "node"])
+def test_both_sources_of_a_trace_are_proved(ledger, source):
+    """The Transactions API's document has the same outcomes as the node's."""
+    ledger.world.settle()
+    trace = lk.trace(SWAP, SIGNER if source == "node" else None)
+    assert trace.verify().is_complete
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("gas_burnt", 1), ("tokens_burnt", "1"), ("logs", ["x"]), ("executor_id", "x.near")],
+)
+def test_a_changed_outcome_is_not_proved(ledger, member, value):
+    """The row says that the path does not lead to the root, and the others stay proved."""
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    result["receipts_outcome"][1]["outcome"][member] = value
+    proof = lk.verify(lk.Trace.from_json(result), ledger=ledger)
+    assert list(proof.rows["proved"]).count("no") == 1
+    assert proof.rows.loc[2, "note"] == "the path does not lead to the outcome root of a block"
+    assert not proof.is_complete
+    assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
+
+
+def test_a_changed_signature_of_the_transaction_is_noticed(ledger):
+    """The key must have signed the hash."""
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    other = next(t for t in ledger.world.summary.transactions if t.tx_hash != SWAP)
+    params = {"tx_hash": other.tx_hash, "sender_account_id": other.signer_id}
+    signature = ledger.rpc("EXPERIMENTAL_tx_status", params)["transaction"]["signature"]
+    result["transaction"]["signature"] = signature
+    proof = lk.verify(lk.Trace.from_json(result), ledger=ledger)
+    assert proof.is_signed_by_sender is False
+    assert not proof.is_complete
+    assert "The transaction's signature is not that of its key." in proof.summary
+
+
+def change_header(result):
+    """Change a member of a block's header."""
+    result["header"]["gas_price"] = "1"
+
+
+def change_validators(result):
+    """Give a validator more stake."""
+    result[0]["stake"] = "9" + result[0]["stake"]
+
+
+def change_approval(result):
+    """Exchange two approvals, of different validators."""
+    approvals = result["approvals_after_next"]
+    approvals[0], approvals[1] = approvals[1], approvals[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "reason"),
+    [
+        ("block", change_header, "does not have the hash"),
+        ("EXPERIMENTAL_validators_ordered", change_validators, "are not those it commits to"),
+        ("next_light_client_block", change_approval, "is not its own"),
+    ],
+)
+def test_a_host_that_lies_is_caught(ledger, method, change, reason):
+    """A changed header, list of validators or signature raises, and proves nothing."""
+    trace = lk.trace(SWAP, SIGNER)
+    with tampered(ledger, method, change) as other, pytest.raises(ProofError, match=reason):
+        lk.verify(trace, ledger=other)
+
+
+def test_a_path_of_another_outcome_proves_nothing(ledger):
+    """The paths are exchanged, or their first step is missing."""
+    trace = lk.trace(SWAP, SIGNER)
+
+    def shorten(result):
+        result["outcome_root_proof"].pop()
+
+    with tampered(ledger, "light_client_proof", shorten) as other:
+        proof = lk.verify(trace, ledger=other)
+    assert set(proof.rows["proved"]) == {"no"}
+
+
+def test_a_path_that_could_not_be_read_is_no_refutation(ledger):
+    """Such a row is missing, with the error as its note."""
+    trace = lk.trace(SWAP, SIGNER)
+    info = {"transaction_or_receipt_id": SWAP}
+    error = {
+        "name": "HANDLER_ERROR",
+        "cause": {"name": "NOT_CONFIRMED", "info": info},
+        "code": -32000,
+        "message": "Server error",
+        "data": f"{SWAP} has not been confirmed",
+    }
+    with tampered(ledger, "light_client_proof", lambda _: error) as other:
+        proof = lk.verify(trace, ledger=other)
+    assert proof.rows["proved"].isna().all()
+    assert proof.rows["note"].str.startswith("its path could not be read: ").all()
+    assert not proof.is_complete
+
+
+def test_outcomes_of_missing_chunks_are_in_a_later_root():
+    """The root comes with the next chunk of the shard, some blocks later."""
+    pair = TokenWorld(FungibleToken)
+    world, args = pair.world, {"receiver_id": "bob.near", "amount": "1"}
+    pair.send("bob.near", TOKEN, [call("storage_deposit", {}, 125 * 10**19)])
+    with lk.connect("local", world=world, make_default=False) as ledger:
+        lk.use_signer("alice.near", pair.key.reveal())
+        sent = lk.call(TOKEN, "ft_transfer", args, deposit="1 yocto", ledger=ledger)
+        world.advance(3, missing=world.settings.shard_ids)
+        world.advance(6)
+        assert lk.verify(sent.tx_hash, "alice.near", ledger=ledger).is_complete
+
+
+def test_light_client_blocks_lead_across_epochs():
+    """From the first epoch on, a trace of a later one is signed, epoch by epoch."""
+    with lk.connect("local", make_default=False) as ledger:
+        world = ledger.world
+        [first] = [b for b in world.chain.blocks() if b.ordinal == world.chain.genesis.ordinal + 1]
+        for _ in range(4):
+            world.advance(6, skip=43_200)
+        lk.use_signer("bob.near", world.keys()["bob.near"])
+        sent = lk.transfer("dave.near", "1 NEAR", ledger=ledger).wait()
+        world.advance(4)
+        proof = lk.verify(sent.tx_hash, "bob.near", trusted=str(first.hash), ledger=ledger)
+        assert world.chain.head.epoch_height >= 4
+        assert proof.is_complete
+        assert proof.is_anchored
+
+
+def test_blocks_are_verified(ledger):
+    """Each header has its hash, names the one before, and is approved; a changed one raises."""
+    start = ledger.world.chain.genesis.height
+    frame = lk.blocks(start, start + 40, verify=True)
+    assert len(frame) == 40
+    assert frame.attrs["proved"] == "signed"
+    pandas_plain = lk.blocks(start, start + 40)
+    assert frame.equals(pandas_plain)
+    with tampered(ledger, "block", change_header) as other:
+        assert len(lk.blocks(start, start + 3, ledger=other)) == 3
+        with pytest.raises(ProofError, match="does not have the hash"):
+            lk.blocks(start, start + 3, verify=True, ledger=other)
+    with pytest.raises(InvalidRequestError, match="whole headers are read from a node"):
+        lk.blocks(start, start + 3, verify=True, source="documents")
+
+
+def test_blocks_without_approvals_are_refused(ledger):
+    """While validators approve nothing, blocks come, but are not proved."""
+    world = ledger.world
+    world.hold_finality()
+    head = world.advance(3)
+    with pytest.raises(ProofError, match="it takes two thirds"):
+        lk.blocks(head.height - 1, head.height + 1, verify=True)
