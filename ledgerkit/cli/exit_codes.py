@@ -43,7 +43,11 @@ EXIT_CODES = (
         "the request failed: connection, rate limit or API key",
         (errors.TransportError, errors.RateLimitedError, errors.AuthError),
     ),
-    ExitCode(5, "the response was not as documented", (errors.DecodeError,)),
+    ExitCode(
+        5,
+        "the response was not as documented, or is not proved",
+        (errors.DecodeError, errors.ProofError),
+    ),
     ExitCode(GAPS, "a statement has gaps: it was printed or written, and does not add up"),
     ExitCode(INTERRUPTED, "interrupted by Ctrl-C (serve: 0)"),
 )

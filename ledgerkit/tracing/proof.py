@@ -42,7 +42,8 @@ class Proof:
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> proof = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near").verify()
+    >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
+    >>> proof = trace.verify()
     >>> proof.is_complete
     True
     """

@@ -608,24 +608,10 @@ class Trace:
             msg = "the trace was read from a file, so the paths of its outcomes are unknown"
             remedy = "Read them from a network: ledgerkit.verify(trace, ledger=…)."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
-        return self.verify_with(self._prover, trusted)
+        return self._verify_with(self._prover, trusted)
 
-    def verify_with(self, prover: Prover, trusted: str | None = None) -> Proof:
-        """
-        Prove the outcomes by another reader of paths; `verify` has the details.
-
-        Parameters
-        ----------
-        prover
-            A function of this trace, its document and `trusted` that returns the proof.
-        trusted
-            The hash of a block that you trust.
-
-        Returns
-        -------
-        proof
-            How far each outcome is proved.
-        """
+    def _verify_with(self, prover: Prover, trusted: str | None) -> Proof:
+        """Prove the outcomes by a reader of paths, and add the result to the receipts."""
         self._proof = proof = prover(self, self._source, trusted)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")

@@ -212,7 +212,7 @@ def verify(
     if sender is not None:
         msg = "leave sender out: the trace has its own"
         raise InvalidRequestError(msg, field="sender", value=sender)
-    return transaction.verify_with(partial(prove, ledger), trusted)
+    return transaction._verify_with(partial(prove, ledger), trusted)  # noqa: SLF001 - of this package
 
 
 def find_trace(id_: str, ledger: Ledger) -> Trace:

@@ -112,6 +112,7 @@ def test_each_branch_of_errors_has_its_code():
         "RateLimitedError": 4,
         "AuthError": 4,
         "DecodeError": 5,
+        "ProofError": 5,
     }
 
 
