@@ -11,7 +11,9 @@ import ledgerkit as lk
 from ledgerkit.errors import InvalidRequestError, ProofError
 from ledgerkit.localnet.contracts.fungible_token import FungibleToken
 from ledgerkit.transport.embedded import Local
+from tests.surface.test_stories import included
 from tests.token_worlds import TOKEN, TokenWorld, call
+from tests.unit.localnet.chaos import Chaos
 
 SWAP, SIGNER = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near"
 
@@ -255,3 +257,19 @@ def test_blocks_without_approvals_are_refused(ledger):
     head = world.advance(3)
     with pytest.raises(ProofError, match="it takes two thirds"):
         lk.blocks(head.height - 1, head.height + 1, verify=True)
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_every_trace_of_a_random_world_is_proved(seed):
+    """Promises, failures, refunds and yields of random contracts: all outcomes are committed to."""
+    chaos = Chaos(seed)
+    while chaos.made < 40:
+        chaos.block()
+    chaos.world.advance(chaos.settings.yield_timeout + 2)
+    chaos.world.settle()
+    trusted = str(chaos.world.chain.head.hash)
+    with lk.connect("local", world=chaos.world, make_default=False) as ledger:
+        for tx_hash, signer_id in included(chaos.world):
+            proof = lk.verify(tx_hash, signer_id, trusted=trusted, ledger=ledger)
+            assert set(proof.rows["proved"]) == {"block"}
+            assert proof.is_complete

@@ -82,6 +82,10 @@ def main() -> int:
         campaign.run(count, options.seed, tally)
     except KeyboardInterrupt:
         cases = f"interrupted, not all of {cases}"
+    if not tally.counts and not tally.violations:  # what it needs is not there
+        report(tally)
+        print("nothing was tried")
+        return 1
     report(tally)
     took = time.perf_counter() - begin
     violations = len(tally.violations)
