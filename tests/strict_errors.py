@@ -223,6 +223,14 @@ _CHUNK_CAUSES: dict[str, Any] = {
 }
 _VALIDATOR_CAUSES: dict[str, Any] = {"UNKNOWN_EPOCH": None, "VALIDATOR_INFO_UNAVAILABLE": None}
 _RECEIPT_CAUSES: dict[str, Any] = {"UNKNOWN_RECEIPT": {"receipt_id": str}}
+_OUTCOME: dict[str, Any] = {"transaction_or_receipt_id": str}
+_PROOF_CAUSES: dict[str, Any] = {
+    **_BLOCK_CAUSES,
+    "INCONSISTENT_STATE": {"number_or_shards": int, "execution_outcome_shard_id": int},
+    "NOT_CONFIRMED": _OUTCOME,
+    "UNKNOWN_TRANSACTION_OR_RECEIPT": _OUTCOME,
+    "UNAVAILABLE_SHARD": {**_OUTCOME, "shard_id": int},
+}
 _TX_CAUSES: dict[str, Any] = {
     "INVALID_TRANSACTION": _BY_NAME,
     "UNKNOWN_TRANSACTION": {"requested_transaction_hash": str},
@@ -242,6 +250,10 @@ CAUSES: dict[str, dict[str, Any]] = {
     "EXPERIMENTAL_validators_ordered": _VALIDATOR_CAUSES,
     "EXPERIMENTAL_receipt": _RECEIPT_CAUSES,
     "EXPERIMENTAL_receipt_to_tx": _RECEIPT_CAUSES,
+    "light_client_proof": _PROOF_CAUSES,
+    "EXPERIMENTAL_light_client_proof": _PROOF_CAUSES,
+    "EXPERIMENTAL_light_client_block_proof": _BLOCK_CAUSES,
+    "next_light_client_block": {**_BLOCK_CAUSES, "EPOCH_OUT_OF_BOUNDS": {"epoch_id": str}},
     "send_tx": _TX_CAUSES,
     "broadcast_tx_commit": _TX_CAUSES,
     "broadcast_tx_async": _TX_CAUSES,

@@ -29,6 +29,12 @@ KEY = {"public_key": str(public("nobody.near"))}
 VIEW = {"method_name": "peek", "args_base64": ""}
 STATE = {"prefix_base64": ""}
 TX = {"tx_hash": NOWHERE, "sender_account_id": "alice.near"}
+PROOF = {
+    "type": "transaction",
+    "transaction_hash": NOWHERE,
+    "sender_id": "alice.near",
+    "light_client_head": NOWHERE,
+}
 CHANGES = {"changes_type": "account_changes", "account_ids": ["alice.near"]}
 
 # By method: params, and the cause of the error that they get.
@@ -54,6 +60,12 @@ REQUESTS: dict[str, list[tuple[Any, str]]] = {
     "EXPERIMENTAL_validators_ordered": [({"block_id": NOWHERE}, "UNKNOWN_EPOCH")],
     "EXPERIMENTAL_receipt": [({"receipt_id": NOWHERE}, "UNKNOWN_RECEIPT")],
     "EXPERIMENTAL_receipt_to_tx": [({"receipt_id": NOWHERE}, "UNKNOWN_RECEIPT")],
+    "light_client_proof": [(PROOF, "UNKNOWN_TRANSACTION_OR_RECEIPT")],
+    "EXPERIMENTAL_light_client_proof": [(PROOF, "UNKNOWN_TRANSACTION_OR_RECEIPT")],
+    "EXPERIMENTAL_light_client_block_proof": [
+        ({"block_hash": NOWHERE, "light_client_head": NOWHERE}, "UNKNOWN_BLOCK")
+    ],
+    "next_light_client_block": [([NOWHERE], "UNKNOWN_BLOCK")],
     "tx": [
         ({**TX, "wait_until": "NONE"}, "UNKNOWN_TRANSACTION"),
         ({**TX, "wait_until": "FINAL"}, "TIMEOUT_ERROR"),
