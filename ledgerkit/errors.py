@@ -42,6 +42,7 @@ LedgerError
 │   ├── NoGlobalContractCodeError
 │   └── ProhibitedInViewError
 ├── DecodeError                       the response is not as documented
+├── ProofError                        what was received is not what the chain commits to
 └── FileError                         a file could not be read or written
 
 Each error has a `remedy` (what to do next) unless its sentence says so already, `retryable`

@@ -234,7 +234,7 @@ class Chain:
         rest = commitments.rest_hash(block, version, roots)
         block_hash = commitments.block_hash(block, rest, roots)
         key = self._secret_keys.get(producer.public_key) if producer else None
-        signature = key.sign(block_hash) if key else None
+        signature = key.sign_as_validator(block_hash) if key else None
         return replace(block, hash=block_hash, rest_hash=rest, signature=signature)
 
     def _approvals(
@@ -245,7 +245,7 @@ class Chain:
         keys = [self._secret_keys.get(validator.public_key) for validator in validators]
         if self.finality_held:
             return (None,) * len(keys)
-        return tuple(None if key is None else key.sign_approval(message) for key in keys)
+        return tuple(None if key is None else key.sign_as_validator(message) for key in keys)
 
     def _finality(self, height: int) -> tuple[CryptoHash, CryptoHash]:
         """Return the last doomslug-final and the last final block, as of the next block."""

@@ -203,14 +203,14 @@ class SecretKey(Secret):
             raise InvalidRequestError.refuse("message", message, "the 32 bytes of a hash")
         return unchecked_signature(self.curve, self._signer.sign(message))
 
-    def sign_approval(self, message: bytes) -> Signature:
+    def sign_as_validator(self, message: bytes) -> Signature:
         """
-        Sign the approval of a block, as validators do.
+        Sign a block, or the approval of one, as validators do.
 
         Parameters
         ----------
         message
-            The bytes of the approval, which are not hashed before.
+            The hash of the block, or the bytes of the approval, which are not hashed before.
 
         Returns
         -------

@@ -43,7 +43,8 @@ def block(height, signers=range(4), **members):
     )
     message = message_after_next(made)
     approvals = [
-        str(key.sign_approval(message)) if at in signers else None for at, key in enumerate(KEYS)
+        str(key.sign_as_validator(message)) if at in signers else None
+        for at, key in enumerate(KEYS)
     ]
     return replace(made, approvals_after_next=approvals)
 
