@@ -287,7 +287,9 @@ class Chain:
             chunk_hash=digest(prev_hash, position, height, tx_root, sent_root),
             prev_block_hash=prev_hash,
             prev_state_root=digest(prev_hash, "state", position),
-            outcome_root=MerkleTree(map(commitments.outcome_leaf, previous.outcomes)).root(),
+            outcome_root=commitments.root_of_leaves(
+                [commitments.outcome_leaf(outcome) for outcome in previous.outcomes]
+            ),
             outgoing_receipts_root=digest("sent", sent_root),
             tx_root=tx_root,
             height_created=height,
