@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 LONGEST = 100  # characters of a cell
+TRIES = 3  # to type a text
 TABLE = "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent))"
 GRID = """t => {
   const texts = row => [...row.cells].map(cell => cell.textContent.trim())
@@ -65,9 +66,14 @@ class Person:
         return self.panel.get_by_role("button", name=name, exact=True)
 
     def type(self, label: str, text: str) -> None:
-        """Type a text in place of what stood there, letter by letter."""
-        self.field(label).fill("")
-        self.field(label).press_sequentially(text)
+        """Type a text in place of what stood there, letter by letter, and look at it."""
+        field = self.field(label)
+        for _ in range(TRIES):  # a value that the kernel sent before may arrive in between
+            field.fill("")
+            field.press_sequentially(text)
+            if field.input_value() == text:
+                return
+        expect(field).to_have_value(text)
 
     def enter(self, label: str, text: str) -> None:
         """Type a text, and press Enter."""
