@@ -35,6 +35,7 @@ GROUPS = {
     "ledgerkit.verbs.cache": "Caching",
     "ledgerkit.u128": "Amounts and files",
     "ledgerkit.verbs.saved_responses": "Amounts and files",
+    "ledgerkit.verbs.recordings": "Recording",
     "ledgerkit.frames.build": "Amounts and files",
     "ledgerkit.frames.excel": "Amounts and files",
     "ledgerkit.frames.human": "Amounts and files",

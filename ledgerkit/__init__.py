@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         status,
         validators,
     )
+    from ledgerkit.verbs.recordings import inspect, record
     from ledgerkit.verbs.saved_responses import read
     from ledgerkit.verbs.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
     from ledgerkit.verbs.transactions import (
@@ -112,6 +113,7 @@ _HOMES = {
     "collecting.follow": ("Following", "follow"),
     "collecting.following": ("FollowedBlock",),
     "errors": ("LedgerError",),
+    "verbs.recordings": ("inspect", "record"),
     "verbs.saved_responses": ("read",),
     "reconciling.collecting_statements": ("statements",),
     "reconciling.plan": ("StatementPlan",),
@@ -249,6 +251,7 @@ __all__ = [
     "history",
     "human",
     "indexer_status",
+    "inspect",
     "keys",
     "kv",
     "nft",
@@ -259,6 +262,7 @@ __all__ = [
     "read_parquet",
     "receipt",
     "receipts",
+    "record",
     "relay",
     "resume",
     "schema",

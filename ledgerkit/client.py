@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import time
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
 from urllib.parse import parse_qsl
 
 from ledgerkit import user_warnings, validation
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from ledgerkit.transport.embedded import Faults, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
+    from ledgerkit.transport.recorder import Recorder
+    from ledgerkit.transport.replay import Replay
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
     from ledgerkit.transport.transports import AnyTransport
     from ledgerkit.validation import BlockReference
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
 RestSurface = Literal["api", "transactions", "transfers", "blocks", "kv"]
+RECORDING = ".lk"  # how the name of a recording ends
 _MIN_CALLS_FOR_BAR = 2
 _MAX_IDS_IN_WARNING = 3
 
@@ -84,6 +88,13 @@ class Ledger:
     def is_embedded(self) -> bool:
         """True for the embedded ledger, whose data is invented."""
         return hasattr(self._session.settings.transport, "world")
+
+    @property
+    def replay(self) -> Replay | None:
+        """The recording that answers; None if answers come from hosts or the embedded ledger."""
+        transport = self._session.settings.transport
+        is_replay = getattr(transport, "reads_exchange", False)
+        return cast("Replay", transport) if is_replay else None
 
     @property
     def world(self) -> World:
@@ -415,6 +426,10 @@ class Ledger:
         <Ledger testnet: at most 2 requests a second, to each host>
         """
         settings = self._session.settings
+        if settings.recorder is not None:
+            msg = "another process cannot add to a recording"
+            remedy = "Use a ledger that is not recorded."
+            raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         if settings.transport is not None:
             msg = f"another process cannot use {_host_name(self)}: its transport is in this one"
             remedy = "Run `ledgerkit serve` and connect to its address."
@@ -646,6 +661,10 @@ class Ledger:
     def __repr__(self) -> str:
         session = getattr(self, "_session", None)  # a traceback may show one that __init__ refused
         limits = "" if session is None else session.settings.limits_text()
+        if session is not None and self.replay is not None:
+            count = len(self.replay)
+            answers = "1 answer" if count == 1 else f"{count:,} answers"
+            limits = f"{answers} recorded in {cut(self.replay.path)}"
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
@@ -709,8 +728,20 @@ def settings(ledger: Ledger) -> Settings:
 
 
 def sleep(ledger: Ledger, seconds: float) -> None:
-    """Sleep; raise as soon as the ledger is closed."""
+    """Sleep; raise as soon as the ledger is closed. In a recording it takes no time."""
     ledger._session.sleep(seconds)  # noqa: SLF001 - this module's
+
+
+def monotonic(ledger: Ledger) -> float:
+    """Return the seconds of a clock that never goes back, and counts the waits in a recording."""
+    replay = ledger.replay
+    return time.monotonic() + (0.0 if replay is None else replay.waited_s)
+
+
+def time_ns(ledger: Ledger) -> int:
+    """Return the time of the last answer in a recording, else the present, in ns."""
+    replay = ledger.replay
+    return time.time_ns() if replay is None or replay.asked_at is None else replay.asked_at
 
 
 def cached(ledger: Ledger, call: Call[T]) -> T | None:
@@ -753,7 +784,7 @@ def _add_newest_block(ledger: Ledger, error: LedgerError, height: int) -> None:
         error.remedy = f"The newest block is {newest}: pass a height up to it, or wait."
 
 
-def without_retries(ledger: Ledger) -> Ledger:
+def without_retries(ledger: Ledger, recorder: Recorder | None = None) -> Ledger:
     """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
     given = settings(ledger)
     retries = replace(given.retries, attempts=1, total_s=given.timeout_s)
@@ -767,6 +798,7 @@ def without_retries(ledger: Ledger) -> Ledger:
             in_flight=in_flight,
             cache=None,
             borrowed=True,
+            recorder=recorder or given.recorder,
         )
     )
 
@@ -851,10 +883,11 @@ def _raw_get(path: str, surface: RestSurface, verb: str = "GET") -> Call[Any]:
 
 
 _default: Ledger | None = None
+_recorder: Recorder | None = None  # of the block of `record` that is running
 
 
 def connect(
-    network: str | None = None,
+    network: str | PathLike[str] | None = None,
     *,
     api_key: str | None = None,
     rpc_url: str | None = None,
@@ -874,8 +907,9 @@ def connect(
     world: str | World | None = None,
     size: int | None = None,
     seed: int = 0,
-    fork: str | Ledger | None = None,
+    fork: str | PathLike[str] | Ledger | None = None,
     at: object = None,
+    record: str | PathLike[str] | None = None,
     cache: bool | str | PathLike[str] | Cache | None = None,
     make_default: bool = True,
 ) -> Ledger:
@@ -886,8 +920,9 @@ def connect(
     ----------
     network
         ``"mainnet"``, ``"testnet"``, ``"local"`` for the embedded ledger, or any name
-        together with addresses. None uses the environment variable ``LEDGERKIT_NETWORK``; if
-        it is not set and there is no address, the embedded ledger.
+        together with addresses. The path of a file that ends in ``.lk`` is a recording, from
+        which alone everything is answered, see `record`. None uses the environment variable
+        ``LEDGERKIT_NETWORK``; if it is not set and there is no address, the embedded ledger.
     api_key
         The API key for all services of the network. None uses ``LEDGERKIT_API_KEY``, except
         for the embedded ledger or if an address is passed: the key for one service must not
@@ -931,13 +966,16 @@ def connect(
     size, seed
         The number of accounts, for the world ``"crowd"``; the random seed of any world.
     fork
-        For the embedded ledger: the network that it continues, by name or as an open ledger,
-        in place of a world. Accounts, keys, code and contract state are read from it when
-        they are first needed, and then change only here; nothing is ever sent there. Contracts
-        run with the extra ``ledgerkit[wasm]``.
+        For the embedded ledger: the network that it continues, by name, as an open ledger or
+        as a recording, in place of a world. Accounts, keys, code and contract state are read
+        from it when they are first needed, and then change only here; nothing is ever sent there.
+        Contracts run with the extra ``ledgerkit[wasm]``.
     at
         The block after which the fork begins: a height, a block hash, a finality name, or a
         time; None is the last final block.
+    record
+        A file ending in ``.lk``, which must not exist, to record all requests and answers of
+        this ledger in; with `fork` those of the network that is continued.
     cache
         Where to cache responses on disk for later sessions: a folder, a `Cache` with its
         limits, or True for the user's cache folder, which needs ``ledgerkit[cache]``. Cached
@@ -956,6 +994,8 @@ def connect(
     ------
     InvalidRequestError
         If an argument is malformed, or the key would be sent over plain http.
+    RecordingError
+        If `network` is a file that is no recording, or is damaged.
 
     Examples
     --------
@@ -977,6 +1017,16 @@ def connect(
         "kv_url": kv_url,
     }
     key = None if api_key is None else ApiKey(api_key)
+    recording = _recording_path(network)
+    if recording is not None:
+        del api_key
+        others = (key, transport, world, size, seed or None, fork, at, record, cache or None)
+        _refuse_other_sources(recording, *others, *urls.values())
+        return _opened(
+            _replay_settings(recording, retries or RetryPolicy(), in_flight),
+            make_default=make_default,
+        )
+    network = cast("str | None", network)
     name_error = networks.name_error(network)
     if name_error is not None:
         del api_key, network  # a traceback shows local variables
@@ -993,20 +1043,18 @@ def connect(
     if key is not None:
         key.check()
     cache_settings = _cache_settings(cache, chosen, in_process=embedded or transport is not None)
-    if fork is not None and embedded:
-        if world is not None or size is not None or seed:
-            msg = "fork= takes the place of a world: leave world, size and seed out"
-            raise InvalidRequestError(msg, field="fork")
-        chosen, transport = _open_fork(chosen, fork, at)
+    recorder = _recorder if record is None else new_recorder(record)
+    if recorder is not None and cache_settings is not None:
+        msg = "cache= cannot be used while recording: answers of earlier sessions would be missing"
+        raise InvalidRequestError(msg, remedy="Connect without cache=.", field="cache")
+    if embedded and fork is not None:
+        _refuse_world(world, size, seed)
+        chosen, transport = _open_fork(chosen, fork, at, record)
+        recorder = None  # it is the network that is recorded
     elif embedded and at is None:
         chosen, transport = _open_local(chosen, world, size, seed)
-    elif fork is not None or at is not None:
-        msg = "fork and at are for a fork in the embedded ledger"
-        remedy = 'Connect with connect("local", fork="mainnet").'
-        raise InvalidRequestError(msg, remedy=remedy, field="fork" if fork is not None else "at")
-    elif world is not None or size is not None or seed:
-        msg = "world, size and seed are for the embedded ledger"
-        raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
+    else:
+        _refuse_embedded(fork, at, world, size, seed)
     settings = Settings(
         network=chosen,
         key=key,
@@ -1020,7 +1068,13 @@ def connect(
         polite=rate == "polite" and transport is None,
         in_flight=in_flight,
         cache=cache_settings,
+        recorder=recorder,
     )
+    return _opened(settings, make_default=make_default)
+
+
+def _opened(settings: Settings, *, make_default: bool) -> Ledger:
+    """Open a ledger, and make it the default one."""
     ledger = Ledger(settings)
     if make_default:
         use(ledger)
@@ -1060,6 +1114,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
     if ledger is not None:
         if not isinstance(ledger, Ledger):
             raise InvalidRequestError.refuse("ledger", ledger, "a Ledger, as connect() returns it")
+        _warn_if_unrecorded(ledger)
         return ledger
     if _default is None:
         opened = connect()
@@ -1069,6 +1124,17 @@ def current(ledger: Ledger | None = None) -> Ledger:
         user_warnings.warn(warning, stacklevel=depth())
         return opened
     return _default
+
+
+def _warn_if_unrecorded(ledger: Ledger) -> None:
+    """Warn if a ledger is used in a block that records, and was opened before it."""
+    recorder = ledger._session.settings.recorder  # noqa: SLF001 - this module's
+    if _recorder is not None and recorder is not _recorder and not ledger.is_embedded:
+        user_warnings.warn(
+            f"this ledger was opened before {cut(_recorder.path)}, which does not record it: use "
+            "the ledger that record() returns",
+            stacklevel=depth(),
+        )
 
 
 def disconnect() -> None:
@@ -1106,17 +1172,117 @@ def _open_local(
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 
-def _open_fork(network: Network, fork: str | Ledger, at: object) -> tuple[Network, AnyTransport]:
+def _open_fork(
+    network: Network,
+    fork: str | PathLike[str] | Ledger,
+    at: object,
+    record: str | PathLike[str] | None,
+) -> tuple[Network, AnyTransport]:
     """Open a fork of a network, named or open, at a block; it has no indexed services."""
     from ledgerkit.transport import embedded
 
-    upstream = fork if isinstance(fork, Ledger) else connect(fork, make_default=False)
+    if isinstance(fork, Ledger) and record is not None:
+        rule = "left out where fork= is an open ledger: record that one"
+        raise InvalidRequestError.refuse("record", str(record), rule)
+    upstream = (
+        fork if isinstance(fork, Ledger) else connect(fork, record=record, make_default=False)
+    )
     _, block_hash = upstream.pin("final" if at is None else at)
     transport = embedded.open_fork(upstream.rpc, upstream.network.name, block_hash)
     rpc_only = replace(
         network, api_url=None, transactions_url=None, transfers_url=None, kv_url=None
     )
     return rpc_only, transport
+
+
+def _refuse_world(world: object, size: int | None, seed: int) -> None:
+    """Raise if a fork is asked for together with a world."""
+    if world is not None or size is not None or seed:
+        msg = "fork= takes the place of a world: leave world, size and seed out"
+        raise InvalidRequestError(msg, field="fork")
+
+
+def _refuse_embedded(fork: object, at: object, world: object, size: int | None, seed: int) -> None:
+    """Raise if an option of the embedded ledger is passed for another one."""
+    if fork is not None or at is not None:
+        msg = "fork and at are for a fork in the embedded ledger"
+        remedy = 'Connect with connect("local", fork="mainnet").'
+        raise InvalidRequestError(msg, remedy=remedy, field="fork" if fork is not None else "at")
+    if world is not None or size is not None or seed:
+        msg = "world, size and seed are for the embedded ledger"
+        raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
+
+
+def _refuse_other_sources(recording: Path, *others: object) -> None:
+    """Raise if a recording is opened together with another source of answers, or a key."""
+    if any(value is not None for value in others):
+        msg = f"{cut(recording)} is a recording, which answers alone"
+        remedy = "Pass no key, address, world, fork, transport or other recording with it."
+        raise InvalidRequestError(msg, remedy=remedy, field="network")
+
+
+def _recording_path(network: object) -> Path | None:
+    """Return the path of a recording, if that is what a network is named by; else None."""
+    name = networks.environment("NETWORK") if network is None else network
+    is_path = isinstance(name, PathLike) or (isinstance(name, str) and name.endswith(RECORDING))
+    return validation.file_path(name, "network") if is_path else None
+
+
+def _replay_settings(path: Path, retries: RetryPolicy, in_flight: int) -> Settings:
+    """Return the settings of a ledger that a recording alone answers."""
+    from ledgerkit.transport.replay import Replay
+    from ledgerkit.transport.settings import Settings
+
+    replay = Replay(path)
+    if replay.torn_bytes:
+        user_warnings.warn(
+            f"{cut(path)} ends within an answer, which is left out: its process was killed",
+            stacklevel=depth(),
+        )
+    return Settings(network=replay.network, transport=replay, retries=retries, in_flight=in_flight)
+
+
+def new_recorder(
+    path: str | PathLike[str],
+    mode: Literal["new", "extend"] = "new",
+    *,
+    field: str = "record",
+    is_shared: bool = False,
+) -> Recorder:
+    """Open a recorder; a shared one stays open when a ledger closes. `field` is named in errors."""
+    from ledgerkit.transport.recorder import Recorder
+
+    file = validation.file_path(path, field)
+    if file.suffix != RECORDING:
+        rule = f"the path of a file that ends in {RECORDING}, by which connect() knows a recording"
+        raise InvalidRequestError.refuse(field, str(path), rule)
+    if mode == "new" and file.exists():
+        rule = 'a file that does not exist; lk.record(path, mode="extend") adds to one'
+        raise InvalidRequestError.refuse(field, str(path), rule)
+    with validation.writing(file):
+        file.parent.stat()  # before anything is sent
+    return Recorder(file, mode, is_shared=is_shared, asks_chain=field == "record")
+
+
+@contextmanager
+def recorded_by(recorder: Recorder, ledger: Ledger | None) -> Iterator[Ledger]:
+    """Record the ledgers that are opened in a block; the first is like `ledger` or the default."""
+    global _default, _recorder
+    if _recorder is not None:
+        recorder.close()
+        msg = f"{_recorder.path} is being recorded, and only one recording can be at a time"
+        raise InvalidRequestError(msg, remedy="Leave its block first.", field="record")
+    outer = _default
+    given = settings(current(ledger))
+    is_borrowed = given.transport is not None
+    opened = Ledger(replace(given, recorder=recorder, cache=None, borrowed=is_borrowed))
+    _default, _recorder = opened, recorder
+    try:
+        yield opened
+    finally:
+        _default, _recorder = outer, None
+        opened.close()
+        recorder.close()
 
 
 def _cache_settings(

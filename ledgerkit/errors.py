@@ -9,6 +9,7 @@ LedgerError
 │   ├── UnavailableShardError         the node does not track the shard
 │   ├── RequestRoutedError            the node forwarded the transaction
 │   ├── ResponseTooLargeError         the response is larger than `max_answer_bytes`
+│   ├── NotRecordedError              the recording has no answer to the request
 │   └── UnmatchedResponseError        the response belongs to another request
 ├── RateLimitedError                  too many requests
 ├── AuthError                         the API key was refused
@@ -44,6 +45,7 @@ LedgerError
 ├── DecodeError                       the response is not as documented
 ├── ProofError                        what was received is not what the chain commits to
 └── FileError                         a file could not be read or written
+    └── RecordingError                a file is no recording, or is damaged
 
 Each error has a `remedy` (what to do next) unless its sentence says so already, `retryable`
 (the same request may succeed soon) and `elsewhere` (another host, such as the archival one,
@@ -351,6 +353,14 @@ class UnmatchedResponseError(TransportError):
         "Try again; if the error persists, the host or a proxy on the way mixes up responses: use"
         " another one."
     )
+
+
+class NotRecordedError(TransportError):
+    """The recording has no answer to the request; nothing is known of it."""
+
+    template = "The recording has no answer to the request"
+    remedy = 'Ask it once more while connected, within lk.record(path, mode="extend").'
+    retryable = False
 
 
 class RateLimitedError(LedgerError):
@@ -805,6 +815,12 @@ class FileError(LedgerError):
         remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
         reason = error.strerror or str(error) or type(error).__name__
         return cls(remedy=remedy, operation=operation, reason=reason)
+
+
+class RecordingError(FileError):
+    """A file is no recording, is damaged, or was made by a newer version."""
+
+    remedy = "Check the path, and that the file was copied whole."
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -171,6 +171,12 @@ def hide(text: str) -> str:
     return text
 
 
+def secrets_in_use() -> Iterator[tuple[str, bytes]]:
+    """Yield what each API key or password is that this process uses, and its text."""
+    for secret in list(_in_use):
+        yield secret.noun, secret.reveal().encode()
+
+
 def _hide_used(text: str) -> str:
     """Replace the API keys and passwords that this process uses."""
     for secret in list(_in_use):

@@ -87,13 +87,23 @@ def replace_placeholder(body: bytes, call_id: str) -> bytes:
 
 def restore_placeholder(body: bytes, call_id: str) -> bytes | None:
     """Return the body of a response with the placeholder as its id; None if its id differs."""
+    return _replace_id(body, call_id, PLACEHOLDER)
+
+
+def insert_id(body: bytes, call_id: str) -> bytes:
+    """Return the body of a recorded response with the id of a call, if it has the placeholder."""
+    return _replace_id(body, PLACEHOLDER, call_id) or body
+
+
+def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
+    """Return the body of a response with another id; None if its id is not `call_id`."""
     expected = _quote(call_id)
     if _response_id(body) != expected:
         return None
     start = body.find(expected, 0, _EDGE)
     if start < 0:
         start = body.rfind(expected)  # nodes write the id last
-    return body[:start] + _quote(PLACEHOLDER) + body[start + len(expected) :]
+    return body[:start] + _quote(new_id) + body[start + len(expected) :]
 
 
 def _response_id(body: bytes) -> bytes | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from contextlib import closing
 from itertools import chain, groupby
@@ -79,9 +78,9 @@ class _Plan:
 
     def _update_final(self, height: int) -> None:
         """Read the last final block again, unless it is above a height or was read just now."""
-        if self.final < height and time.monotonic() - self._read_at > _HEAD_AGE_S:
+        if self.final < height and client.monotonic(self._ledger) - self._read_at > _HEAD_AGE_S:
             self.final = self._ledger.send(services.last_final_block()).header.height
-            self._read_at = time.monotonic()
+            self._read_at = client.monotonic(self._ledger)
 
     def _calls(self, start: int, heights: list[int]) -> Iterator[Call[bytes | None]]:
         """Yield the call for an archive, or one for each of its heights."""

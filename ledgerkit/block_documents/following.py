@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,7 +93,7 @@ class DocumentFeed:
         """Wait after an error; raise if it would not pass, or if there have only been errors."""
         if not _may_come(error) or (self._previous is None and not error.retryable):
             raise error
-        now = time.monotonic()
+        now = client.monotonic(self._ledger)
         self._failing_since = self._failing_since or now
         silent_s = now - self._failing_since
         if silent_s > MAX_SILENCE_S:
@@ -149,7 +148,7 @@ class DocumentFeed:
         """Read the height of the last final block."""
         height = self._ledger.send(services.last_final_block()).header.height
         self._head = max(self._head, height)
-        self._head_read_at, self._failing_since = time.monotonic(), None
+        self._head_read_at, self._failing_since = client.monotonic(self._ledger), None
 
     def _passed(self, read: DocumentRead) -> DocumentRead:
         """Check that a height follows on the one before, and go on to the next one."""
@@ -160,8 +159,8 @@ class DocumentFeed:
             self._previous = Link(header.height, header.hash)
         self._failing_since, self._pause_s = None, _FIRST_PAUSE_S
         self._height, self._head = read.height + 1, max(self._head, read.height)
-        if time.monotonic() > self._head_read_at + _HEAD_S:
-            self._head_read_at = time.monotonic()
+        if client.monotonic(self._ledger) > self._head_read_at + _HEAD_S:
+            self._head_read_at = client.monotonic(self._ledger)
             with suppress(TransportError, RateLimitedError):  # the next request shows whether
                 self._read_head()
         return read

@@ -70,9 +70,15 @@ def _hint(word: str, choices: Iterable[str]) -> str:
 
 def declare_network(parser: argparse.ArgumentParser) -> None:
     """Declare the options that choose the network."""
-    parser.add_argument("--network", help="mainnet, testnet, local, or any name with addresses")
+    parser.add_argument(
+        "--network",
+        help="mainnet, testnet, local, any name with addresses, or a recording (FILE.lk)",
+    )
     parser.add_argument("--rpc-url", help="address of the JSON-RPC endpoint")
     parser.add_argument("--api-url", help="address of the REST API")
+    parser.add_argument(
+        "--record", metavar="FILE.lk", help="record all requests and responses in a new file"
+    )
 
 
 def declare_form(parser: argparse.ArgumentParser, more_formats: Sequence[str] = ()) -> None:

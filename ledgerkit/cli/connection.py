@@ -20,7 +20,9 @@ def connect(args: argparse.Namespace) -> Ledger:
     from ledgerkit import client
     from ledgerkit.transport import networks
 
-    ledger = client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
+    ledger = client.connect(
+        args.network, rpc_url=args.rpc_url, api_url=args.api_url, record=args.record
+    )
     chosen = args.network or networks.environment("NETWORK")
     if ledger.network.name == networks.LOCAL and not chosen:
         output.print_message(

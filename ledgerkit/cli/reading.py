@@ -469,11 +469,17 @@ def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trusted", metavar="HASH", help="a block that you trust, by its hash; see the guide"
     )
+    parser.add_argument(
+        "--source",
+        choices=("rpc", "documents"),
+        default="rpc",
+        help="where the proof is read from: paths of a node, or block documents; default: rpc",
+    )
 
 
 def _verify(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Prove the outcomes of a transaction; raise if one is not proved."""
-    proof = _trace(args, ledger).verify(args.trusted)
+    proof = _trace(args, ledger).verify(args.trusted, source=args.source)
     if not proof.is_complete:
         notes = dict.fromkeys(proof.rows["note"].dropna())
         raise errors.ProofError(" ".join([proof.summary, *notes]))

@@ -39,7 +39,9 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     shared.declare_network(parser)
     shared.declare_form(parser)
     parser.add_argument(
-        "--save", metavar="FILE", help="write the responses to a file, without the API key"
+        "--save",
+        metavar="FILE.lk",
+        help="record requests and responses in a file, without the API key",
     )
 
 
@@ -78,6 +80,31 @@ def _print_surfaces(frame: pd.DataFrame) -> None:
         if members:
             text = f"{surface}: ledgerkit does not know {', '.join(members)}"
             output.say(output.wrap(text, 80))
+
+
+def _inspect_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `inspect`."""
+    parser.add_argument("recording", metavar="FILE.lk", help="the recording")
+    shared.declare_form(parser)
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    """Print the requests of a recording, and what it is."""
+    from ledgerkit.verbs import recordings
+
+    form = output.form(args, "recording")
+    frame = recordings.inspect(args.recording)
+    output.print_value(frame, form)
+    if form.format == "table":
+        chain_id = frame.attrs["chain_id"] or "unknown"
+        output.say()
+        output.say(
+            f"{len(frame):,} requests to {frame.attrs['network']} (chain id {chain_id}), recorded"
+            f" by ledgerkit {frame.attrs['ledgerkit']} in {frame.attrs['size_bytes']:,} bytes"
+        )
+    if frame.attrs["torn_bytes"]:
+        output.print_message("the last response is incomplete, and is left out")
+    return 0
 
 
 # The embedded ledger ----------------------------------------------------------------------
@@ -391,6 +418,9 @@ def _diff(args: argparse.Namespace) -> int:
 TASKS = {
     "doctor": Task(
         "check the hosts of the network", _doctor_arguments, _doctor, lambda _: "doctor"
+    ),
+    "inspect": Task(
+        "list the requests of a recording", _inspect_arguments, _inspect, lambda _: "recording"
     ),
     "statement": Task(
         "everything that changed an account's balances, and whether it adds up",

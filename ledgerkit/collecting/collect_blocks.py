@@ -43,6 +43,7 @@ def collect_blocks(
     out: str | PathLike[str] | None = None,
     *,
     source: BlockSource | None = None,
+    verify: bool = False,
     workers: int | None = None,
     engine: Any = "local",
     in_flight: int | None = None,
@@ -62,6 +63,7 @@ def collect_blocks(
     out: str | PathLike[str] | None = None,
     *,
     source: BlockSource | None = None,
+    verify: bool = False,
     workers: int | None = None,
     engine: Any = "local",
     in_flight: int | None = None,
@@ -80,6 +82,7 @@ def collect_blocks(
     out: str | PathLike[str] | None = None,
     *,
     source: BlockSource | None = None,
+    verify: bool = False,
     workers: int | None = None,
     engine: Any = "local",
     in_flight: int | None = None,
@@ -126,6 +129,11 @@ def collect_blocks(
         ``"documents"`` (a tenth of a request for each height), or ``"rpc"``: one request for each
         height, one more for each new chunk, and for receipts, events and transfers one
         more for each transaction. None is documents if the network has them.
+    verify
+        Store only what is proved: whole headers are hashed and linked, validators with more than
+        two thirds of the stake approved them, and they commit to all outcomes of a block. A height
+        that is not proved is a ``failed`` row of ``errors``. It needs ``source="documents"``, and a
+        node for the validators of each epoch.
     workers
         Number of processes of this machine to read and write with; they share the rate. It needs
         ``ledgerkit[dask]``; in a script, call it below ``if __name__ == "__main__":``.
@@ -185,7 +193,8 @@ def collect_blocks(
     Notes
     -----
     Source: the block documents, as archives or GET /v0/block/{height}, with
-    EXPERIMENTAL_protocol_config for each epoch; or block; chunk; EXPERIMENTAL_tx_status, with
+    EXPERIMENTAL_protocol_config for each epoch, and with `verify` also
+    EXPERIMENTAL_validators_ordered and block; or block; chunk; EXPERIMENTAL_tx_status, with
     block for heights and times and EXPERIMENTAL_protocol_config for shards.
 
     Examples
@@ -203,7 +212,7 @@ def collect_blocks(
     validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
     dask = _dask_engine(workers, engine, base)
-    manifest = blocks_manifest(base, _choose_source(base, source), views)
+    manifest = blocks_manifest(base, _choose_source(base, source), views, verify=verify)
     folder = storage.required_folder(out)
     job = _job(folder, manifest, part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
@@ -230,8 +239,13 @@ def _choose_source(ledger: Ledger, source: str | None) -> str:
     return source
 
 
-def blocks_manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
-    """Return the manifest of the run; raise if the source lacks a view."""
+def blocks_manifest(
+    ledger: Ledger, source: str, views: str | Iterable[str] | None, *, verify: bool = False
+) -> Manifest:
+    """Return the manifest of the run; raise if the source lacks a view, or proves nothing."""
+    if verify and (source != "documents" or ledger.network.address("rpc") is None):
+        expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
+        raise InvalidRequestError.refuse("verify", verify, expected)
     available = manifests.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
     names = validation.subset_of(
         available if views is None else views, "views", manifests.VIEWS["blocks"]
@@ -246,6 +260,7 @@ def blocks_manifest(ledger: Ledger, source: str, views: str | Iterable[str] | No
         views=names,
         schemas=manifests.table_schemas(names),
         source=source,
+        verified=verify,
         created_at=utc_now(),
     )
 
@@ -254,7 +269,8 @@ def _job(folder: Folder, manifest: Manifest, part_size: int) -> Job:
     """Return the settings for reading and storing blocks from a source."""
     if manifest.source == "rpc":
         return Job(folder, BlockReader(manifest.views), part_size)
-    return Job(folder, DocumentReader(manifest.views), part_size, part_bytes=PART_BYTES)
+    reader = DocumentReader(manifest.views, verify=manifest.verified)
+    return Job(folder, reader, part_size, part_bytes=PART_BYTES)
 
 
 def _dask_engine(

@@ -18,14 +18,15 @@ from ledgerkit.block_documents.included_transactions import DocumentContents
 from ledgerkit.block_documents.reading import Skipped
 from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
 from ledgerkit.block_documents.tree_tables import tree_tables
+from ledgerkit.block_documents.verified_documents import read_verified
 from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waiting_error
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
-from ledgerkit.errors import LedgerError, UnknownBlockError
+from ledgerkit.errors import LedgerError, ProofNotReadyError, UnknownBlockError
 from ledgerkit.verbs.protocol_rules import known_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
@@ -44,6 +45,7 @@ _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in late
 LOOK_AHEAD = 640
 _FIRST_LOOK = 13  # the number of heights is doubled until all receipts have run
 ARCHIVE_BLOCKS = 10
+_NOT_YET = (UnknownBlockError, ProofNotReadyError)  # of a block that is not final, or just so
 
 
 class DocumentReader:
@@ -54,12 +56,15 @@ class DocumentReader:
     ----------
     views
         Some of ``manifests.VIEWS["blocks"]``.
+    verify
+        Whether a document that the chain does not commit to is an error.
     """
 
     surfaces: tuple[Surface, ...] = ("blocks",)
 
-    def __init__(self, views: Sequence[str]) -> None:
+    def __init__(self, views: Sequence[str], *, verify: bool = False) -> None:
         self._views = tuple(views)
+        self._verify = verify
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read heights; yield their outcomes in order, once their transactions are complete."""
@@ -101,7 +106,7 @@ class DocumentReader:
                 yield subject.position
 
         stop = 0
-        with closing(reading.read_documents(ledger, heights())) as reads:
+        with closing(self._documents(ledger, heights())) as reads:
             for read in reads:
                 stop = read.height + 1
                 yield list(window.add(sent.popleft(), read))
@@ -110,15 +115,26 @@ class DocumentReader:
             # A whole archive is one request, so the heights end with one.
             beyond = range(stop, (stop + size) // ARCHIVE_BLOCKS * ARCHIVE_BLOCKS)
             stop, size = beyond.stop, 2 * size
-            with closing(reading.read_documents(ledger, beyond)) as reads:
+            with closing(self._documents(ledger, beyond)) as reads:
                 for read in reads:
-                    if isinstance(read.value, UnknownBlockError):  # not there yet
+                    if isinstance(read.value, _NOT_YET):
                         yield list(window.close())
                         return
                     yield list(window.look_at(read))
                     if not window.is_waiting:
                         return
         yield list(window.close())
+
+    def _documents(
+        self, ledger: Ledger, heights: Iterable[int]
+    ) -> Generator[DocumentRead, None, None]:
+        """Yield the document of each height, in order; only proved ones if that is asked for."""
+        if not self._verify:
+            yield from reading.read_documents(ledger, heights)
+            return
+        with closing(read_verified(ledger, heights)) as results:
+            for result in results:
+                yield result.read
 
 
 @dataclass(slots=True)
@@ -174,7 +190,7 @@ class Window:
 
     def _observe(self, read: DocumentRead) -> DocumentRead:
         """Add the receipts of a document to their transactions; return an error if it is wrong."""
-        if self._assembly is None or isinstance(read.value, Skipped):
+        if self._assembly is None or isinstance(read.value, Skipped | ProofNotReadyError):
             return read
         if isinstance(read.value, LedgerError):
             self._fail(read.value, read.height)

@@ -82,6 +82,7 @@ class Manifest(msgspec.Struct, frozen=True):
     liquid_tokens: list[str] = []
     heights: tuple[Count | None, Count] | None = None  # of statements: both ends
     source: str = ""  # of blocks: where the first run read them
+    verified: bool = False  # of blocks: whether only proved ones are stored
     format: Count = FORMAT
     ledgerkit: str = __version__
     created_at: str = ""
@@ -223,7 +224,7 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
             expected = "a new or empty folder, or one with a collection"
             raise InvalidRequestError.refuse("out", str(folder), expected)
         return None
-    for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas"):
+    for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas", "verified"):
         before, now = getattr(manifest, field), getattr(new, field)
         if before != now:
             raise InvalidRequestError.refuse(

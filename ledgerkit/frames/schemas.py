@@ -520,6 +520,17 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("error", "str", "class of the error; missing if all is well"),
         _c("message", "str", "what is wrong and what to do; missing if all is well"),
     ),
+    "recording": (
+        _c("surface", "str", "rpc, archival_rpc, api, transactions, transfers, blocks or kv"),
+        _c("host", "str", "host that was asked"),
+        _c("method", "str", "JSON-RPC method, or path; missing if the request is withheld"),
+        _c("account_id", "str", "account that the request names; missing if it names none"),
+        _c("status", "Int64", "HTTP status of the answer; missing if there was none"),
+        _c("size_bytes", "Int64", "size of the stored answer, unpacked", "byte"),
+        _c("asked_at", "time", "time at which it was asked"),
+        _c("error", "str", "why there was no answer; missing if there was one"),
+        _c("withheld", "str", "what is not stored, because it is or may be secret; or missing"),
+    ),
     "gas_price": (_c("gas_price", "u128", "price of one unit of gas", "yoctoNEAR per gas"),),
     "validators": (
         _ACCOUNT,

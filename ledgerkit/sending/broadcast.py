@@ -158,8 +158,8 @@ def wait_for_outcome(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> DropCheck | None:
     """Wait until refused bytes are included or can never be; None if neither is known in time."""
-    deadline = time.monotonic() + CONFIRM_TIMEOUT_S
-    while time.monotonic() < deadline:
+    deadline = client.monotonic(ledger) + CONFIRM_TIMEOUT_S
+    while client.monotonic(ledger) < deadline:
         check = check_drop(ledger, signed, anchor_height)
         if check.answer is not None or check.reason is not None:
             return check
@@ -172,8 +172,8 @@ def wait_for_next_final(
 ) -> DropCheck | None:
     """Wait for a final block above the newest one, or an inclusion; None if neither is in time."""
     height = newest_block(ledger).header.height
-    deadline = time.monotonic() + CONFIRM_TIMEOUT_S
-    while time.monotonic() < deadline:
+    deadline = client.monotonic(ledger) + CONFIRM_TIMEOUT_S
+    while client.monotonic(ledger) < deadline:
         check = check_drop(ledger, signed, anchor_height)
         if check.answer is not None or (check.height is not None and check.height > height):
             return check
@@ -222,7 +222,7 @@ def current_time(ledger: Ledger) -> tuple[int, int | None, str | None]:
     """Return the time in ns; on the embedded ledger its newest block's, with height and hash."""
     world = embedded_world(ledger)
     if world is None:
-        return time.time_ns(), None, None
+        return client.time_ns(ledger), None, None
     block = world.chain.head
     return block.timestamp_ns, block.height, str(block.hash)
 

@@ -8,11 +8,10 @@ follow from its receipts; and ``dropped`` if it was accepted and can no longer b
 
 from __future__ import annotations
 
-import time
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from ledgerkit import validation
+from ledgerkit import client, validation
 from ledgerkit.api.chain_errors import (
     ExpiredError,
     InvalidNonceError,
@@ -192,7 +191,7 @@ class Tracker:
 
         A pause that the host asks for is cut after `timeout_s` seconds.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = client.monotonic(self.ledger) + timeout_s
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
         next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
@@ -208,7 +207,7 @@ class Tracker:
                 raise
             pause_s = getattr(error, "retry_after", None)
             if pause_s is not None:
-                pause_s = min(pause_s, max(0.0, deadline - time.monotonic()))
+                pause_s = min(pause_s, max(0.0, deadline - client.monotonic(self.ledger)))
             broadcast.wait_for_block(self.ledger, pause_s)
 
     @_resumable

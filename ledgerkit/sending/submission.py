@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import threading
-import time
 from collections import OrderedDict
 from functools import partial
 from math import inf
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import msgspec
 
-from ledgerkit import cards, validation
+from ledgerkit import cards, client, validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
@@ -482,12 +481,15 @@ class Submission:
 
 def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:
     """Wait for a level, and show the current stage on one line."""
-    deadline = time.monotonic() + timeout_s
+    ledger = submission.ledger
+    deadline = client.monotonic(ledger) + timeout_s
     tracker = submission.tracker
     with Line() as line:
-        while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
+        while (
+            not (tracker.reaches(level) or tracker.is_over) and client.monotonic(ledger) < deadline
+        ):
             line.show(repr(submission)[1:-1])
-            tracker.advance(level, deadline - time.monotonic())
+            tracker.advance(level, deadline - client.monotonic(ledger))
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

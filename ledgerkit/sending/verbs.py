@@ -1210,7 +1210,8 @@ def _key_queues(options: _SendOptions) -> KeyQueues:
     chain = _chain(options.ledger)
     # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
     owner: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
-    if owner is options.ledger and chain.genesis_hash:
+    is_live = options.ledger.replay is None  # a recording has the nonces that it was made with
+    if owner is options.ledger and chain.genesis_hash and is_live:
         owner = f"{chain.chain_id} {chain.genesis_hash}"
     return nonces.key_queues(owner, str(options.signer.account_id), str(options.signer.public_key))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
     # Proves the outcomes in the document of a trace, up to a block that is trusted, if one is.
-    Prover = Callable[["Trace", bytes, object], Proof]
+    Prover = Callable[["Trace", bytes, object, str], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
@@ -553,7 +553,9 @@ class Trace:
         except LedgerError:  # the amounts are known nevertheless, in the smallest unit
             return {}
 
-    def verify(self, trusted: str | None = None) -> Proof:
+    def verify(
+        self, trusted: str | None = None, *, source: Literal["rpc", "documents"] = "rpc"
+    ) -> Proof:
         """
         Prove the outcomes: follow each to a block that is trusted, or signed by two thirds.
 
@@ -570,6 +572,10 @@ class Trace:
             transaction, paths end there. Otherwise validators' signatures are checked from its
             epoch on. None begins at the transaction's own block, with the validators that the
             network itself lists: a wrong answer is noticed, a whole invented chain is not.
+        source
+            Where the proof is read from: ``"rpc"``, a path for each outcome from a node that has
+            the transaction; or ``"documents"``, the block documents, with all outcomes of the
+            shards, for any final block. A `trusted` block is then up to 1,000 blocks later.
 
         Returns
         -------
@@ -592,7 +598,7 @@ class Trace:
         Notes
         -----
         Source: light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered and
-        block; the light-client specification of the protocol.
+        block, or the block documents; the light-client specification of the protocol.
 
         Examples
         --------
@@ -608,11 +614,11 @@ class Trace:
             msg = "the trace was read from a file, so the paths of its outcomes are unknown"
             remedy = "Read them from a network: ledgerkit.verify(trace, ledger=…)."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
-        return self._verify_with(self._prover, trusted)
+        return self._verify_with(self._prover, trusted, source)
 
-    def _verify_with(self, prover: Prover, trusted: str | None) -> Proof:
+    def _verify_with(self, prover: Prover, trusted: str | None, source: str) -> Proof:
         """Prove the outcomes by a reader of paths, and add the result to the receipts."""
-        self._proof = proof = prover(self, self._source, trusted)
+        self._proof = proof = prover(self, self._source, trusted, source)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")
         return proof

@@ -253,7 +253,10 @@ class HttpClient:
         """Build the request for a transport of httpx."""
         body = exchange.body
         extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
-        reads_target = getattr(self.transports[exchange.surface], "reads_target", False)
+        transport = self.transports[exchange.surface]
+        if getattr(transport, "reads_exchange", False):  # a recording
+            extensions["exchange"] = exchange
+        reads_target = getattr(transport, "reads_target", False)
         if reads_target and not self._has_query_key and exchange.url is None:
             address = self._address(exchange)
             url, extensions["target"] = address.root_url, address.target(exchange.call.path)

@@ -69,6 +69,8 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._client = HttpClient(settings)
+        wait: Callable[[float], None] | None = getattr(settings.transport, "wait", None)
+        self._pass_over = wait  # a wait, in a recording
         self._closed = threading.Event()
         self._open()
 
@@ -115,7 +117,10 @@ class Session:
             raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
 
     def sleep(self, seconds: float) -> None:
-        """Sleep; raise as soon as the session is closed."""
+        """Sleep; raise as soon as the session is closed. In a recording it takes no time."""
+        if self._pass_over is not None:
+            self._pass_over(seconds)
+            seconds = 0.0
         until = time.monotonic() + seconds
         while not self._closed.is_set() and (remaining_s := until - time.monotonic()) > 0:
             self._closed.wait(min(remaining_s, background_loop.WAIT_SLICE_S))
@@ -148,6 +153,9 @@ class Session:
             background_loop.current().run(self._cancel_tasks())
         if self._disk_cache is not None:
             self._disk_cache.close()
+        recorder = self.settings.recorder
+        if recorder is not None and not (recorder.is_shared or self.settings.borrowed):
+            recorder.close()
         if self.settings.transport is None or not self.settings.borrowed:
             self._close_transports()
 
@@ -231,6 +239,7 @@ class Session:
 
     def _send(self, call: Call[Any], sleep: Callable[[float], None], **limits: Any) -> Any:
         """Run the steps of a call over a synchronous transport, in this thread."""
+        sleep = sleep if self._pass_over is None else self.sleep
         with self._thread_slots, closing(self._steps(call, **limits)) as steps:
             try:
                 step = next(steps)
@@ -339,7 +348,11 @@ class Session:
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        response = yield from self._follow(Exchange(call, surface, timeout_s, call_id, anew))
+        exchange = Exchange(call, surface, timeout_s, call_id, anew)
+        if (recorder := self.settings.recorder) is None:
+            response = yield from self._follow(exchange)
+        else:
+            response = yield from recorder.steps(exchange, self.settings, self._follow)
         self._check_open()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
             if isinstance(response, TransportError) and response.no_connection:
@@ -400,6 +413,8 @@ class Session:
 
     def _wait_for_slot(self, surface: Surface, until: float) -> Steps[bool]:
         """Wait for a slot of the host's rate limit; return False if none is free in time."""
+        if self._pass_over is not None:
+            return True
         limiter = self._rate_limiters[surface]
         while True:
             epoch = limiter.epoch

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
     from ledgerkit.transport.networks import ApiKey, Network, Surface
+    from ledgerkit.transport.recorder import Recorder
 
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
@@ -123,7 +124,8 @@ class Settings:
     polite: bool = False  # whether the public hosts' limits apply, too
     in_flight: int = 16
     cache: Cache | None = None
-    borrowed: bool = False  # whether the transport stays open when the ledger closes
+    borrowed: bool = False  # whether the transport and recorder stay open when the ledger closes
+    recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
         """Check each value."""

@@ -9,6 +9,7 @@ from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_documents.reading import read_documents
+from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs import proving
@@ -93,7 +94,7 @@ def blocks(
     verify
         Recompute the hash of each header, and check that it names the block before it, and that
         validators with more than two thirds of the stake approved that one. Of an epoch's
-        validators the header of the last block before the epoch has the hash. Needs ``"rpc"``.
+        validators the header of the last block before the epoch has the hash.
     progress
         Show a progress bar.
     ledger
@@ -139,11 +140,9 @@ def blocks(
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
     if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
-        if verify:
-            expected = "'rpc': whole headers are read from a node to verify them"
-            raise InvalidRequestError.refuse("source", source, expected)
-        documents = _document_blocks(ledger, heights, progress=progress)
-        return sourced_frame(ledger, lambda: chain_frames.blocks(documents), "block")
+        documents = _document_blocks(ledger, heights, verify=verify, progress=progress)
+        proved = {"proved": "signed"} if verify else {}
+        return sourced_frame(ledger, lambda: chain_frames.blocks(documents), "block", **proved)
     calls = [rpc.block(validation.block_reference(height)) for height in heights]
     answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
     existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
@@ -155,7 +154,7 @@ def blocks(
 
 
 def _document_blocks(
-    ledger: Ledger, heights: range, *, progress: bool
+    ledger: Ledger, heights: range, *, verify: bool, progress: bool
 ) -> list[block_documents.Block]:
     """Return the blocks of heights from their documents, of which nothing else stays in memory."""
     blocks: list[block_documents.Block] = []
@@ -163,13 +162,16 @@ def _document_blocks(
     with (
         client.newest_block_in_errors(ledger),
         client.bar(disable=not progress, total=len(heights), **options) as tracker,
-        closing(read_documents(ledger, heights)) as reads,
+        closing(read_documents(ledger, heights, with_bodies=verify)) as reads,
     ):
+        checks = HeaderChecks(Headers(ledger)) if verify else None
         for read in reads:
             if isinstance(read.value, LedgerError):
                 raise read.value
             if isinstance(read.value, BlockDocument):
                 blocks.append(read.value.block)
+                if checks is not None:
+                    checks.add(proving.decode_header(read.body))
             tracker.update(1)
     return blocks
 

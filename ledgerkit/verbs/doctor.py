@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ledgerkit import client, json_decoding, validation
-from ledgerkit._version import __version__
+from ledgerkit import client
 from ledgerkit.api import calls, rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
@@ -27,13 +26,11 @@ from ledgerkit.verbs.fetching import provenance
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from pathlib import Path
 
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response, Surface
     from ledgerkit.client import Ledger
-    from ledgerkit.transport.networks import ApiKey
     from ledgerkit.transport.settings import Settings
 
 _PUBLIC = ("mainnet", "testnet")
@@ -66,8 +63,9 @@ def doctor(
     Parameters
     ----------
     save
-        A file to write the responses to, as JSON, without the API key, so that they can be
-        attached to a report. None writes nothing.
+        A file ending in ``.lk``, which must not exist, to record the requests and responses in,
+        without the API key, so that they can be attached to a report: `connect` answers from
+        it. None writes nothing.
     ledger
         The ledger to check; None is the session's default.
 
@@ -80,7 +78,7 @@ def doctor(
     Raises
     ------
     InvalidRequestError
-        If `save` is not a path, or the ledger is closed.
+        If `save` is no such path, or the ledger is closed.
     FileError
         If the file can't be written.
 
@@ -98,18 +96,15 @@ def doctor(
     0     rpc  embedded ledger                86   NaN
     1     api  embedded ledger              <NA>   NaN
     """
-    path = None if save is None else validation.file_path(save, "save")
     ledger = client.current(ledger)
-    with client.without_retries(ledger) as single:
+    recorder = None if save is None else client.new_recorder(save, field="save")
+    with recorder or nullcontext(), client.without_retries(ledger, recorder) as single:
         answers = _ask(single, _calls(single))
         if single.network.blocks_url:
             answers += _ask(single, [_block_call(answers)])
     for answer in answers:
         answer.error = answer.error or _problem(ledger, answer)
-    frame = _frame(ledger, answers)
-    if path is not None:
-        _save(path, ledger, answers, frame)
-    return frame
+    return _frame(ledger, answers)
 
 
 def _calls(ledger: Ledger) -> list[tuple[Call[Any], Any]]:
@@ -245,47 +240,7 @@ def _limits(settings: Settings) -> str:
 
 def _host(ledger: Ledger, surface: Surface) -> str:
     """Return the host of a surface, without the path, which may hold a provider's key."""
-    if ledger.network.name == networks.LOCAL and client.settings(ledger).transport is not None:
+    if ledger.is_embedded:
         return "embedded ledger"
     parts = urlsplit(ledger.network.address(surface) or "")
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
-
-
-def _save(path: Path, ledger: Ledger, answers: Sequence[_Answer], frame: pd.DataFrame) -> None:
-    """Write the responses to a file."""
-    key = client.settings(ledger).key
-    saved = [
-        {
-            "surface": answer.call.surface,
-            "host": host,
-            "request": answer.call.request,
-            "error": _without_key(key, str(answer.error)) if answer.error else None,
-            "status": answer.response.status if answer.response else None,
-            "response": _document(key, answer.response) if answer.response else None,
-        }
-        for answer, host in zip(answers, frame["host"], strict=True)
-    ]
-    document = {
-        "ledgerkit": __version__,
-        "network": ledger.network.name,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "limits": frame.attrs["limits"],
-        "answers": saved,
-    }
-    with validation.writing(path):
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
-
-
-def _document(key: ApiKey | None, response: Response) -> Any:
-    """Return the JSON of a response without the API key; another body as text."""
-    text = _without_key(key, response.body.decode("utf-8", "replace"))
-    try:
-        json_decoding.decode(text)
-    except msgspec.DecodeError:
-        return text
-    return msgspec.Raw(text.encode())
-
-
-def _without_key(key: ApiKey | None, text: str) -> str:
-    """Return a text without the API key: here a short one, too, which other texts may show."""
-    return text if key is None else text.replace(key.reveal(), "[key hidden]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -12,7 +13,10 @@ import msgspec
 from ledgerkit import json_decoding, proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import commitments
-from ledgerkit.errors import DecodeError, LedgerError, ProofError
+from ledgerkit.block_documents.reading import Skipped, read_documents
+from ledgerkit.block_documents.verified_documents import VerifiedRead, read_verified
+from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers, check_stated
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, ProofError
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import block_hashes, decode_path
@@ -21,30 +25,45 @@ from ledgerkit.tracing.proof import Proof
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ledgerkit.api.models.commitments import Header, OutcomeProof, ProvedOutcome
     from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import Trace
 
-SOURCE = "light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered, block"
+SOURCES = {
+    "rpc": "light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered, block",
+    "documents": "the block documents, EXPERIMENTAL_validators_ordered, block",
+}
 
 # The block after an outcome's has its root, or a later one if the shard missed its chunk.
 _MAX_MISSED_CHUNKS = 50
 # The light-client blocks of so many epochs are followed, a year and more.
 _MAX_EPOCHS = 1_000
+_MAX_BETWEEN = 10  # heights read for each that is needed
+_MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents prove it
 
 
-def prove(ledger: Ledger, trace: Trace, document: bytes, trusted: object = None) -> Proof:
+def prove(
+    ledger: Ledger,
+    trace: Trace,
+    document: bytes,
+    trusted: object = None,
+    source: str = "rpc",
+) -> Proof:
     """Prove the outcomes in the document of a trace; see `Trace.verify`."""
+    validation.one_of(source, "source", tuple(SOURCES))
     outcomes = read_outcomes(document, trace.tx_hash)
-    chain = _Chain(ledger)
     anchor = None if trusted is None else validation.crypto_hash(trusted, "trusted")
-    anchored = _trusted_head(chain, anchor or outcomes[0].block_hash, outcomes, is_named=anchor)
-    rows = _prove_outcomes(chain, outcomes, anchored)
+    if source == "documents":
+        rows, anchored = _prove_by_documents(ledger, outcomes, anchor)
+    else:
+        chain = Headers(ledger)
+        anchored = _trusted_head(chain, anchor or outcomes[0].block_hash, outcomes, is_named=anchor)
+        rows = _prove_outcomes(chain, outcomes, anchored)
     _check_order(outcomes, rows)
     columns = {name: [getattr(row, name) for row in rows] for name in _Row.__slots__}
-    frame = build.build_frame("proof", columns, attrs=provenance(ledger, SOURCE))
+    frame = build.build_frame("proof", columns, attrs=provenance(ledger, SOURCES[source]))
     return Proof(
         rows=frame,
         head_hash=str(anchored.head.block_hash),
@@ -127,47 +146,27 @@ class _Anchored:
     is_named: bool
 
 
-class _Chain:
-    """The headers of a network, each with its hash recomputed."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-
-    def header(self, block_hash: str) -> Header:
-        """Read a header by its hash, and check it."""
-        header = self.ledger.send(rpc.block_header(block_hash)).header
-        _check_stated(header, block_hash)
-        return header
-
-    def validators(self, header: Header) -> list[commitments.Validator]:
-        """Read the validators of a block's epoch, to which an earlier header commits."""
-        # `next_epoch_id` is the hash of the last block of the epoch before.
-        before = self.header(header.next_epoch_id)
-        validators = self.ledger.send(rpc.validators_ordered(header.hash))
-        proofs.check_validators(CryptoHash(before.hash), validators, before.next_bp_hash)
-        return validators
-
-    def is_before(self, block_hash: str, later_hash: str) -> bool:
-        """Return True if a block is an earlier one, at most some blocks before, or the same."""
-        current = later_hash
-        for _ in range(_MAX_MISSED_CHUNKS):
-            if current == block_hash:
-                return True
-            current = self.header(current).prev_hash
-        return False
+def _is_before(chain: Headers, block_hash: str, later_hash: str) -> bool:
+    """Return True if a block is an earlier one, at most some blocks before, or the same."""
+    current = later_hash
+    for _ in range(_MAX_MISSED_CHUNKS):
+        if current == block_hash:
+            return True
+        current = chain.read(current).prev_hash
+    return False
 
 
 def _trusted_head(
-    chain: _Chain, trusted_hash: str, outcomes: Sequence[ProvedOutcome], *, is_named: object
+    chain: Headers, trusted_hash: str, outcomes: Sequence[ProvedOutcome], *, is_named: object
 ) -> _Anchored:
     """Return the head: the named block if it is later than the outcomes, else a signed one."""
-    headers = {h: chain.header(h) for h in dict.fromkeys(o.block_hash for o in outcomes)}
+    headers = {h: chain.read(h) for h in dict.fromkeys(o.block_hash for o in outcomes)}
     last_height = max(header.height for header in headers.values())
-    trusted = headers.get(trusted_hash) or chain.header(trusted_hash)
+    trusted = headers.get(trusted_hash) or chain.read(trusted_hash)
     if is_named and trusted.height > last_height:
         head = proofs.Head(CryptoHash(trusted_hash), trusted, {})
         return _Anchored(head, trusted_hash, is_named=True)
-    before, validators = chain.header(trusted.next_epoch_id), chain.validators(trusted)
+    before, validators = chain.read(trusted.next_epoch_id), chain.validators(trusted)
     head = proofs.Head(CryptoHash(before.hash), before, {trusted.epoch_id: validators})
     for _ in range(_MAX_EPOCHS):
         block = chain.ledger.send(rpc.next_light_client_block(str(head.block_hash)))
@@ -198,8 +197,14 @@ class _Row:
     note: str | None = None
 
 
+def _row_of(at: int, outcome: ProvedOutcome, leaf: bytes) -> _Row:
+    """Return the row of an outcome, of which nothing is proved yet."""
+    kind = "receipt" if at else "transaction"
+    return _Row(outcome.id, kind, outcome.outcome.executor_id, str(CryptoHash(leaf)))
+
+
 def _prove_outcomes(
-    chain: _Chain, outcomes: Sequence[ProvedOutcome], anchored: _Anchored
+    chain: Headers, outcomes: Sequence[ProvedOutcome], anchored: _Anchored
 ) -> list[_Row]:
     """Read the path of each outcome, and follow it."""
     leaves = proofs.leaves([o.id for o in outcomes], [o.outcome for o in outcomes])
@@ -211,17 +216,14 @@ def _prove_outcomes(
     answers = chain.ledger.send_many(calls, on_error="collect", label="proofs")
     rows = []
     for at, (outcome, leaf, answer) in enumerate(zip(outcomes, leaves, answers, strict=True)):
-        kind = "receipt" if at else "transaction"
-        executor_id = outcome.outcome.executor_id
-        row = _Row(outcome.id, kind, executor_id, str(CryptoHash(leaf)))
+        row = _row_of(at, outcome, leaf)
         rows.append(row)
         if isinstance(answer, LedgerError):
             row.note = f"its path could not be read: {answer}"
         else:
             _follow(row, outcome, answer, leaf=leaf, anchored=anchored)
-            if row.proved != "no" and not chain.is_before(
-                outcome.block_hash, answer.block_header_lite.prev_block_hash
-            ):
+            last_hash = answer.block_header_lite.prev_block_hash
+            if row.proved != "no" and not _is_before(chain, outcome.block_hash, last_hash):
                 row.proved = "no"
                 row.note = f"the path leads to a block that is not after {outcome.block_hash}"
     return rows
@@ -266,6 +268,93 @@ def _check_order(outcomes: Sequence[ProvedOutcome], rows: Sequence[_Row]) -> Non
             row.proved, row.note = "no", "it ran before the receipt that created it"
 
 
+# From block documents -------------------------------------------------------------------
+
+
+def _prove_by_documents(
+    ledger: Ledger, outcomes: Sequence[ProvedOutcome], trusted: str | None
+) -> tuple[list[_Row], _Anchored]:
+    """Prove outcomes by the documents of their blocks and of those after them."""
+    headers = Headers(ledger)
+    heights = {h: headers.read(h).height for h in dict.fromkeys(o.block_hash for o in outcomes)}
+    end = None if trusted is None else headers.read(trusted)
+    if end is not None:
+        _check_reach(end, heights.values())
+    verified = _verified(ledger, sorted(heights.values()), None if end else headers)
+    if end is not None:
+        _check_linked(ledger, min(heights.values()), end)
+    leaves = proofs.leaves([o.id for o in outcomes], [o.outcome for o in outcomes])
+    rows = []
+    for at, (outcome, leaf) in enumerate(zip(outcomes, leaves, strict=True)):
+        row = _row_of(at, outcome, leaf)
+        rows.append(row)
+        block = verified[heights[outcome.block_hash]]
+        if isinstance(block.read.value, LedgerError):
+            refuted = isinstance(block.read.value, ProofError)
+            row.note, row.proved = str(block.read.value), "no" if refuted else None
+            continue
+        header = block.committed_by
+        if header is None or block.leaves.get(outcome.id) != leaf:
+            row.note, row.proved = f"block {block.read.height} has not this outcome", "no"
+            continue
+        if end is not None and header.height > end.height:
+            row.note = f"block {header.height}, which commits to it, is after the one you named"
+            continue
+        row.block_hash, row.block_height = header.hash, header.height
+        row.outcome_root, row.proved = header.outcome_root, "block" if end else "signed"
+    committing = [each.committed_by for each in verified.values() if each.committed_by]
+    head = end or max(committing, key=lambda header: header.height, default=None)
+    if head is None:
+        head = headers.read(outcomes[0].block_hash)
+    anchored_head = proofs.Head(CryptoHash(head.hash), head, {})
+    return rows, _Anchored(anchored_head, head.hash, is_named=end is not None)
+
+
+def _verified(
+    ledger: Ledger, heights: Sequence[int], headers: Headers | None
+) -> dict[int, VerifiedRead]:
+    """Read the blocks at heights, and those between them if they are near."""
+    reads: dict[int, VerifiedRead] = {}
+    runs = [range(heights[0], heights[-1] + 1)]
+    if len(runs[0]) > _MAX_BETWEEN * len(heights):  # a receipt may have waited for many blocks
+        runs = [range(height, height + 1) for height in heights]
+    for run in runs:
+        with closing(read_verified(ledger, run, headers)) as results:
+            reads.update((result.read.height, result) for result in results)
+    return reads
+
+
+def _check_reach(end: Header, heights: Iterable[int]) -> None:
+    """Raise unless a trusted block is later than all outcomes, and not much."""
+    last = max(heights)
+    if not last < end.height <= last + _MAX_LINKED:
+        rule = f"a block from {last + 1} to {last + _MAX_LINKED}, to which documents are read"
+        raise InvalidRequestError.refuse("trusted", end.hash, rule)
+
+
+def _check_linked(ledger: Ledger, first: int, end: Header) -> None:
+    """Check the headers from a block to a trusted one, each of which names the one before."""
+    checks = HeaderChecks(None)
+    with closing(read_documents(ledger, range(first, end.height + 1), with_bodies=True)) as reads:
+        for read in reads:
+            if isinstance(read.value, LedgerError):
+                raise read.value
+            if read.body and not isinstance(read.value, Skipped):
+                header = decode_header(read.body)
+                checks.add(header)
+                if header.height == end.height and header.hash != end.hash:
+                    msg = f"Block {end.height} of the documents is not the trusted one"
+                    raise ProofError(msg, block_hash=header.hash)
+
+
+def decode_header(body: bytes) -> Header:
+    """Decode the whole header of a block document."""
+    try:
+        return json_decoding.decode(body, commitments.HeaderDocument).block.header
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"the document has no whole header: {error}", path="$.block") from None
+
+
 # Blocks ---------------------------------------------------------------------------------
 
 
@@ -273,31 +362,10 @@ def check_blocks(ledger: Ledger, block_hashes: Sequence[str], *, progress: bool)
     """Check that blocks are what their hashes commit to, linked, and approved by validators."""
     calls = [rpc.block_header(block_hash) for block_hash in block_hashes]
     answers = ledger.send_many(calls, progress=progress, label="headers")
-    chain, validators = _Chain(ledger), dict[str, list[commitments.Validator]]()
-    before: Header | None = None
+    checks = HeaderChecks(Headers(ledger))
     for block_hash, answer in zip(block_hashes, answers, strict=True):
         if isinstance(answer, LedgerError):
             raise answer
-        header = answer.header
-        _check_stated(header, block_hash)
-        if before is not None and header.prev_hash != before.hash:
-            msg = f"Block {header.height} does not follow block {before.height}"
-            raise ProofError(msg, block_hash=header.hash)
-        before = header
-        if header.prev_height is None:  # genesis, and headers before version 3
-            continue
-        if header.epoch_id not in validators:
-            validators[header.epoch_id] = chain.validators(header)
-        message = proofs.approved_message(
-            decode_hashes(header.prev_hash)[0], header.prev_height, header.height
-        )
-        block_id = CryptoHash(header.prev_hash)
-        proofs.check_approvals(block_id, header.approvals, validators[header.epoch_id], message)
-
-
-def _check_stated(header: Header, block_hash: str) -> None:
-    """Check that a header is that of a block, and has its hash."""
-    if header.hash != block_hash:
-        msg = f"Block {header.hash} was sent for {block_hash}"
-        raise ProofError(msg, block_hash=block_hash)
-    proofs.check_header(header)
+        if answer.header.hash != block_hash:
+            check_stated(answer.header, block_hash)
+        checks.add(answer.header)

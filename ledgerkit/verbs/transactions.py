@@ -163,6 +163,7 @@ def verify(
     sender: str | None = None,
     *,
     trusted: str | None = None,
+    source: Literal["rpc", "documents"] = "rpc",
     ledger: Ledger | None = None,
 ) -> Proof:
     """
@@ -176,6 +177,8 @@ def verify(
         The account that signed it, as for `trace`; for a trace leave it out.
     trusted
         The hash of a block that you trust, as for `Trace.verify`.
+    source
+        Where the proof is read from, as for `Trace.verify`.
     ledger
         The ledger to read the paths from; None is the session's default.
 
@@ -208,11 +211,12 @@ def verify(
     """
     ledger = client.current(ledger)
     if not isinstance(transaction, Trace):
-        return trace(transaction, sender, ledger=ledger).verify(trusted)
+        return trace(transaction, sender, ledger=ledger).verify(trusted, source=source)
     if sender is not None:
         msg = "leave sender out: the trace has its own"
         raise InvalidRequestError(msg, field="sender", value=sender)
-    return transaction._verify_with(partial(prove, ledger), trusted)  # noqa: SLF001 - of this package
+    prover = partial(prove, ledger)
+    return transaction._verify_with(prover, trusted, source)  # noqa: SLF001 - of this package
 
 
 def find_trace(id_: str, ledger: Ledger) -> Trace:

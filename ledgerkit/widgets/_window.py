@@ -266,6 +266,8 @@ def network_badge(ledger: Ledger | None) -> dict[str, str]:
     name = ledger.network.name
     preset = networks.PRESETS.get(name)
     is_public = preset is not None and preset.rpc_url == ledger.network.rpc_url
+    if ledger.replay is not None:
+        return {"kind": name_badge(name)["kind"], "text": f"{cut(name)}: recorded"}
     if ledger.is_embedded or is_public:
         return name_badge(name)
     return {"kind": "custom", "text": f"{name} (custom)"}

@@ -284,9 +284,20 @@ def check_health(site: Site, _: Path) -> None:
 @check
 def check_doctor(site: Site, tmp_path: Path) -> None:
     """Every surface that the network has answers, and a report can be saved."""
-    frame = lk.doctor(save=tmp_path / "report.json", ledger=site.ledger)
+    frame = lk.doctor(save=tmp_path / "report.lk", ledger=site.ledger)
     assert frame["message"].dropna().tolist() == []
     assert frame["latency_ms"].notna().all()
+
+
+@check
+def check_record(site: Site, tmp_path: Path) -> None:
+    """What was read is read again from the file alone."""
+    account_id = site.facts.sender
+    with lk.record(tmp_path / "case.lk", ledger=site.ledger):
+        recorded = lk.accounts(account_id)
+    with lk.connect(tmp_path / "case.lk", make_default=False) as replayed:
+        assert lk.accounts(account_id, ledger=replayed).equals(recorded)
+    assert lk.inspect(tmp_path / "case.lk").attrs["chain_id"] is not None
 
 
 @check

@@ -60,8 +60,10 @@ def imported() -> set[str]:
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names.add(node.module.split(".")[0])
-    names = {"pynacl" if name == "nacl" else name for name in names}
-    return names - sys.stdlib_module_names - {"ledgerkit"}
+    libraries = {"nacl": "pynacl", "backports": "backports.zstd"}
+    names = {libraries.get(name, name) for name in names}
+    later = {"compression"}  # of the standard library from Python 3.14 on
+    return names - sys.stdlib_module_names - later - {"ledgerkit"}
 
 
 def test_one_version_everywhere():

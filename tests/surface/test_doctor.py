@@ -24,6 +24,7 @@ from ledgerkit.api.models import services as models
 from ledgerkit.cli import main
 from ledgerkit.errors import FileError, InvalidRequestError
 from ledgerkit.transport.networks import PRESETS, SURFACES, ApiKey, Network
+from ledgerkit.transport.recording_files import RecordFile, zstd
 from ledgerkit.transport.settings import Settings
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 
@@ -283,20 +284,24 @@ def test_the_file_has_the_answers_without_the_key(key: str, key_in: Any, tmp_pat
     echo = as_json({"version": "0.10.0", "sync_block_height": 2**60, "you_sent": key})
     html = Reply(502, f"<html>{key}</html>".encode())
     answers = {**ANSWERS, "api": echo, "kv": html}
-    path = tmp_path / "report.json"
+    path = tmp_path / "report.lk"
     with network(answers, key=ApiKey(key), key_in=key_in) as (ledger, _):
         frame = lk.doctor(save=path, ledger=ledger)
     assert frame["has_key"].all()
-    text = path.read_text()
-    assert key not in text
-    report = json.loads(text)
-    assert (report["network"], len(report["answers"])) == ("mainnet", len(SURFACES))
-    saved = {answer["surface"]: answer for answer in report["answers"]}
-    assert saved["rpc"]["response"]["result"] == STATUS
-    assert saved["api"]["response"]["sync_block_height"] == 2**60
-    assert saved["api"]["response"]["you_sent"] == "[key hidden]"
-    assert (saved["kv"]["status"], saved["kv"]["response"]) == (502, "<html>[key hidden]</html>")
-    assert saved["kv"]["error"].startswith("HTTP 502 in response to one entry")
+    saved = {item.exchange.surface: item for item in RecordFile(path).records()}
+    assert set(saved) == set(SURFACES)
+    assert key not in str(saved)
+    assert json.loads(saved["rpc"].body)["result"] == STATUS
+    if key == "short":  # it could be a part of anything, so what repeats it is left out
+        withheld = "it contains what looks like an API key"
+        assert [saved[name].exchange.withheld for name in ("api", "kv")] == [withheld] * 2
+        return
+    assert json.loads(saved["api"].body)["sync_block_height"] == 2**60
+    assert json.loads(saved["api"].body)["you_sent"] == "[key hidden]"
+    assert (saved["kv"].exchange.status, saved["kv"].body) == (502, b"<html>[key hidden]</html>")
+    with lk.connect(path) as ledger:
+        errors = lk.doctor(ledger=ledger).set_index("surface")["message"]
+    assert errors["kv"].startswith("HTTP 502 in response to one entry")
 
 
 def test_a_provider_key_in_a_path_is_not_saved(tmp_path: Path) -> None:
@@ -305,15 +310,16 @@ def test_a_provider_key_in_a_path_is_not_saved(tmp_path: Path) -> None:
         serve(lambda *_: result(STATUS)) as server,
         lk.connect("mainnet", rpc_url=f"{server.url}/v3/{KEY}", api_url=server.url) as ledger,
     ):
-        frame = lk.doctor(save=tmp_path / "report.json", ledger=ledger)
-    assert KEY not in frame.to_csv() + (tmp_path / "report.json").read_text()
+        frame = lk.doctor(save=tmp_path / "report.lk", ledger=ledger)
+    report = zstd().decompress((tmp_path / "report.lk").read_bytes()).decode()
+    assert KEY not in frame.to_csv() + report
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     """A missing folder is a typed error that names the file; a bad path sends nothing."""
     with network() as (ledger, server):
-        with pytest.raises(FileError, match=r"Could not write .*report\.json: No such file"):
-            lk.doctor(save=tmp_path / "no" / "report.json", ledger=ledger)
+        with pytest.raises(FileError, match=r"Could not write .*report\.lk: No such file"):
+            lk.doctor(save=tmp_path / "no" / "report.lk", ledger=ledger)
         n_requests = len(server.requests)
         with pytest.raises(InvalidRequestError, match="save 7 is not valid"):
             lk.doctor(save=7, ledger=ledger)  # type: ignore[arg-type]  # refused
@@ -381,7 +387,7 @@ def test_recorded_answers_have_no_unknown_members() -> None:
 
 def test_the_command_passes_on_the_embedded_ledger(tmp_path: Path) -> None:
     """`ledgerkit doctor` exits with 0 and prints an aligned line for each surface."""
-    report = tmp_path / "report.json"
+    report = tmp_path / "report.lk"
     done = subprocess.run(
         [sys.executable, "-m", "ledgerkit", "doctor", "--network", "local", "--save", str(report)],
         capture_output=True,
@@ -398,7 +404,7 @@ def test_the_command_passes_on_the_embedded_ledger(tmp_path: Path) -> None:
     assert [line.split()[0] for line in services] == LOCAL_SERVICES
     assert all(line.endswith(" ok") for line in services)
     assert (empty, limits) == ("", "limits: no rate limit")
-    assert len(json.loads(report.read_text())["answers"]) == 2 + len(LOCAL_SERVICES)
+    assert len(lk.inspect(report)) == 2 + len(LOCAL_SERVICES)
 
 
 def test_the_command_tells_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:

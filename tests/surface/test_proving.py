@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -246,8 +247,147 @@ def test_blocks_are_verified(ledger):
         assert len(lk.blocks(start, start + 3, ledger=other)) == 3
         with pytest.raises(ProofError, match="does not have the hash"):
             lk.blocks(start, start + 3, verify=True, ledger=other)
-    with pytest.raises(InvalidRequestError, match="whole headers are read from a node"):
-        lk.blocks(start, start + 3, verify=True, source="documents")
+    documents = lk.blocks(start, start + 40, verify=True, source="documents")
+    assert documents.equals(frame)
+    assert documents.attrs["proved"] == "signed"
+
+
+def test_every_trace_is_signed_by_block_documents_too(ledger):
+    """The documents of the blocks after an outcome prove it without a path from a node."""
+    ledger.world.settle()
+    ledger.world.advance(8)
+    for each in ledger.world.summary.transactions[::4]:
+        proof = lk.verify(each.tx_hash, each.signer_id, source="documents")
+        assert set(proof.rows["proved"]) == {"signed"}, each.description
+        by_paths = lk.verify(each.tx_hash, each.signer_id)
+        columns = ["outcome_id", "leaf", "outcome_root", "block_hash", "block_height"]
+        assert proof.rows[columns].equals(by_paths.rows[columns])
+    trusted = ledger.rpc("block", {"finality": "final"})["header"]
+    proof = lk.verify(SWAP, SIGNER, source="documents", trusted=trusted["hash"])
+    assert (set(proof.rows["proved"]), proof.head_height) == ({"block"}, trusted["height"])
+    assert proof.is_complete
+    early = ledger.rpc("block", {"block_id": 180_000_034})["header"]["hash"]
+    with pytest.raises(InvalidRequestError, match="a block from 180000037 to 180001036"):
+        lk.verify(SWAP, SIGNER, source="documents", trusted=early)
+
+
+class TamperingDocuments(httpx.BaseTransport):
+    """A host that changes the document of one height."""
+
+    def __init__(self, transport: httpx.BaseTransport, height: int, change) -> None:
+        self._transport, self._height, self._change = transport, height, change
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Pass the request on, and change the document."""
+        response = self._transport.handle_request(request)
+        response.read()
+        path = request.extensions.get("target", request.url.raw_path).decode()
+        if ".tgz" in path:  # documents are then read one by one
+            return httpx.Response(404, content=b"")
+        is_other = f"/v0/block/{self._height}" not in path or "headers" in path
+        if is_other or response.status_code != 200:
+            location = {k: v for k, v in response.headers.items() if k == "location"}
+            return httpx.Response(response.status_code, headers=location, content=response.content)
+        document = json.loads(response.content)
+        self._change(document)
+        return httpx.Response(response.status_code, json=document)
+
+
+def executed(document):
+    """Return the outcomes of a document's receipts."""
+    return [
+        each["execution_outcome"]["outcome"]
+        for shard in document["shards"]
+        for each in shard["receipt_execution_outcomes"]
+    ]
+
+
+def change_gas(document):
+    """Change the gas of an outcome, of which the leaf consists."""
+    executed(document)[0]["gas_burnt"] += 1
+
+
+def drop_outcome(document):
+    """Leave out an outcome."""
+    shard = next(s for s in document["shards"] if s["receipt_execution_outcomes"])
+    del shard["receipt_execution_outcomes"][0]
+
+
+def swap_root(document):
+    """Change the root in a chunk's header."""
+    document["block"]["chunks"][0]["outcome_root"] = "1" * 31 + "2"
+
+
+def change_author_stake(document):
+    """Change a member of the header that only its hash commits to."""
+    document["block"]["header"]["total_supply"] = "1"
+
+
+def forge_approval(document):
+    """Replace an approval by another validator's."""
+    approvals = document["block"]["header"]["approvals"]
+    approvals[0] = approvals[1]
+
+
+@pytest.mark.parametrize(
+    ("height", "change", "message"),
+    [
+        (180_000_034, change_gas, "does not commit to the outcomes of shard"),
+        (180_000_034, drop_outcome, "does not commit to the outcomes of shard"),
+        (180_000_035, swap_root, "Block 180000035 does not commit to its chunks"),
+        (180_000_035, change_author_stake, "does not have the hash"),
+        (180_000_036, forge_approval, "does not have the hash"),
+    ],
+)
+def test_a_changed_document_is_not_stored(ledger, tmp_path, height, change, message):
+    """With verify=True a height that the chain does not commit to is missing, and says why."""
+    ledger.world.advance(8)
+    transport = TamperingDocuments(Local(ledger.world), height, change)
+    url = "http://127.0.0.1:1"
+    urls = {
+        f"{name}_url": f"{url}/{name}" for name in ("transactions", "transfers", "blocks", "kv")
+    }
+    options: Any = {"rpc_url": url, "api_url": f"{url}/api", "transport": transport, **urls}
+    heights = (180_000_033, 180_000_038)
+    with lk.connect("local", make_default=False, **options) as other:
+        plain = lk.collect_blocks(*heights, "outcomes", tmp_path / "plain", ledger=other)
+        with pytest.warns(UserWarning, match="could not be read"):
+            run = lk.collect_blocks(
+                *heights, "outcomes", tmp_path / "proved", verify=True, ledger=other
+            )
+    assert plain.errors().empty
+    errors = run.errors()
+    assert set(errors["error"]) == {"ProofError"}
+    assert errors["message"].str.contains(message).all()
+    assert 180_000_034 in set(errors["position"])
+    stored = run.pandas("outcomes")
+    assert set(errors["position"]).isdisjoint(stored["block_height"])
+    honest = lk.collect_blocks(*heights, "outcomes", tmp_path / "honest", verify=True)
+    assert honest.errors().empty
+    rows = honest.pandas("outcomes")
+    kept = rows[rows["block_height"].isin(stored["block_height"])].reset_index(drop=True)
+    assert stored.equals(kept)
+
+
+def test_verified_collections_are_their_own(ledger, tmp_path):
+    """A proved collection is not continued by an unproved one; other sources prove nothing."""
+    ledger.world.advance(8)
+    run = lk.collect_blocks(180_000_030, 180_000_033, "blocks", tmp_path / "a", verify=True)
+    assert run.finished
+    with pytest.raises(InvalidRequestError, match="its verified is True"):
+        lk.collect_blocks(180_000_030, 180_000_035, "blocks", tmp_path / "a")
+    with pytest.raises(InvalidRequestError, match=r'expected False, or source="documents"'):
+        lk.collect_blocks(180_000_030, 180_000_033, out=tmp_path / "b", source="rpc", verify=True)
+    head = lk.block("final")["block_height"][0]
+    with pytest.warns(UserWarning, match="could not be read"):
+        run = lk.collect_blocks(head - 4, head + 1, "blocks", tmp_path / "c", verify=True)
+    assert set(run.errors()["error"]) == {"ProofNotReadyError"}
+    ledger.world.advance(8)
+    run = lk.collect_blocks(
+        head - 4, head + 1, "blocks", tmp_path / "c", verify=True, retry_failed=True
+    )
+    assert run.errors().empty
+    assert len(run.pandas("blocks")) == 5
 
 
 def test_blocks_without_approvals_are_refused(ledger):

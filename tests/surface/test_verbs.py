@@ -223,7 +223,7 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
     reading = ("test_verbs", "test_account_history", "test_doctor", "test_cache", "test_archiving")
-    proving = ("test_proving",)
+    proving = ("test_proving", "test_recording")
     sending = ("test_sending", "test_broadcast", "test_forks")
     collecting = ("test_collecting", "test_collecting_blocks", "test_collection", "test_follow")
     statements = ("test_statement", "test_statements_of_many")

@@ -106,7 +106,7 @@ def the_chain() -> None:
     assert_type(lk.status(), pd.DataFrame)
     assert_type(lk.indexer_status(), pd.DataFrame)
     assert_type(lk.health(), str)
-    assert_type(lk.doctor(save="report.json"), pd.DataFrame)
+    assert_type(lk.doctor(save="report.lk"), pd.DataFrame)
     assert_type(lk.gas_price(), pd.DataFrame)
     assert_type(lk.validators(which="kickouts"), pd.DataFrame)
     assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
@@ -233,6 +233,9 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     trace = lk.simulate([], "a.near", signer_id="b.near")
     assert_type(trace, lk.Trace)
     assert_type(trace.verify("hash"), lk.Proof)
+    with lk.record("case.lk", mode="extend") as recorded:
+        assert_type(recorded, lk.Ledger)
+    assert_type(lk.inspect("case.lk"), pd.DataFrame)
     assert_type(lk.verify("hash", "a.near", trusted="hash").rows, pd.DataFrame)
     signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
     assert_type(signed, protocol.Delegate)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tools.campaigns._tally import Tally
 
 COUNT = 1_000
-SMALL = 8
+SMALL = 4
 EXPECTED = (
     "collect killed at a file operation",
     "collect_blocks killed at a file operation",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tools.campaigns._tally import Tally
 
 COUNT = 1_000
-SMALL = 3
+SMALL = 2
 EXPECTED = ("ended well",)
 THREADS = 6
 TRACES = 12

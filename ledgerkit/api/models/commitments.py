@@ -145,3 +145,80 @@ class IndexedOutcomes(Struct, frozen=True, gc=False):
 
     execution_outcome: ProvedOutcome
     receipts: list[IndexedOutcome]
+
+
+class CommittedChunk(Struct, frozen=True, gc=False):
+    """The header of a chunk in a block: the root of the outcomes of its shard's chunk before."""
+
+    shard_id: UInt63
+    outcome_root: str
+    height_included: UInt63
+
+
+class CommittingBlock(Struct, frozen=True, gc=False):
+    """The block of a document, with its whole header; some services leave out the chunks'."""
+
+    header: Header
+    chunks: list[CommittedChunk] | None = None
+
+
+class _HeaderOnly(Struct, frozen=True, gc=False):
+    """The block of a document, of which only the header is read."""
+
+    header: Header
+
+
+class HeaderDocument(Struct, frozen=True, gc=False):
+    """A block document, of which only the header is read."""
+
+    block: _HeaderOnly
+
+
+class _Executed(Struct, frozen=True, gc=False):
+    """An executed receipt or transaction."""
+
+    execution_outcome: ProvedOutcome
+
+
+class _Converted(Struct, frozen=True, gc=False):
+    """A transaction of a chunk."""
+
+    outcome: _Executed
+
+
+class _Transactions(Struct, frozen=True, gc=False):
+    """A new chunk of a document."""
+
+    header: CommittedChunk
+    transactions: list[_Converted]
+
+
+class CommittedShard(Struct, frozen=True, gc=False):
+    """A shard of a document: what its chunk executed, if it has a new one."""
+
+    shard_id: UInt63
+    chunk: _Transactions | None = None
+    receipt_execution_outcomes: list[_Executed] = []
+
+    @property
+    def outcomes(self) -> list[ProvedOutcome]:
+        """The outcomes in the order of the shard's root: those of transactions first."""
+        converted = [] if self.chunk is None else self.chunk.transactions
+        return [
+            *(each.outcome.execution_outcome for each in converted),
+            *(each.execution_outcome for each in self.receipt_execution_outcomes),
+        ]
+
+
+class CommittedDocument(Struct, frozen=True, gc=False):
+    """A block document: what the chain commits to in it."""
+
+    block: CommittingBlock
+    shards: list[CommittedShard]
+
+    @property
+    def chunks(self) -> list[CommittedChunk]:
+        """The headers of all chunks; where the block has none, those of the new ones."""
+        if self.block.chunks is not None:
+            return self.block.chunks
+        return [shard.chunk.header for shard in self.shards if shard.chunk is not None]

@@ -10,7 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from ledgerkit import proofs
-from ledgerkit.errors import LedgerError, ProofError
+from ledgerkit.api.models.block_documents import decode_document
+from ledgerkit.block_documents.reading import DocumentRead
+from ledgerkit.block_documents.verified_documents import _Verification
+from ledgerkit.errors import LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import decode_path
 from ledgerkit.protocol.types import to_base58
@@ -131,3 +134,38 @@ def test_every_flipped_byte_of_a_header_fails():
             json.loads(text).items(), json.loads(msgspec.json.encode(other)).items(), strict=True
         )
         assert {mine[0] for mine, theirs in both if mine != theirs} <= free
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "neardata_mainnet_151768255.json",
+        "neardata_testnet_232952651.json",
+        "borealis_mainnet_34834052.json",
+    ],
+)
+def test_whole_documents_are_what_their_headers_commit_to(name: str) -> None:
+    """A document as a service sends it: its header has its hash, and commits to its chunks."""
+    verification = _Verification(None)
+    assert list(verification.add(read_of(name))) == []
+    [verified] = verification.end()
+    assert isinstance(verified.read.value, ProofNotReadyError)  # only the next block could prove it
+    ids = {each["id"] for n, shard in recorded.shards() if n.startswith(name) for each in shard}
+    assert set(verified.leaves) == ids
+
+
+def test_the_next_document_proves_one_or_refuses_it() -> None:
+    """Of two blocks in a row the second was edited: it is refused, and proves nothing."""
+    verification = _Verification(None)
+    assert list(verification.add(read_of("borealis_mainnet_34834052.json"))) == []
+    results = list(verification.add(read_of(recorded.EDITED)))
+    assert [type(result.read.value) for result in results] == [ProofError, ProofError]
+    assert "does not have the hash" in str(results[1].read.value)
+
+
+def read_of(name: str) -> DocumentRead:
+    """Return a recorded document as it is read from a service."""
+    body = (recorded.BLOCKS / name).read_bytes()
+    document = decode_document(body, name)
+    assert document is not None
+    return DocumentRead(document.block.header.height, document, len(body), body)

@@ -1,0 +1,213 @@
+"""Recordings: exchanges kept in one file, from which an analysis is repeated without a network."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from ledgerkit import client, json_decoding, validation
+from ledgerkit.api.models.chain import Envelope
+from ledgerkit.frames import build, schemas
+from ledgerkit.transport.recording_files import RecordFile
+from ledgerkit.transport.replay import replayed_network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+    from typing import Literal
+
+    import pandas as pd
+
+    from ledgerkit.client import Ledger
+    from ledgerkit.transport.recording_files import Exchange, Record
+
+_SUBJECT = re.compile(r"/v\d/account/([^/?]+)")
+# Members of a request that name an account, the first one that it has.
+_ACCOUNT_MEMBERS = ("account_id", "sender_account_id", "contract_id", "predecessor_id")
+
+
+@contextmanager
+def record(
+    path: str | PathLike[str],
+    *,
+    mode: Literal["new", "extend"] = "new",
+    ledger: Ledger | None = None,
+) -> Iterator[Ledger]:
+    """
+    Record all requests of a ``with`` block, and their answers, in one file.
+
+    ``connect(path)`` answers from the file alone, so the same analysis gives the same result
+    anywhere and at any time. Each exchange is on disk when its answer is used: a process that is
+    killed loses none.
+
+    Parameters
+    ----------
+    path
+        The file, whose name ends in ``.lk``.
+    mode
+        ``"new"`` creates the file, which must not exist. ``"extend"`` adds to it: what it has is
+        answered from it, and only what it lacks is asked of the network.
+    ledger
+        The ledger to record; None is the session's default.
+
+    Yields
+    ------
+    ledger
+        A ledger with the same settings, and without the answers that the other one has cached. It
+        is the default within the block, as are those that `connect` opens there.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, the file exists, or a block is being recorded already. Within
+        the block, if a ledger of another network is used.
+    RecordingError
+        If the file to extend is no recording, or is damaged.
+
+    Notes
+    -----
+    The API key is never stored, nor is a path of a host, a signed transaction that was sent, or an
+    answer with a whole secret key: `inspect` shows them as withheld.
+
+    Source: the requests of the block, and status of the node for its chain id.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> with lk.record("case.lk"):
+    ...     recorded = lk.accounts("alice.near")
+    >>> lk.connect("case.lk")
+    <Ledger local: 1 answer recorded in case.lk>
+    >>> lk.accounts("alice.near").equals(recorded)
+    True
+    """
+    validation.one_of(mode, "mode", ("new", "extend"))
+    recorder = client.new_recorder(path, mode, is_shared=True)
+    with client.recorded_by(recorder, ledger) as recorded:
+        yield recorded
+
+
+def inspect(path: str | PathLike[str]) -> pd.DataFrame:
+    """
+    List what a recording contains, without its answers.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    exchanges
+        One row per request, in the order of the file, typed as `schema("recording")`. In
+        ``attrs``: the `network`, the `chain_id` that its node named, missing if none did; the
+        version of `ledgerkit` that recorded it; the `size_bytes` of the file; its `digest`, which
+        covers all requests and answers; and the `torn_bytes` of an answer that a killed process
+        has left incomplete.
+
+    Raises
+    ------
+    RecordingError
+        If the file is no recording, is damaged, or is of a newer version.
+
+    Notes
+    -----
+    Source: the file.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> with lk.record("case.lk"):
+    ...     _ = lk.ft("alice.near")
+    >>> lk.inspect("case.lk")[["surface", "method", "account_id", "size_bytes"]]
+      surface                     method  account_id  size_bytes
+    0     rpc                     status         NaN        1081
+    1     api  /v1/account/alice.near/ft  alice.near         663
+    """
+    file = validation.file_path(path, "path")
+    source = RecordFile(file)
+    network = replayed_network(file, source.header.network)
+    hosts = {s: urlsplit(url).netloc for s, url in source.header.network.urls.items()}
+    chain_id = None
+    rows: list[dict[str, Any]] = []
+    for item in source.records():
+        rows.append(_row(item, hosts))
+        if chain_id is None and rows[-1]["method"] == "status":
+            chain_id = _chain_id(item)
+    attrs = {
+        "network": network.name,
+        "source": "the recording",
+        "chain_id": chain_id,
+        "ledgerkit": source.header.ledgerkit,
+        "size_bytes": file.stat().st_size,
+        "digest": source.digest.hex(),
+        "torn_bytes": source.torn_bytes,
+    }
+    names = [column.name for column in schemas.SCHEMAS["recording"]]
+    columns = {name: [row[name] for row in rows] for name in names}
+    return build.build_frame("recording", columns, attrs=attrs)
+
+
+class _Chain(msgspec.Struct):
+    """The chain id in the status of a node."""
+
+    chain_id: str
+
+
+def _chain_id(item: Record) -> str | None:
+    """Return the chain id that a node named."""
+    try:
+        result = json_decoding.decode(item.body, Envelope[_Chain]).result
+    except msgspec.DecodeError:
+        return None
+    return result.chain_id if isinstance(result, _Chain) else None  # else it was an error
+
+
+def _row(item: Record, hosts: dict[str, str]) -> dict[str, Any]:
+    """Return the row of a record."""
+    exchange = item.exchange
+    method, account_id = _method(exchange)
+    error = exchange.error
+    return {
+        "surface": exchange.surface,
+        "host": urlsplit(exchange.url).netloc or hosts.get(exchange.surface),
+        "method": method,
+        "account_id": account_id,
+        "status": None if error else exchange.status,
+        "size_bytes": exchange.size,
+        "asked_at": item.asked_at,
+        "error": error.sentence if error else None,
+        "withheld": exchange.withheld or ("the request" if exchange.request_digest else None),
+    }
+
+
+def _method(exchange: Exchange) -> tuple[str | None, str | None]:
+    """Return the method or the path of a request, and the account that it names."""
+    if exchange.request_digest:
+        return None, None
+    document: Any = None
+    if exchange.body is not None:
+        try:
+            document = json_decoding.decode(exchange.body)
+        except msgspec.DecodeError:
+            return exchange.path, None
+    is_rpc = isinstance(document, dict) and "jsonrpc" in document
+    if is_rpc and isinstance(document.get("method"), str):
+        params = document.get("params")
+        kind = params.get("request_type") if isinstance(params, dict) else None
+        method = f"query {kind}" if isinstance(kind, str) else document["method"]
+        return method, _account_id(params)
+    subject = _SUBJECT.match(exchange.path)
+    return exchange.path, unquote(subject[1]) if subject else _account_id(document)
+
+
+def _account_id(members: Any) -> str | None:
+    """Return the account that the members of a request name."""
+    if not isinstance(members, dict):
+        return None
+    named = (members.get(name) for name in _ACCOUNT_MEMBERS)
+    return next((name for name in named if isinstance(name, str)), None)
