@@ -28,9 +28,10 @@ from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import networks, response_body
-from ledgerkit.transport.aiohttp_pool import (
-    AiohttpPool,
+from ledgerkit.transport.connection_pool import (
+    ConnectionPool,
     NoConnectionError,
+    Origin,
     RawRequest,
     RawResponse,
 )
@@ -90,24 +91,23 @@ class Address:
         self.root_url = httpx.URL(root)
         self.host = self.root_url.host
         self._root = root
+        self.origin = _origin(self.root_url)
         self._path = urlsplit(root).path
-        self._origin = f"{self.root_url.scheme}://{self.root_url.netloc.decode()}"
 
     def target(self, path: str) -> bytes:
         """Return the path of a request's first line, quoted as httpx does."""
         whole = self._path + path
         return whole.encode() if _PLAIN_PATH.fullmatch(whole) else self.url(path).raw_path
 
-    def text(self, path: str) -> str:
-        """Return the address of a path, quoted as httpx does; plain paths are not parsed."""
-        whole = self._path + path
-        if path and _PLAIN_PATH.fullmatch(whole):
-            return self._origin + whole
-        return str(self.url(path))
-
     def url(self, path: str) -> httpx.URL:
         """Return the URL of a path."""
         return httpx.URL(self._root + path) if path else self.root_url
+
+
+def _origin(url: httpx.URL) -> Origin:
+    """Return where the requests to an address are sent."""
+    is_tls = url.scheme == "https"
+    return Origin(is_tls, url.raw_host.decode(), url.port or (443 if is_tls else 80), url.netloc)
 
 
 class Exchange(NamedTuple):
@@ -181,8 +181,8 @@ class HttpClient:
         try:
             async with asyncio.timeout(exchange.timeout_s):
                 transport = self._transport(exchange)
-                if isinstance(transport, AiohttpPool):
-                    raw = await transport.send(self._aiohttp_request(exchange, limits))
+                if isinstance(transport, ConnectionPool):
+                    raw = await transport.send(self._raw_request(exchange, limits))
                     return self._response(exchange, raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
@@ -240,14 +240,16 @@ class HttpClient:
         call = exchange.call
         return Address(call.url) if call.url else self._addresses[exchange.surface]
 
-    def _aiohttp_request(self, exchange: Exchange, limits: BodyLimits) -> RawRequest:
-        """Build the request for the pool of aiohttp."""
+    def _raw_request(self, exchange: Exchange, limits: BodyLimits) -> RawRequest:
+        """Build the request for the pool of connections."""
         if self._has_query_key or exchange.url is not None:
-            url = str(self._url(exchange))
+            url = self._url(exchange)
+            origin, target = _origin(url), url.raw_path
         else:
-            url = self._address(exchange).text(exchange.call.path)
+            address = self._address(exchange)
+            origin, target = address.origin, address.target(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
-        return RawRequest(url, self._headers(exchange), exchange.body, connect_s, limits)
+        return RawRequest(origin, target, self._headers(exchange), exchange.body, connect_s, limits)
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""

@@ -1,4 +1,4 @@
-"""The HTTP transports of a ledger: httpx, single connections, or aiohttp, by proxy and load."""
+"""The HTTP transports of a ledger: httpx, single connections, or a pool, by proxy and load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, networks
-from ledgerkit.transport.aiohttp_pool import AiohttpPool
+from ledgerkit.transport.connection_pool import ConnectionPool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.networks import Network, Proxy, Surface
 
 AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
-OwnTransport = httpx.AsyncBaseTransport | AiohttpPool
+OwnTransport = httpx.AsyncBaseTransport | ConnectionPool
 
 _HTTPX_POOL = 8  # with more requests in flight httpcore's shared pool gets slow
 
@@ -112,8 +112,8 @@ def _open(
     try:
         if in_flight <= _HTTPX_POOL:
             return _httpx_pool(proxy, tls, in_flight)
-        if scheme == "http" and find_spec("aiohttp"):
-            return AiohttpPool(proxy, tls, in_flight, headers)
+        if scheme == "http" and find_spec("httptools"):
+            return ConnectionPool(proxy, tls, headers)
         return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
     except (ImportError, ValueError, httpx.InvalidURL):  # its frames hold the proxy's password
         msg = f"the {scheme} proxy of the environment cannot be used"
