@@ -12,12 +12,10 @@ from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.verbs.tokens import exposure_frame
+from ledgerkit.verbs.tokens import exposure_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    import pandas as pd
 
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
-    BuildFrame = Callable[[Sequence[Any]], pd.DataFrame]
+    BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 
 VIEWS = manifests.VIEWS["accounts"]
 # A single view has a smaller response of its own; all other sets of views need the full one.
@@ -58,9 +56,9 @@ class AccountReader:
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
         self._call = _SINGLE_VIEW.get(tuple(views), rest.full)
-        exposure = partial(exposure_frame, liquid=frozenset(liquid_tokens))
-        builders: dict[str, BuildFrame] = {**_FRAMES, "exposure": exposure}
-        self._frames = {view: builders[view] for view in views}
+        exposure = partial(exposure_columns, liquid=frozenset(liquid_tokens))
+        builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
+        self._columns = {view: builders[view] for view in views}
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request accounts; yield their outcomes in order, a batch at a time."""
@@ -70,7 +68,8 @@ class AccountReader:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
         return {
-            view: arrow_tables.table(view, build(views)) for view, build in self._frames.items()
+            view: arrow_tables.table_of_columns(view, columns(views))
+            for view, columns in self._columns.items()
         }
 
     def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
@@ -78,15 +77,20 @@ class AccountReader:
         return "account_id"
 
 
-def _nft(views: Sequence[Any]) -> pd.DataFrame:
-    """Build the frame of collections, from full or from NFT responses."""
+def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns of collections, from full or from NFT responses."""
     rows = [(v.account_id, v.nfts if hasattr(v, "nfts") else v.tokens) for v in views]
-    return token_frames.nft(rows)
+    return token_frames.nft_columns(rows)
 
 
-_FRAMES: dict[str, BuildFrame] = {
-    "accounts": account_frames.accounts,
-    "ft": token_frames.ft,
-    "nft": _nft,
-    "staking": token_frames.staking,
+def _pool_columns(views: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns of staking pools."""
+    return token_frames.pool_columns(token_frames.pool_rows(views))
+
+
+_COLUMNS: dict[str, BuildColumns] = {
+    "accounts": account_frames.account_columns,
+    "ft": token_frames.ft_columns,
+    "nft": _nft_columns,
+    "staking": _pool_columns,
 }

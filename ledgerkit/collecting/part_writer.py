@@ -14,7 +14,7 @@ from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
-from ledgerkit.frames import arrow_tables, build
+from ledgerkit.frames import arrow_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -229,7 +229,6 @@ def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
     }
     columns = {manifests.SUBJECTS: subjects, manifests.ERRORS: failures}
     return {
-        table: arrow_tables.table(name, build.build_frame(name, columns[table]))
-        for table in columns
-        for name in [manifests.schema_name(table)]
+        table: arrow_tables.table_of_columns(manifests.schema_name(table), values)
+        for table, values in columns.items()
     }

@@ -24,17 +24,23 @@ _PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
 
 def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
-    """Build the accounts frame from ``/full`` responses; `state` is null if not indexed."""
+    """Build the accounts frame from ``/full`` responses."""
+    return build.build_frame("accounts", account_columns(responses))
+
+
+def account_columns(responses: Sequence[rest.Full]) -> dict[str, Any]:
+    """Return the columns of the accounts frame; `state` is null if not indexed."""
     states = [response.state for response in responses]
-    return _accounts_frame(
+    indexed = [response if response.is_indexed else None for response in responses]
+    return _columns(
         [response.account_id for response in responses],
         ["not_indexed" if state is None else "ok" for state in states],
         [None if state is None else state.balance for state in states],
         [None if state is None else state.locked for state in states],
         [None if state is None else state.storage_bytes for state in states],
-        n_tokens=[len(r.tokens or ()) if r.is_indexed else None for r in responses],
-        n_nfts=[_count_collections(r) if r.is_indexed else None for r in responses],
-        n_pools=[len(r.pools or ()) if r.is_indexed else None for r in responses],
+        n_tokens=[None if r is None else len(r.tokens or ()) for r in indexed],
+        n_nfts=[None if r is None else _count_collections(r) for r in indexed],
+        n_pools=[None if r is None else len(r.pools or ()) for r in indexed],
         last_update_block_height=[_last_update(response) for response in responses],
     )
 
@@ -48,7 +54,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
     """Build the accounts frame from ``view_account`` responses; None if there was no account."""
     states = [state for _, state in responses]
     missing = [None] * len(responses)
-    return _accounts_frame(
+    columns = _columns(
         [account_id for account_id, _ in responses],
         ["no_account" if state is None else "ok" for state in states],
         [None if state is None else state.amount for state in states],
@@ -59,17 +65,18 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
         n_pools=missing,
         last_update_block_height=missing,
     )
+    return build.build_frame("accounts", columns)
 
 
-def _accounts_frame(
+def _columns(
     account_ids: Sequence[str | None],
     statuses: list[str],
     balances: list[str | None],
     locked: list[str | None],
     sizes: list[int | None],
     **indexed: Any,
-) -> pd.DataFrame:
-    """Build the accounts frame; `indexed` are the columns that only the indexer has."""
+) -> dict[str, Any]:
+    """Return the columns of the accounts frame; `indexed` are those that only the indexer has."""
     balance = amounts.parse(balances, name="balance")
     lock = amounts.parse(locked, name="locked")
     columns = {
@@ -86,7 +93,7 @@ def _accounts_frame(
             for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }
-    return build.build_frame("accounts", columns | indexed)
+    return columns | indexed
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:
@@ -98,9 +105,13 @@ def spendable(balance: int, locked: int, storage_bytes: int) -> int:
 
 def _last_update(response: rest.Full) -> int | None:
     """Return the height of the latest change among all entries of an account."""
-    entries = (*(response.pools or ()), *(response.tokens or ()), *(response.nfts or ()))
-    heights = [entry.last_update_block_height for entry in entries]
-    return max((height for height in heights if height is not None), default=None)
+    heights = [
+        height
+        for entries in (response.pools, response.tokens, response.nfts)
+        for entry in entries or ()
+        if (height := entry.last_update_block_height) is not None
+    ]
+    return max(heights, default=None)
 
 
 def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:

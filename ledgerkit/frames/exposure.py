@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,16 +15,14 @@ _CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A pool or liquid staking token that is listed for an account, and its amount if known."""
 
     contract_id: str
     amount: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(NamedTuple):
     """The class of an account, and the pools and tokens it is based on."""
 
     exposure_class: str
@@ -35,13 +32,15 @@ class Exposure:
     @property
     def n_unknown(self) -> int:
         """The number of entries of unknown amount."""
-        return sum(entry.amount is None for entry in (*self.direct, *self.liquid))
+        return [entry.amount for entry in (*self.direct, *self.liquid)].count(None)
 
 
 def classify(
     direct: Sequence[Entry], liquid: Sequence[Entry], *, nonzero: bool = False
 ) -> Exposure:
     """Classify an account; `nonzero` ignores pools and tokens whose amount is known to be zero."""
-    pools = tuple(entry for entry in direct if not (nonzero and entry.amount == 0))
-    tokens = tuple(entry for entry in liquid if not (nonzero and entry.amount == 0))
-    return Exposure(_CLASSES[bool(pools), bool(tokens)], pools, tokens)
+    if nonzero:
+        direct = [entry for entry in direct if entry.amount != 0]
+        liquid = [entry for entry in liquid if entry.amount != 0]
+    exposure_class = _CLASSES[bool(direct), bool(liquid)]
+    return Exposure(exposure_class, tuple(direct), tuple(liquid))

@@ -54,19 +54,10 @@ def ft(
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
     """Build the ft frame, or ft_metadata with the metadata of each contract; one row per token."""
-    tokens = list(chained.from_iterable(response.tokens or () for response in responses))
-    contracts = [token.contract_id for token in tokens]
-    columns: dict[str, Any] = {
-        "account_id": _account_ids(
-            responses, [len(response.tokens or ()) for response in responses]
-        ),
-        "contract_id": contracts,
-        **_balances([token.balance for token in tokens]),
-        "last_update_block_height": [token.last_update_block_height for token in tokens],
-    }
+    columns = ft_columns(responses)
     if metadata is None:
         return build.build_frame("ft", columns)
-    facts = [metadata[contract_id] for contract_id in contracts]
+    facts = [metadata[contract_id] for contract_id in columns["contract_id"]]
     columns |= {
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],
@@ -77,6 +68,19 @@ def ft(
         "metadata_status": [fact.status for fact in facts],
     }
     return build.build_frame("ft_metadata", columns)
+
+
+def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str, Any]:
+    """Return the columns of the ft frame, one row per token."""
+    tokens = list(chained.from_iterable(response.tokens or () for response in responses))
+    return {
+        "account_id": _account_ids(
+            responses, [len(response.tokens or ()) for response in responses]
+        ),
+        "contract_id": [token.contract_id for token in tokens],
+        **_balances([token.balance for token in tokens]),
+        "last_update_block_height": [token.last_update_block_height for token in tokens],
+    }
 
 
 def _in_tokens(balance: Any, decimals: int) -> float | None:
@@ -116,14 +120,20 @@ def top_holders(response: rest.TopHolders) -> pd.DataFrame:
 
 def nft(responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
     """Build the nft frame from account ids with their collections; None counts as empty."""
+    return build.build_frame("nft", nft_columns(responses))
+
+
+def nft_columns(
+    responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]],
+) -> dict[str, Any]:
+    """Return the columns of the nft frame, one row per collection."""
     rows = [(account_id, row) for account_id, collections in responses for row in collections or ()]
-    columns = {
+    return {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [row.contract_id for _, row in rows],
         "token_id": [row.token_id for _, row in rows],
         "last_update_block_height": [row.last_update_block_height for _, row in rows],
     }
-    return build.build_frame("nft", columns)
 
 
 _NFT_TEXTS = (
@@ -197,10 +207,10 @@ def pool_rows(
 
 def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
     """Build the frame of staking pools, typed as `schema("staking")`."""
-    return build.build_frame("staking", _pool_columns(pool_rows(responses)))
+    return build.build_frame("staking", pool_columns(pool_rows(responses)))
 
 
-def _pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
+def pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
     """Return the columns that both frames of pools begin with."""
     return {
         "account_id": [row.account_id for row in rows],
@@ -220,7 +230,7 @@ class Position(NamedTuple):
 
 def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
     """Build the frame of positions in staking pools, typed as `schema("staking_positions")`."""
-    columns = _pool_columns(rows) | {
+    columns = pool_columns(rows) | {
         "staked": amounts.parse([p.staked for p in positions], name="staked"),
         "unstaked": amounts.parse([p.unstaked for p in positions], name="unstaked"),
         "can_withdraw": [p.can_withdraw for p in positions],

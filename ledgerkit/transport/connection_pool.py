@@ -97,6 +97,7 @@ class ConnectionPool:
         """Send a request over an idle connection, or a new one."""
         data = self._encode(request)
         while True:
+            self._check_open()
             idle = self._take_idle(request.origin)
             connection = idle or await self._connect(request)
             try:
@@ -153,13 +154,11 @@ class ConnectionPool:
 
     async def _connect(self, request: RawRequest) -> _Connection:
         """Open a connection, through the proxy if there is one."""
-        if self._is_closed:
-            msg = "the connections are closed"
-            raise NoConnectionError(msg)
         connection = _Connection(self._new_parser, self._parser_errors, self._open)
         try:
             async with asyncio.timeout(request.connect_s):
                 await self._open_connection(connection, request)
+            self._check_open()
         except BaseException as error:
             connection.close()
             if not isinstance(error, OSError) or isinstance(error, TimeoutError | _ProxyError):
@@ -168,6 +167,12 @@ class ConnectionPool:
         else:
             return connection
         raise problem
+
+    def _check_open(self) -> None:
+        """Raise if the pool was closed, as it may be while a connection is opened."""
+        if self._is_closed:
+            msg = "the connections are closed"
+            raise ConnectionError(msg)
 
     async def _open_connection(self, connection: _Connection, request: RawRequest) -> None:
         """Connect to the host, or to the proxy and for TLS through it."""
@@ -225,6 +230,7 @@ class _Connection(asyncio.Protocol):
         # The state of the exchange: complete where none is under way.
         self._is_complete, self._is_tunnel = True, False
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     # Requests -----------------------------------------------------------------------------
 
@@ -236,6 +242,8 @@ class _Connection(asyncio.Protocol):
         self._body: BodyReader | None = None
         self._error: BaseException | None = None
         self._is_complete = self._is_behind = self._is_answered = False
+        if self._timer is None or self._timer.when() > limits.deadline:
+            self._set_timer()
         if not self.is_open:
             msg = "the host sends data over connections without a request"
             raise ConnectionError(msg)
@@ -264,12 +272,32 @@ class _Connection(asyncio.Protocol):
             self._waiter = self._loop.create_future()
             await self._waiter
         if self._error is not None:
-            raise self._error
+            error, self._error = self._error, None
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
         if self._is_behind:
             await asyncio.to_thread(cast("BodyReader", self._body).unpack)
             self._is_behind = False
             if self.is_open:
                 self._transport.resume_reading()
+
+    def _set_timer(self) -> None:
+        """Call `_check_time` at the end of the time; later requests use the timer again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._limits.deadline, self._check_time)
+
+    def _check_time(self) -> None:
+        """End the exchange if its time is over."""
+        self._timer = None
+        if self._is_complete:
+            return
+        if self._loop.time() < self._limits.deadline:
+            self._set_timer()
+        else:
+            self._fail(TimeoutError())
 
     async def open_tunnel(self, data: bytes, limits: BodyLimits) -> None:
         """Ask a proxy to connect to the host."""
@@ -330,23 +358,29 @@ class _Connection(asyncio.Protocol):
         """End the exchange: without a length, the body is what came until now."""
         self.is_open = False
         self._opened.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if not self.lost.done():
             self.lost.set_result(None)
         if self._is_complete:
             return
         if error is None and self._body is not None and self._ends_with_connection():
             self._is_complete = True
+            self._wake()
         elif self._is_answered:
-            self._error = error or ConnectionError("the connection was closed within the response")
+            self._fail(error or ConnectionError("the connection was closed within the response"))
         else:
-            self._error = _UnansweredError(
-                str(error) if error else "the host closed the connection without a response"
-            )
-        self._wake()
+            reason = str(error) if error else "the host closed the connection without a response"
+            self._fail(_UnansweredError(reason))
 
     def _ends_with_connection(self) -> bool:
         """Return True if the end of the connection ends the body."""
         return not self._headers.keys() & {b"content-length", b"transfer-encoding"}
+
+    def _fail(self, error: BaseException) -> None:
+        """End the exchange with an error."""
+        self._error = error
+        self._wake()
 
     def _wake(self) -> None:
         """Continue the request that waits."""

@@ -179,11 +179,11 @@ class HttpClient:
         """Make an exchange over an asynchronous transport."""
         limits = self._body_limits(exchange)
         try:
+            transport = self._transport(exchange)
+            if isinstance(transport, ConnectionPool):  # which has the deadline of `limits`
+                raw = await transport.send(self._raw_request(exchange, limits))
+                return self._response(exchange, raw)
             async with asyncio.timeout(exchange.timeout_s):
-                transport = self._transport(exchange)
-                if isinstance(transport, ConnectionPool):
-                    raw = await transport.send(self._raw_request(exchange, limits))
-                    return self._response(exchange, raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
                     body = await _read_body_async(response, limits)

@@ -642,6 +642,16 @@ def exposure_frame(
     stakes: Mapping[tuple[str | None, str], int | None] | None = None,
 ) -> pd.DataFrame:
     """Tabulate the exposure of accounts; with `stakes`, pools and tokens of zero are ignored."""
+    return build_frame("exposure", exposure_columns(responses, liquid=liquid, stakes=stakes))
+
+
+def exposure_columns(
+    responses: Sequence[rest_models.Full],
+    *,
+    liquid: frozenset[str],
+    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
+) -> dict[str, Any]:
+    """Return the columns of the exposure frame."""
     tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
     # All balances are parsed at once: one call per account would be slow.
     texts = [token.balance or None for account_tokens in tokens for token in account_tokens]
@@ -656,7 +666,7 @@ def exposure_frame(
     ]
     indexed = [response.is_indexed for response in responses]
     counted = list(zip(exposures, indexed, strict=True))
-    columns = {
+    return {
         "account_id": [response.account_id for response in responses],
         "exposure_class": [e.exposure_class for e in exposures],
         "status": ["ok" if known else "not_indexed" for known in indexed],
@@ -666,7 +676,6 @@ def exposure_frame(
         "direct_pools": [[entry.contract_id for entry in e.direct] for e in exposures],
         "liquid_tokens": [[entry.contract_id for entry in e.liquid] for e in exposures],
     }
-    return build_frame("exposure", columns)
 
 
 def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -> frozenset[str]:
