@@ -31,7 +31,6 @@ from ledgerkit.transport import networks, response_body
 from ledgerkit.transport.connection_pool import (
     ConnectionPool,
     NoConnectionError,
-    Origin,
     RawRequest,
     RawResponse,
 )
@@ -104,10 +103,9 @@ class Address:
         return httpx.URL(self._root + path) if path else self.root_url
 
 
-def _origin(url: httpx.URL) -> Origin:
-    """Return where the requests to an address are sent."""
-    is_tls = url.scheme == "https"
-    return Origin(is_tls, url.raw_host.decode(), url.port or (443 if is_tls else 80), url.netloc)
+def _origin(url: httpx.URL) -> str:
+    """Return the part of an address before the path."""
+    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 class Exchange(NamedTuple):
@@ -249,7 +247,9 @@ class HttpClient:
             address = self._address(exchange)
             origin, target = address.origin, address.target(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
-        return RawRequest(origin, target, self._headers(exchange), exchange.body, connect_s, limits)
+        return RawRequest(
+            origin, target.decode(), self._headers(exchange), exchange.body, connect_s, limits
+        )
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""

@@ -112,8 +112,8 @@ def _open(
     try:
         if in_flight <= _HTTPX_POOL:
             return _httpx_pool(proxy, tls, in_flight)
-        if scheme == "http" and find_spec("httptools"):
-            return ConnectionPool(proxy, tls, headers)
+        if scheme == "http" and find_spec("aiohttp"):
+            return ConnectionPool(proxy, tls, in_flight, headers)
         return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
     except (ImportError, ValueError, httpx.InvalidURL):  # its frames hold the proxy's password
         msg = f"the {scheme} proxy of the environment cannot be used"

@@ -17,7 +17,7 @@ import ledgerkit as lk
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = (
     "IPython",
-    "httptools",
+    "aiohttp",
     "dask",
     "duckdb",
     "ipywidgets",
