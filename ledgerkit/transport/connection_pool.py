@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from ledgerkit.transport.deadlines import Deadlines
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     import aiohttp
     import yarl
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
+_SWITCHING_PROTOCOLS = 101
+_ADDRESS = re.compile(r"https?://\S+")
 
 
 class NoConnectionError(ConnectionError):
@@ -75,8 +79,7 @@ class ConnectionPool:
 
         self._new_url = yarl.URL
         self._roots: dict[str, yarl.URL] = {}
-        self._connector_error = aiohttp.ClientConnectorError
-        self._response_error = aiohttp.ClientResponseError
+        self._errors = aiohttp
         self._proxy = None if proxy is None else yarl.URL(proxy.url)
         if self._proxy is not None and proxy is not None and proxy.login is not None:
             user, password = proxy.login
@@ -85,29 +88,28 @@ class ConnectionPool:
         self._max_connections = max_connections
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
+        self._deadlines = Deadlines()
 
     async def send(self, request: RawRequest) -> RawResponse:
         """Send a request over a connection without unread bytes."""
-        async with asyncio.timeout_at(request.limits.deadline):
+        with self._deadlines.at(request.limits.deadline):
             for _ in range(self._max_connections):
                 try:
-                    response = await self._exchange(request)
+                    return await self._exchange(request)
                 except UnreadBytesError:  # nothing was sent, and the connection is closed
                     continue
-                except self._connector_error as error:
-                    problem: ConnectionError = NoConnectionError(str(error))
-                except self._response_error as error:  # its text quotes the whole address
-                    problem = ConnectionError(error.message)
-                else:
-                    return await _received(response, request.limits)
+                except TimeoutError:
+                    raise
+                except self._errors.ClientError as error:
+                    problem = self._error(error)
                 raise problem
         msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
-    def _exchange(self, request: RawRequest) -> Awaitable[aiohttp.ClientResponse]:
-        """Send a request over an idle connection, or a new one, and receive the headers."""
+    async def _exchange(self, request: RawRequest) -> RawResponse:
+        """Send a request over an idle connection, or a new one."""
         session = self._session or self._open()
-        return session.request(
+        response = await session.request(
             "GET" if request.body is None else "POST",
             self._url(request.origin, request.target),
             headers=request.headers,
@@ -115,6 +117,32 @@ class ConnectionPool:
             allow_redirects=False,
             timeout=_timeout(request.connect_s),
         )
+        if response.status == _SWITCHING_PROTOCOLS:
+            response.close()
+            msg = "the host continues with another protocol"
+            raise ConnectionError(msg)
+        try:
+            headers = response.headers
+            encodings = headers.getall("content-encoding", ())
+            body = BodyReader(request.limits, encodings, headers.get("content-length"))
+            content = await _read(response.content, body)
+        except BaseException:
+            response.close()
+            raise
+        close = cast("_Response", response).close_connection
+        pause, location = headers.get("retry-after"), headers.get("location")
+        return RawResponse(response.status, pause, content, close, location)
+
+    def _error(self, error: aiohttp.ClientError) -> ConnectionError:
+        """Return an error of aiohttp without the address, which may contain a key."""
+        if isinstance(error, self._errors.ClientHttpProxyError):
+            return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
+        if isinstance(error, self._errors.ClientResponseError):  # not HTTP
+            return ConnectionError(error.message)
+        text = _ADDRESS.sub("the host", str(error))
+        if isinstance(error, self._errors.ClientConnectorError):
+            return NoConnectionError(text)
+        return ConnectionError(text)
 
     def _url(self, origin: str, target: str) -> yarl.URL:
         """Return the address of a request; without a query the origin is not parsed again."""
@@ -145,30 +173,21 @@ class ConnectionPool:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        self._deadlines.close()
         if self._session is not None:
             await self._session.close()
 
 
-async def _received(response: aiohttp.ClientResponse, limits: BodyLimits) -> RawResponse:
-    """Receive the body; what takes more than one step is unpacked in a thread."""
-    headers, content = response.headers, response.content
-    body: BodyReader | None = None
+async def _read(content: aiohttp.StreamReader, body: BodyReader) -> bytes:
+    """Read a body; what takes more than one step is unpacked in a thread."""
     try:
-        encodings = headers.getall("content-encoding", ())
-        body = BodyReader(limits, encodings, headers.get("content-length"))
         while not content.at_eof():
             body.add(await content.readany())
             if body.unpack_step():
                 await asyncio.to_thread(body.unpack)
-        data = await asyncio.to_thread(body.whole) if body.is_large else body.whole()
-    except BaseException:
-        if body is not None:
-            body.stop()
-        response.close()
-        raise
-    close = cast("_Response", response).close_connection
-    pause, location = headers.get("retry-after"), headers.get("location")
-    return RawResponse(response.status, pause, data, close, location)
+        return await asyncio.to_thread(body.whole) if body.is_large else body.whole()
+    finally:
+        body.stop()
 
 
 class _Response(Protocol):

@@ -1,0 +1,158 @@
+"""The pool of connections: whatever a host sends is a response, or one of few errors."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerkit.errors import ResponseTooLargeError
+from ledgerkit.transport.connection_pool import ConnectionPool, RawRequest, RawResponse
+from ledgerkit.transport.response_body import BodyLimits, EncodingError
+
+BODY = b'{"account_id":"a.near","tokens":[]}'
+PACKED = gzip.compress(BODY)
+LIMIT = 1000
+ERRORS = (ConnectionError, EncodingError, ResponseTooLargeError)
+TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+KEY = "PLANTED-0123"
+
+RESPONSES = {
+    "length": b"HTTP/1.1 200 OK\r\nContent-Length: 35\r\nRetry-After: 7\r\n\r\n" + BODY,
+    "chunks": (
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nretry-after: 7\r\n\r\n"
+        b"5;name=x\r\n" + BODY[:5] + b"\r\n1e\r\n" + BODY[5:] + b"\r\n0\r\nx-trailer: y\r\n\r\n"
+    ),
+    "gzip": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nretry-after: 7\r\n"
+        b"content-length: %d\r\n\r\n" % len(PACKED) + PACKED
+    ),
+    "no length": b"HTTP/1.1 200 OK\r\nretry-after: 7\r\n\r\n" + BODY,
+    "interim": (
+        b"HTTP/1.1 100 Continue\r\nretry-after: 9\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nretry-after: 7\r\ncontent-length: 35\r\n\r\n" + BODY
+    ),
+}
+
+
+def exchange(pieces: list[bytes], requests: int = 1) -> tuple[list[RawResponse], int]:
+    """Return the responses of a host that sends these pieces, and its number of connections."""
+    connections = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.read(65536):
+            for piece in pieces:
+                writer.write(piece)
+                await asyncio.sleep(0)
+            if requests == 1:
+                break
+        writer.close()
+
+    async def work() -> list[RawResponse]:
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pool = ConnectionPool(None, TLS, 4, {})
+        try:
+            limits = BodyLimits("the test", LIMIT, time.monotonic() + 60)
+            request = RawRequest(origin, f"/?apiKey={KEY}", {}, None, 30.0, limits)
+            return [await pool.send(request) for _ in range(requests)]
+        finally:
+            await pool.aclose()
+            server.close()
+
+    return asyncio.run(work()), connections
+
+
+def response_or_error(pieces: list[bytes]) -> RawResponse | BaseException:
+    """Return the response of a host that sends these pieces, or the error."""
+    try:
+        return exchange(pieces)[0][0]
+    except ERRORS as error:
+        return error
+
+
+def split(data: bytes, places: list[int]) -> list[bytes]:
+    """Split bytes at some places."""
+    ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
+    return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@given(places=st.lists(st.integers(0, 500), max_size=8))
+@settings(max_examples=20)
+def test_a_response_in_any_pieces(kind, places):
+    """Wherever a host splits a response, it is the same one."""
+    [response], _ = exchange(split(RESPONSES[kind], places))
+    assert (response.status, response.retry_after, response.body) == (200, "7", BODY)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@given(
+    place=st.integers(0, 500),
+    removed=st.integers(0, 40),
+    inserted=st.binary(max_size=40),
+    places=st.lists(st.integers(0, 500), max_size=4),
+)
+@settings(max_examples=40)
+def test_a_damaged_response(kind, place, removed, inserted, places):
+    """A damaged response is read, or is one of the errors for what is no response."""
+    whole = RESPONSES[kind]
+    place %= len(whole)
+    damaged = whole[:place] + inserted + whole[place + removed :]
+    result = response_or_error(split(damaged, places))
+    if isinstance(result, RawResponse):
+        assert len(result.body) <= LIMIT
+    assert KEY not in str(result)
+
+
+@pytest.mark.parametrize("surplus", [b"x", b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200", b"\x00"])
+def test_bytes_after_a_response(surplus):
+    """Bytes after a response are no part of the next one; the first may be refused for them."""
+    try:
+        responses, _ = exchange([RESPONSES["length"] + surplus], requests=2)
+    except ConnectionError:
+        return
+    assert [response.body for response in responses] == [BODY, BODY]
+
+
+@pytest.mark.parametrize(("surplus", "expected"), [(b"", 1), (RESPONSES["length"], 2)])
+def test_the_connections_of_two_requests(surplus, expected):
+    """A connection is used again, unless another response came in on it."""
+    responses, connections = exchange([RESPONSES["length"] + surplus], requests=2)
+    assert [response.body for response in responses] == [BODY, BODY]
+    assert connections == expected
+
+
+@pytest.mark.parametrize("kind", ["length", "chunks", "gzip"])
+def test_a_response_that_ends_early(kind):
+    """A response without its end is an error, never a shorter body."""
+    whole = RESPONSES[kind]
+    for stop in range(len(whole)):
+        with pytest.raises(ConnectionError):
+            exchange([whole[:stop]])
+
+
+@pytest.mark.parametrize("port", [1, 9])
+def test_a_host_that_cannot_be_connected_to(port):
+    """The error of a host that does not listen has neither the path nor the key."""
+
+    async def work() -> None:
+        pool = ConnectionPool(None, TLS, 4, {})
+        limits = BodyLimits("the test", LIMIT, time.monotonic() + 60)
+        origin = f"http://127.0.0.1:{port}"
+        try:
+            await pool.send(RawRequest(origin, f"/path?apiKey={KEY}", {}, None, 30.0, limits))
+        finally:
+            await pool.aclose()
+
+    with pytest.raises(ConnectionError, match="Cannot connect") as error:
+        asyncio.run(work())
+    assert "path" not in str(error.value)
+    assert KEY not in str(error.value)
