@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,8 +24,7 @@ _HTTP_ERROR = 400
 _RPC_SURFACES = ("rpc", "archival_rpc")
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """
     An HTTP response: body, status, and the pause that the host requests.
 
@@ -36,11 +35,12 @@ class Response:
     body: bytes
     status: int = 200
     retry_after: float | None = None
-    close: Callable[[], object] | None = field(default=None, repr=False, compare=False)
+    close: Callable[[], object] | None = None
     is_saved: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: each request would take 2 us longer.
+@dataclass(slots=True, kw_only=True, eq=False)
 class Call(Generic[T]):
     """
     A request that is not sent yet; calls with the same `key` are the same request.

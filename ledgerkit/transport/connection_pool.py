@@ -278,7 +278,8 @@ class _Connection(asyncio.Protocol):
             finally:
                 del error  # its traceback holds this frame
         if self._is_behind:
-            await asyncio.to_thread(cast("BodyReader", self._body).unpack)
+            async with asyncio.timeout_at(self._limits.deadline):
+                await asyncio.to_thread(cast("BodyReader", self._body).unpack)
             self._is_behind = False
             if self.is_open:
                 self._transport.resume_reading()
