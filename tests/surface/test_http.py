@@ -40,6 +40,7 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.transport import (
+    connection_pool,
     http_client,
     networks,
     rate_limit,
@@ -1312,3 +1313,143 @@ def test_certificates_are_verified(kind, certificate, monkeypatch):
         with lk.connect("lab", **urls, **options, api_key="PLANTED-0123") as ledger:
             ids = [f"a{number}.near" for number in range(20)]
             assert lk.ft(ids, ledger=ledger, progress=False)["account_id"].tolist() == ids
+
+
+def tunnel(certificate: Path, seen: list[bytes], status: bytes) -> Callable[[socket], None]:
+    """Answer as a proxy: open a tunnel to a host with TLS, or refuse it."""
+    host = tls_host(certificate)
+
+    def talk(connection: socket) -> None:
+        seen.append(connection.recv(65536))
+        connection.sendall(b"HTTP/1.1 " + status + b"\r\n\r\n")
+        if status.startswith(b"200"):
+            host(connection)
+
+    return talk
+
+
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_a_tunnel_through_a_proxy(kind, certificate, monkeypatch):
+    """A proxy with a login opens a tunnel to a host with TLS, whose certificate is verified."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    if kind == "lanes":
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
+    options: dict[str, Any] = {"retries": ONCE, "in_flight": 8 if kind == "pool" else 16}
+    seen: list[bytes] = []
+    with raw_host(tunnel(certificate, seen, b"200 OK")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.replace("//", "//me:p%40ss@"))
+        refused = pytest.raises(TransportError, match=r"(?i)certificate")
+        with lk.connect("lab", api_url="https://api.example", **options) as ledger, refused:
+            lk.ft("a.near", ledger=ledger)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setattr(networks, "is_loopback", lambda _url: False)
+        with lk.connect("lab", api_url="https://localhost:444", **options) as ledger:
+            assert lk.ft("a.near", ledger=ledger)["account_id"].tolist() == ["a.near"]
+    assert seen[0].startswith(b"CONNECT api.example:443 HTTP/1.1\r\n")
+    assert seen[1].startswith(b"CONNECT localhost:444 HTTP/1.1\r\n")
+    assert all(b"\r\nproxy-authorization: basic bwu6cebzcw==" in head.lower() for head in seen)
+
+
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_a_proxy_that_refuses_a_tunnel(kind, certificate, monkeypatch):
+    """The status of a proxy that opens no tunnel is in the error, and its login is not."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    if kind == "lanes":
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
+    options: dict[str, Any] = {"retries": ONCE, "in_flight": 8 if kind == "pool" else 16}
+    with raw_host(tunnel(certificate, [], b"403 No")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.replace("//", "//me:opensesame@"))
+        refused = pytest.raises(TransportError, match="403")
+        with (
+            lk.connect("lab", api_url="https://api.example", **options) as ledger,
+            refused as error,
+        ):
+            lk.ft("a.near", ledger=ledger)
+    assert "opensesame" not in str(error.value)
+
+
+# The pool of connections ----------------------------------------------------------------
+
+BULK: dict[str, Any] = {"in_flight": 16, "retries": ONCE}
+
+
+def replying(body: bytes, head: bytes = b"") -> bytes:
+    """Build the bytes of a response with a length."""
+    return b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
+
+
+def test_a_connection_that_the_host_has_closed():
+    """A GET that an idle connection lost is sent over a new one; a POST is not sent twice."""
+    received: list[bytes] = []
+    bodies = {b"GET": OK.body, b"POS": GAS.body.replace(b'"ledgerkit"', b"null")}
+
+    def talk(connection: socket) -> None:
+        received.append(connection.recv(65536))
+        connection.sendall(replying(bodies[received[-1][:3]]))
+        received.append(connection.recv(65536))  # and no response
+
+    with raw_host(talk) as url, lk.connect("lab", rpc_url=url, api_url=url, **BULK) as ledger:
+        for _ in range(3):
+            assert lk.ft("a.near", ledger=ledger).empty
+        with pytest.raises(TransportError, match="without a response"):
+            lk.gas_price(ledger=ledger)
+    assert [head[:4] for head in received] == [b"GET ", b"GET ", b"GET ", b"GET ", b"GET ", b"POST"]
+
+
+def test_a_body_without_a_length(way):
+    """A body without a length ends with the connection, and comes whole."""
+
+    def talk(connection: socket) -> None:
+        connection.recv(65536)
+        body = tokens("/v1/account/a.near/ft").body
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body[:10])
+        time.sleep(0.05)
+        connection.sendall(body[10:])
+
+    with raw_host(talk) as url, lk.connect("lab", api_url=url, **way) as ledger:
+        assert lk.ft("a.near", ledger=ledger)["account_id"].tolist() == ["a.near"]
+
+
+def test_idle_connections_are_closed(monkeypatch):
+    """A connection that no request used for a while is closed by the pool."""
+    monkeypatch.setattr(connection_pool, "_KEEPALIVE_S", 0.05)
+    ended = threading.Event()
+
+    def talk(connection: socket) -> None:
+        connection.recv(65536)
+        connection.sendall(replying(OK.body))
+        if not connection.recv(65536):
+            ended.set()
+
+    with raw_host(talk) as url, lk.connect("lab", api_url=url, **BULK) as ledger:
+        assert lk.ft("a.near", ledger=ledger).empty
+        assert ended.wait(LONG_S)
+
+
+def test_a_host_that_switches_protocols():
+    """A host that continues with another protocol could not be asked."""
+
+    def talk(connection: socket) -> None:
+        connection.recv(65536)
+        connection.sendall(
+            b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nx"
+        )
+        connection.recv(65536)
+
+    refused = pytest.raises(TransportError, match="the request to ")
+    with raw_host(talk) as url, lk.connect("lab", api_url=url, **BULK) as ledger, refused as error:
+        lk.ft("a.near", ledger=ledger)
+    assert "no answer within" not in str(error.value)
+
+
+def test_interim_responses_are_passed_over(way):
+    """A response that only asks to continue is followed by the one that counts."""
+
+    def talk(connection: socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 103 Early Hints\r\ncontent-encoding: br\r\n\r\n")
+        connection.sendall(replying(OK.body))
+        connection.recv(65536)
+
+    with raw_host(talk) as url, lk.connect("lab", api_url=url, **way) as ledger:
+        assert lk.ft("a.near", ledger=ledger).empty
