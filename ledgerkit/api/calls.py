@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -135,21 +136,30 @@ def _checked(
     read: Callable[[Response], T], expected: matching.Expected, request: str, *, is_rest: bool
 ) -> Callable[[Response], T]:
     """Return a reader that also checks the members of a response that repeat the request."""
+    # Of closures, each call would have ten objects more for the garbage collector.
+    return partial(_read_checked, read, expected, request, is_rest=is_rest)
 
-    def read_checked(response: Response) -> T:
-        try:
-            value = read(response)
-        except errors.LedgerError as error:
-            if not response.is_saved:
-                matching.check_members(error, expected, request)
-                if is_rest and isinstance(error, errors.DecodeError):
-                    matching.check_document(response.body, expected, request)
-            raise
+
+def _read_checked(
+    read: Callable[[Response], T],
+    expected: matching.Expected,
+    request: str,
+    response: Response,
+    *,
+    is_rest: bool,
+) -> T:
+    """Read a response, and check the members that repeat the request."""
+    try:
+        value = read(response)
+    except errors.LedgerError as error:
         if not response.is_saved:
-            matching.check_members(value, expected, request)
-        return value
-
-    return read_checked
+            matching.check_members(error, expected, request)
+            if is_rest and isinstance(error, errors.DecodeError):
+                matching.check_document(response.body, expected, request)
+        raise
+    if not response.is_saved:
+        matching.check_members(value, expected, request)
+    return value
 
 
 def post(

@@ -33,7 +33,7 @@ UNTYPED: Any = lk  # its arguments are typed by their names
 # What the children would import, in addition to what this module does.
 for name in ("collect", "collect_blocks", "diff", "open_collection", "statements", "trace"):
     getattr(lk, name)
-for name in ("aiohttp", "duckdb", "filelock", "pyarrow.pandas_compat", "pyarrow.parquet"):
+for name in ("duckdb", "filelock", "httptools", "pyarrow.pandas_compat", "pyarrow.parquet"):
     import_module(name)
 
 
