@@ -44,11 +44,13 @@ class Floor(asyncio.Protocol):
     """A connection that expects a header `content-length`, and nothing else."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start to use the connection."""
         self.transport: Any = transport
         self.received = b""
         self.body: asyncio.Future[bytes] | None = None
 
     def data_received(self, data: bytes) -> None:
+        """Read a part of a response."""
         self.received += data
         head, end, body = self.received.partition(b"\r\n\r\n")
         if end and len(body) == int(head.partition(b"content-length: ")[2].split(b"\r")[0]):
