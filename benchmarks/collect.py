@@ -102,7 +102,7 @@ def exchanged(url: str, count: int) -> Figures:
         nonlocal rows
         for number in numbers:
             body = await get(path(number))
-            rows += len(decode(body).tokens)
+            rows += len(decode(body).tokens or ())
 
     took = asyncio.run(work())
     return Figures(count, took, peak_mb(), rows, complete=rows == count_tokens(count))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _KEEPALIVE_S = 30.0
 _MAX_HEAD_BYTES = 2**16  # of headers, trailers and what surrounds chunks; the parser has no limit
+_SURPLUS = "the host sent bytes that no request asked for"
 _MAX_QUOTED = 100  # bytes of a malformed response
 _HTTP_PORT = 80
 _FIRST_FINAL, _OK = 200, range(200, 300)
@@ -236,26 +237,15 @@ class _Connection(asyncio.Protocol):
 
     async def exchange(self, data: bytes, limits: BodyLimits) -> RawResponse:
         """Send a request and return its response; a failure closes the connection."""
-        self._limits = limits
-        self._headers: dict[bytes, list[str]] = {}
-        self._status, self._n_unread = 0, 0
-        self._body: BodyReader | None = None
-        self._error: BaseException | None = None
-        self._is_complete = self._is_behind = self._is_answered = False
-        if self._timer is None or self._timer.when() > limits.deadline:
-            self._set_timer()
         if not self.is_open:
             msg = "the host sends data over connections without a request"
             raise ConnectionError(msg)
+        self._begin(limits)
         try:
             self._transport.write(data)
             while self._is_behind or not self._is_complete:
                 await self._wait()
-            body = self._body
-            if body is None:  # of a proxy
-                content = b""
-            else:
-                content = await asyncio.to_thread(body.whole) if body.is_large else body.whole()
+            content = await self._content()
         except BaseException:
             self.close()
             raise
@@ -265,6 +255,24 @@ class _Connection(asyncio.Protocol):
                 self._body.stop()
         pause, location = self._header(b"retry-after"), self._header(b"location")
         return RawResponse(self._status, pause, content, self.close, location)
+
+    def _begin(self, limits: BodyLimits) -> None:
+        """Begin an exchange."""
+        self._limits = limits
+        self._headers: dict[bytes, list[str]] = {}
+        self._status, self._n_unread = 0, 0
+        self._body: BodyReader | None = None
+        self._error: BaseException | None = None
+        self._is_complete = self._is_behind = self._is_answered = False
+        if self._timer is None or self._timer.when() > limits.deadline:
+            self._set_timer()
+
+    async def _content(self) -> bytes:
+        """Return the whole body; a tunnel has none."""
+        body = self._body
+        if body is None:
+            return b""
+        return await asyncio.to_thread(body.whole) if body.is_large else body.whole()
 
     async def _wait(self) -> None:
         """Wait until the response is complete, or has a part to unpack in a thread."""
@@ -342,12 +350,12 @@ class _Connection(asyncio.Protocol):
         except self._parser_errors as error:
             if self._is_complete:  # bytes follow the response
                 self.is_open = False
-            elif not isinstance(error.__context__, Exception):
-                line = data.splitlines()[0][:_MAX_QUOTED]
-                reason = f"illegal status line {line!r}" if is_first else str(error)
-                self._error = ConnectionError(f"the response is not HTTP: {reason}")
-            else:
+            elif isinstance(error.__context__, Exception):  # of the methods below
                 self._error = error.__context__
+            else:
+                line = data.splitlines()[0][:_MAX_QUOTED]
+                reason = f"{error}; status line {line!r}" if is_first else str(error)
+                self._error = ConnectionError(f"the response is not HTTP: {reason}")
         if self._n_unread > _MAX_HEAD_BYTES and not self._is_complete:
             self._error = ConnectionError("the headers of the response are too large")
         if self._is_complete or self._is_behind or self._error:
@@ -393,7 +401,7 @@ class _Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Refuse bytes after the response."""
         if self._is_complete:
-            raise UnrequestedBytesError
+            raise ConnectionError(_SURPLUS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header."""
@@ -414,7 +422,7 @@ class _Connection(asyncio.Protocol):
     def on_body(self, chunk: bytes) -> None:
         """Add a part of the body; what takes more than one step is unpacked in a thread."""
         if self._body is None:
-            raise UnrequestedBytesError
+            raise ConnectionError(_SURPLUS)
         self._n_unread = 0
         self._body.add(chunk)
         if not self._is_behind and self._body.unpack_step():
@@ -435,10 +443,6 @@ class _Connection(asyncio.Protocol):
         """Return the first value of a header; None if there is none."""
         values = self._headers.get(name)
         return values[0] if values else None
-
-
-class UnrequestedBytesError(ConnectionError):
-    """Bytes came in that are no response to a request."""
 
 
 def _header_lines(headers: Mapping[str, str]) -> bytes:
