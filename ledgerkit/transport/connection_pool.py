@@ -309,7 +309,7 @@ class _Connection(asyncio.Protocol):
             self._fail(TimeoutError())
 
     async def open_tunnel(self, data: bytes, limits: BodyLimits) -> None:
-        """Ask a proxy to connect to the host."""
+        """Request a connection to the host from a proxy."""
         self._is_tunnel = True
         response = await self.exchange(data, limits)
         if response.status not in _OK:

@@ -53,7 +53,6 @@ class BodyReader:
         self._is_stopped = False
         self._received = self._size = 0
         self._packed: deque[bytes] = deque()
-        self._first_piece = b""  # often the whole body
         self._pieces: list[bytes] = []
         self._last_piece = bytearray()
         self._gzip = zlib.decompressobj(_GZIP_FORMAT) if _is_packed(encodings) else None
@@ -94,9 +93,9 @@ class BodyReader:
         if self._gzip is not None and self._received and not self._gzip.eof:
             msg = "the body ends before its gzip"
             raise EncodingError(msg)
-        if len(self._first_piece) == self._size:
-            return self._first_piece
-        return b"".join([self._first_piece, *self._pieces, bytes(self._last_piece)])
+        if len(self._pieces) == 1 and not self._last_piece:
+            return self._pieces[0]
+        return b"".join([*self._pieces, bytes(self._last_piece)])
 
     @property
     def is_large(self) -> bool:
@@ -111,8 +110,9 @@ class BodyReader:
         """Add a part of the unpacked body."""
         self._size += len(data)
         self._check_size(self._size)
-        if self._size == len(data):
-            self._first_piece = data
+        # The first part is often the whole body.
+        if not self._last_piece and (not self._pieces or len(data) >= _PIECE_BYTES):
+            self._pieces.append(data)
             return
         self._last_piece += data
         if len(self._last_piece) >= _PIECE_BYTES:
