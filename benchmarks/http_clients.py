@@ -6,9 +6,9 @@ the clients' alone, their threads included. All read the same responses; the rou
 interleaved. ledgerkit's figure is that of `Ledger.stream`: it also limits, checks and decodes
 each response. The floor writes and reads bytes and knows no HTTP.
 
-Compared is with the clients that may replace ledgerkit's own: they open anew in a forked process,
-take an SSL context, and end a request with its task. Those with a runtime of threads do not:
-pyreqwest refuses to run after a fork, and wreq never answers.
+Compared is with the clients that may replace ledgerkit's own: they run on the caller's loop, so
+they open anew in a forked process, and take its SSL context. Those with a runtime of threads do
+not: after a fork pyreqwest raises an error, and wreq never answers.
 """
 
 import asyncio
