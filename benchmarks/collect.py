@@ -4,13 +4,15 @@ Collections of up to a million accounts: time, memory and rows, against a loop a
 A fast server in another process answers (`_canned.py`), so that the figures are the collector's.
 Each collection runs in a fresh process, whose peak memory is measured; a collection of one
 account before it loads the libraries. With 50 ms latency and 128 requests in flight, no client
-can be faster than 391 us per account. The loop is the usual code with httpx and pandas.
+can be faster than 391 us per account. The loop is the usual code with httpx and pandas. Without
+latency the limit is the exchange and the decoding alone: bytes over a socket, and msgspec.
 
 `--small` stops at 10,000 accounts and fails for wrong rows only, because a busy machine misses
 the targets of time.
 """
 
 import argparse
+import asyncio
 import multiprocessing
 import tempfile
 import time
@@ -18,15 +20,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from _canned import account_ids, count_tokens, running
 from _verdict import finish, say
+from http_clients import floor, path
 
 LATENCY_S = 0.050
 IN_FLIGHT = (64, 128)  # the loop is compared with the last
 FEW = 32  # in flight where there is no latency
 LOOPED = 1_000
 ROUNDS = 3
-AGAINST_LIMIT, AGAINST_LOOP = 1.2, 100.0
+AGAINST_LIMIT, AGAINST_LOOP = 1.1, 100.0
+MOST_US, GROWTH = 150.0, 1.2  # per account without latency
 FLAT, MOST_MB = 1.2, 250.0
 LIQUID = ["token3.near"]
 
@@ -79,6 +84,30 @@ def collected(url: str, count: int, in_flight: int) -> Figures:
         return Figures(count, took, peak, int(summary["n_rows"].sum()), complete)
 
 
+def exchanged(url: str, count: int) -> Figures:
+    """Read and decode the responses, and do nothing else."""
+    from ledgerkit.api.models.rest import Full
+
+    decode = msgspec.json.Decoder(Full).decode
+    numbers = iter(range(count))
+    rows = 0
+
+    async def work() -> float:
+        async with floor(url) as get:
+            begin = time.perf_counter()
+            await asyncio.gather(*(worker(get) for _ in range(FEW)))
+            return time.perf_counter() - begin
+
+    async def worker(get: Any) -> None:
+        nonlocal rows
+        for number in numbers:
+            body = await get(path(number))
+            rows += len(decode(body).tokens or ())
+
+    took = asyncio.run(work())
+    return Figures(count, took, peak_mb(), rows, complete=rows == count_tokens(count))
+
+
 def looped(url: str, count: int) -> Figures:
     """Read account by account, normalize each response, write one file at the end."""
     import httpx
@@ -126,6 +155,19 @@ def judge(ours: dict[int, Figures], loop: Figures, *, binding: bool) -> None:
     say(claim, f"{ratio:.0f}", met=ratio >= AGAINST_LOOP, binding=binding)
 
 
+def judge_at_once(runs: dict[int, Figures], bare: Figures, *, binding: bool) -> None:
+    """Compare the times without latency with their limits."""
+    ours = runs[10**4].us
+    claim = f"at most {MOST_US:.0f} us an account without latency, {FEW} in flight"
+    figure = f"{ours:.0f} us, {ours / bare.us:.1f} x exchange and decoding alone"
+    say(claim, figure, met=ours <= MOST_US, binding=binding)
+    if max(runs) == 10**4:
+        return
+    growth = runs[max(runs)].us / ours
+    claim = f"an account of {max(runs):,} takes at most {GROWTH} x one of 10,000"
+    say(claim, f"{growth:.2f}", met=growth <= GROWTH, binding=binding)
+
+
 def judge_memory(runs: dict[int, Figures]) -> None:
     """Compare the peak memory at a million accounts with that at fewer, and with its limit."""
     flat, top = runs[10**6].peak_mb / runs[10**5].peak_mb, runs[10**6].peak_mb
@@ -139,14 +181,16 @@ def head() -> None:
     print(f"{'peak MB':>9}{'rows':>13}")
 
 
-def at_once(counts: tuple[int, ...]) -> dict[int, Figures]:
-    """Collect from a host without latency; return the runs by their number of accounts."""
+def at_once(counts: tuple[int, ...]) -> tuple[dict[int, Figures], Figures]:
+    """Collect from a host without latency; return the runs by their number, and the limit."""
     runs = {}
     with running() as url:
+        bare = apart(exchanged, url, 10**4)
+        row("no latency, exchange and decoding", bare)
         for count in counts:
             runs[count] = apart(collected, url, count, FEW)
             row(f"no latency, {FEW} in flight", runs[count])
-    return runs
+    return runs, bare
 
 
 def late(rounds: int, n_looped: int) -> tuple[dict[int, Figures], Figures]:
@@ -168,11 +212,12 @@ def main() -> None:
     options.add_argument("--small", action="store_true", help="stop at 10,000 accounts")
     small = options.parse_args().small
     head()
-    instant = at_once((10**3, 10**4) if small else (10**3, 10**4, 10**5, 10**6))
+    instant, bare = at_once((10**3, 10**4) if small else (10**3, 10**4, 10**5, 10**6))
     runs, loop = late(1, LOOPED // 10) if small else late(ROUNDS, LOOPED)
-    every = [*instant.values(), *runs.values(), loop]
+    every = [bare, *instant.values(), *runs.values(), loop]
     stored, whole = sum(run.rows for run in every), all(run.complete for run in every)
     say("each run stored all that the service holds", f"{stored:,} rows", met=whole)
+    judge_at_once(instant, bare, binding=not small)
     judge(runs, loop, binding=not small)
     if not small:
         judge_memory(instant)

@@ -1,27 +1,21 @@
 """
 Wall time of many reads from a host with latency, against the network's limit.
 
-A server in its own process answers each request after 50 ms. With 128 requests in flight, no
-client can be faster than 50 ms / 128 = 391 us per read. ledgerkit's figure is the public verb:
-requests, decoding and the frame. The others only read bytes.
+A server in its own process (`_canned.py`) answers each request after 50 ms. With 128 requests in
+flight, no client can be faster than 50 ms / 128 = 391 us per read. ledgerkit's figure is the public
+verb: requests, decoding and the frame. The others only read bytes.
 """
 
 import asyncio
-import contextlib
 import gc
-import multiprocessing
-import selectors
-import socket
 import statistics
 import time
-from collections import deque
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from importlib.util import find_spec
 from typing import Any
 
-import aiohttp
 import httpx
-import msgspec
+from _canned import account_ids, count_tokens, running
 from _verdict import finish, say
 
 import ledgerkit as lk
@@ -36,49 +30,9 @@ GATHER_READS = 400
 ROUNDS = 7
 TARGET = 1.25
 
-ROWS = [
-    {"contract_id": f"token{i}.near", "balance": str(10**24 + i), "last_update_block_height": i}
-    for i in range(17)
-]
-
-
-def answer() -> bytes:
-    """Build the response to every request."""
-    body = msgspec.json.encode({"account_id": "a.near", "tokens": ROWS})
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
-    return head.encode() + b"\r\n\r\n" + body
-
-
-def serve(pipe: Connection) -> None:
-    """
-    Answer each request after the latency, with as little work as possible.
-
-    A slow server would make the clients look slow: one on asyncio takes twice as long for each
-    request.
-    """
-    whole = answer()
-    selector = selectors.DefaultSelector()
-    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    selector.register(listening, selectors.EVENT_READ)
-    pipe.send(listening.getsockname()[1])
-    due: deque[tuple[float, socket.socket]] = deque()
-    while True:
-        timeout_s = max(0.0, due[0][0] - time.monotonic()) if due else None
-        for key, _ in selector.select(timeout_s):
-            if key.data is None:
-                connection = listening.accept()[0]
-                selector.register(connection, selectors.EVENT_READ, connection)
-            elif key.data.recv(65536):  # a complete request
-                due.append((time.monotonic() + LATENCY_S, key.data))
-            else:
-                selector.unregister(key.data)
-        while due and due[0][0] <= time.monotonic():
-            with contextlib.suppress(OSError):
-                due.popleft()[1].sendall(whole)
-
 
 def path(number: int) -> str:
-    return f"/v1/account/a{number}.near/ft"
+    return f"/v1/account/account-{number}.near/ft"
 
 
 def seconds_per(reads: int, work: Callable[[], object]) -> float:
@@ -90,22 +44,24 @@ def seconds_per(reads: int, work: Callable[[], object]) -> float:
 
 
 def with_ledgerkit(url: str) -> float:
-    ids = [f"a{number}.near" for number in range(READS)]
+    ids = list(account_ids(READS))
     frames: list[Any] = []
     with lk.connect("lab", api_url=url, in_flight=IN_FLIGHT, rate=None) as ledger:
         took = seconds_per(READS, lambda: frames.append(lk.ft(ids, ledger=ledger, progress=False)))
-    assert len(frames[0]) == READS * len(ROWS)
+    assert len(frames[0]) == count_tokens(READS)
     return took
 
 
 def with_aiohttp(url: str) -> float:
+    import aiohttp
+
     async def work() -> None:
         numbers = iter(range(READS))
 
         async def worker() -> None:
             for number in numbers:
                 async with session.get(url + path(number)) as response:
-                    assert len(await response.read()) > 1000
+                    assert len(await response.read()) > 100
 
         connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -135,7 +91,7 @@ def one_by_one(url: str) -> float:
 
 CLIENTS = {
     "ledgerkit.ft": (with_ledgerkit, READS),
-    "raw aiohttp": (with_aiohttp, READS),
+    "raw aiohttp": (with_aiohttp, READS),  # of the extra `bench`
     "httpx gather": (with_gather, GATHER_READS),
     "httpx sequential": (one_by_one, SEQUENTIAL_READS),
 }
@@ -155,18 +111,15 @@ def report(figures: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    server = context.Process(target=serve, args=(sender,), daemon=True)
-    server.start()
-    url = f"http://127.0.0.1:{receiver.recv()}"
-    with_ledgerkit(url)  # imports, and the first frame
-    figures: dict[str, list[float]] = {name: [] for name in CLIENTS}
-    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
-        for name, (measure, _reads) in CLIENTS.items():
-            figures[name].append(measure(url))
-    server.terminate()
-    server.join()
+    if not find_spec("aiohttp"):
+        print("missing: aiohttp (pip install -e '.[bench]')")
+        del CLIENTS["raw aiohttp"]
+    with running(LATENCY_S) as url:
+        with_ledgerkit(url)  # imports, and the first frame
+        figures: dict[str, list[float]] = {name: [] for name in CLIENTS}
+        for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
+            for name, (measure, _reads) in CLIENTS.items():
+                figures[name].append(measure(url))
     report(figures)
     finish()
 

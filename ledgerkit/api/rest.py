@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -49,14 +50,15 @@ def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError
 
 def _get(path: str, kind: type[Listing], subject: str, request: str) -> Call[Listing]:
     """Build the call for a listing; a response that does not repeat its subject is completed."""
+    return calls.get(path, kind, request=request, read=partial(_read, kind, subject, request))
 
-    def read(response: Response) -> Listing:
-        value = read_listing(response, kind, request)
-        if getattr(value, kind.subject) is None:
-            setattr(value, kind.subject, subject)
-        return value
 
-    return calls.get(path, kind, request=request, read=read)
+def _read(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
+    """Decode a listing, and complete it with its subject."""
+    value = read_listing(response, kind, request)
+    if getattr(value, kind.subject) is None:
+        setattr(value, kind.subject, subject)
+    return value
 
 
 def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAccounts]:

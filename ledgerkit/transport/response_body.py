@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.errors import ResponseTooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Iterable, Sequence
 
 ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
@@ -48,7 +48,7 @@ class BodyReader:
         The value of the header Content-Length, if there is one.
     """
 
-    def __init__(self, limits: BodyLimits, encodings: Iterable[str], length: str | None) -> None:
+    def __init__(self, limits: BodyLimits, encodings: Sequence[str], length: str | None) -> None:
         self._limits = limits
         self._is_stopped = False
         self._received = self._size = 0
@@ -61,12 +61,12 @@ class BodyReader:
 
     def add(self, chunk: bytes) -> None:
         """Add received bytes."""
-        self._received += len(chunk)
-        self._check_size(self._received)
         self._check_time()
         if self._gzip is None:
             self._store(chunk)
         else:
+            self._received += len(chunk)
+            self._check_size(self._received)
             starts = range(0, len(chunk), _SLICE_BYTES)
             self._packed.extend(chunk[start : start + _SLICE_BYTES] for start in starts)
 
@@ -93,6 +93,8 @@ class BodyReader:
         if self._gzip is not None and self._received and not self._gzip.eof:
             msg = "the body ends before its gzip"
             raise EncodingError(msg)
+        if len(self._pieces) == 1 and not self._last_piece:
+            return self._pieces[0]
         return b"".join([*self._pieces, bytes(self._last_piece)])
 
     @property
@@ -108,6 +110,10 @@ class BodyReader:
         """Add a part of the unpacked body."""
         self._size += len(data)
         self._check_size(self._size)
+        # The first part is often the whole body.
+        if not self._last_piece and (not self._pieces or len(data) >= _PIECE_BYTES):
+            self._pieces.append(data)
+            return
         self._last_piece += data
         if len(self._last_piece) >= _PIECE_BYTES:
             self._pieces.append(bytes(self._last_piece))
@@ -115,8 +121,8 @@ class BodyReader:
 
     def _check_size(self, size: float) -> None:
         """Raise if this is more than the limit."""
-        request, max_bytes, _ = self._limits
-        if size > max_bytes:
+        if size > self._limits.max_bytes:
+            request, max_bytes, _ = self._limits
             sentence = f"the response to {request} has more than {max_bytes:,} bytes"
             raise ResponseTooLargeError(sentence, request=request, max_bytes=max_bytes)
 
@@ -155,8 +161,10 @@ def _decompress(stream: zlib._Decompress, data: bytes) -> bytes:
         raise EncodingError(msg) from error
 
 
-def _is_packed(encodings: Iterable[str]) -> bool:
+def _is_packed(encodings: Sequence[str]) -> bool:
     """Return True for gzip and False for no encoding; raise for any other, and for several."""
+    if not encodings:
+        return False
     text = ", ".join(encodings).lower()
     names = [name for part in text.split(",") if (name := part.strip()) not in ("", "identity")]
     if not names:

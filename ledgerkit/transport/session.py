@@ -11,7 +11,6 @@ import time
 import weakref
 from concurrent.futures import CancelledError
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -368,7 +367,7 @@ class Session:
             if call.keep and call.keep(value):
                 self._add_to_caches(call, surface, response)
             for part, body in call.parts(value) if call.parts else ():
-                self._add_to_caches(part, surface, replace(response, body=body))
+                self._add_to_caches(part, surface, response._replace(body=body))
         return value
 
     def _follow(self, exchange: Exchange) -> Steps[Response | LedgerError]:
@@ -459,7 +458,7 @@ class Session:
         if body is None:
             value = self._decode(call, response)
             return matching.check_id(value, response.body, call.request), response
-        response = replace(response, body=body)
+        response = response._replace(body=body)
         return self._decode(call, response), response
 
     def _decode(self, call: Call[Any], response: Response) -> Any:
