@@ -88,6 +88,20 @@ def test_a_first_verb_loads_nothing_to_draw_with() -> None:
     assert run(FT_CALL.replace("HEAVY", repr(HEAVY))) == [0, []]
 
 
+def test_a_ledger_loads_no_command_line_of_httpx() -> None:
+    """The libraries of httpx's command line stay out, and can be imported afterwards."""
+    loaded = run(
+        "import json, sys\n"
+        "import ledgerkit as lk\n"
+        "lk.connect('local')\n"
+        "found = len(lk.accounts('alice.near'))\n"
+        "loaded = [name for name in ('click', 'rich', 'httpx._main') if name in sys.modules]\n"
+        "import httpx._main\n"
+        "print(json.dumps([found, loaded, callable(httpx._main.main)]))"
+    )
+    assert loaded == [1, [], True]
+
+
 def test_errors_need_no_pandas() -> None:
     """A caught error costs no pandas."""
     loaded = run(
