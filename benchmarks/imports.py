@@ -5,7 +5,6 @@ Prints medians over fresh interpreters in turns. The table also shows what the f
 each against importing the same libraries directly.
 """
 
-import os
 import statistics
 import subprocess
 import sys
@@ -31,8 +30,6 @@ SCRIPTS = {
     ),
 }
 FAST = {"bare interpreter", "import ledgerkit"}
-# The interpreters read compiled modules, as where a package was installed.
-ENVIRONMENT = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
 THIRD_PARTY = """
 import sys, sysconfig
 before = set(sys.modules)
@@ -47,9 +44,7 @@ print(*sorted(n for n in own if str(getattr(sys.modules[n], "__file__", "")).sta
 def run(script: str) -> str:
     """Run a script in a fresh interpreter, from the root of the project."""
     command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

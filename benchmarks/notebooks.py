@@ -9,7 +9,6 @@ is not part of it. The kernel's CPU time is printed too: other work does not cha
 notebooks run as in the step `notebooks` of tools/check.py.
 """
 
-import os
 import re
 import runpy
 import subprocess
@@ -27,8 +26,6 @@ ROUNDS = 7
 TIMEOUT_S = 60
 TARGET_OVER_PANDAS_S = 0.25
 TARGET_SUITE_S = 60.0
-# Kernels read compiled modules, as where a package was installed.
-ENVIRONMENT = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
 
 PANDAS, LOCAL, HTTP = "import pandas", "a frame, embedded ledger", "a frame over HTTP"
 CELLS = {
@@ -51,7 +48,7 @@ class Seconds(NamedTuple):
 
 def run(cell: str) -> Seconds:
     """Start a kernel and run a cell."""
-    kernel, client = start_new_kernel(cwd=str(ROOT), stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    kernel, client = start_new_kernel(cwd=str(ROOT), stderr=subprocess.DEVNULL)
     process = psutil.Process(kernel.provisioner.pid)  # type: ignore[union-attr]  # it runs here
     tables: list[str] = []
 
