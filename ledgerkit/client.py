@@ -22,6 +22,7 @@ from ledgerkit.errors import (
     UnknownEpochError,
     cut,
 )
+from ledgerkit.lasting_objects import make_lasting
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.embedded import Faults, World
+    from ledgerkit.transport.embedded import Faults, Local, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.recorder import Recorder
@@ -1075,7 +1076,7 @@ def connect(
 
 def _opened(settings: Settings, *, make_default: bool) -> Ledger:
     """Open a ledger, and make it the default one."""
-    ledger = Ledger(settings)
+    ledger = make_lasting(lambda: Ledger(settings))
     if make_default:
         use(ledger)
     return ledger
@@ -1166,9 +1167,13 @@ def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
     """Open the embedded ledger; the liquid staking tokens are those of its world."""
-    from ledgerkit.transport import embedded
 
-    transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+    def opened() -> Local:
+        from ledgerkit.transport import embedded
+
+        return embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+
+    transport = make_lasting(opened)
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 

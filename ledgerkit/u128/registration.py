@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 def register() -> None:
     """Register the dtype now if pandas is imported, otherwise when it is."""
     if "pandas" in sys.modules:
-        import ledgerkit.u128.array  # noqa: F401 - registers the dtype
+        from ledgerkit.lasting_objects import make_lasting
+
+        make_lasting(_load_dtype)
     elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PandasFinder())
+
+
+def _load_dtype() -> None:
+    """Import the dtype, which registers it."""
+    import ledgerkit.u128.array  # noqa: F401
 
 
 class PandasFinder:
@@ -49,4 +56,4 @@ class PandasFinder:
         self.loader.exec_module(module)
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        import ledgerkit.u128.array  # noqa: F401 - registers the dtype
+        _load_dtype()
