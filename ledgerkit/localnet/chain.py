@@ -280,7 +280,8 @@ class Chain:
     ) -> Chunk:
         """Build a chunk with the results of the shard's last application."""
         receipts = tuple(previous.sent)
-        tx_root = commitments.root_of(signed.encode() for signed in transactions)
+        encoded = [signed.encode() for signed in transactions]
+        tx_root = commitments.root_of(encoded)
         sent_root = root(receipt.receipt_id for receipt in receipts)
         return Chunk(
             shard_id=self.settings.shard_ids[position],
@@ -299,7 +300,7 @@ class Chain:
             validator_proposals=tuple(previous.proposals),
             transactions=transactions,
             receipts=receipts,
-            encoded_length=8 + sum(signed.wire_size for signed in transactions),
+            encoded_length=8 + sum(map(len, encoded)),
         )
 
     def _add(self, block: Block) -> None:
