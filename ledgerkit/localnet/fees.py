@@ -30,7 +30,7 @@ from ledgerkit.protocol import (
     WithdrawFromGasKey,
 )
 from ledgerkit.protocol.access_keys import GasKey, Permission
-from ledgerkit.protocol.actions import attached_gas
+from ledgerkit.protocol.actions import SignedDelegate, attached_gas
 from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
@@ -122,6 +122,20 @@ _TABLE_85 = _TABLE | {
     "create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
     "deterministic_state_init": Fee(500_000_000_000, 500_000_000_000, 7_430_000_000_000),
 }
+_TRANSFERS: dict[AccountKind, str] = {
+    "named": "transfer",
+    "near-implicit": "transfer_and_create_with_key",
+    "eth-implicit": "transfer_and_create",
+    "deterministic": "transfer_and_create",
+}
+
+
+def _with_creations(table: dict[str, Fee]) -> dict[str, Fee]:
+    """Add the fees of transfers that may create their receiver."""
+    created = table["transfer"].plus(table["create_account"])
+    with_key = created.plus(table["add_full_access_key"])
+    return {**table, "transfer_and_create": created, "transfer_and_create_with_key": with_key}
+
 
 # The gas of host functions, from the same files. Python code has no instructions to count, so
 # CALL_BASE is burnt for the rest of a Python contract's computation.
@@ -206,7 +220,7 @@ class Profile:
                 size = len(action.method_name.encode()) + len(action.args)
                 fee = self._by_bytes("function_call", size)
             case Transfer():
-                fee = self.table["transfer"].plus(self._implicit_creation(receiver_id))
+                fee = self.table[_TRANSFERS[_kind(receiver_id)]]
             case AddKey(public_key=key, access_key=access_key):
                 fee = self._key(access_key.permission, key, receiver_id)
             case DeployContract(code=code):
@@ -228,7 +242,7 @@ class Profile:
     def _flat_fee(self, action: Action) -> Fee:
         """Return the fee of an action that does not cost by its contents."""
         fee = self.table[_FLAT_FEES[type(action)]]
-        if not isinstance(action, Delegate | DelegateV2):
+        if not isinstance(action, SignedDelegate):
             return fee
         is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
         return fee.plus(Fee(0, 0, _verification_gas(action))) if is_charged_here else fee
@@ -240,8 +254,10 @@ class Profile:
         gas = ML_DSA_VERIFICATION if public_key.curve == "ml-dsa-65" else 0
         if self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED):
             return gas
-        delegates = (each for each in actions if isinstance(each, Delegate | DelegateV2))
-        return gas + sum(map(_verification_gas, delegates))
+        for action in actions:
+            if isinstance(action, SignedDelegate):
+                gas += _verification_gas(action)
+        return gas
 
     def _by_bytes(self, name: str, size: int) -> Fee:
         """Return the fee of an action that also costs by its bytes."""
@@ -271,13 +287,6 @@ class Profile:
         entries = self.table["deterministic_state_init_entry"].times(len(state_init.data))
         return self._by_bytes("deterministic_state_init", size).plus(entries)
 
-    def _implicit_creation(self, receiver_id: str) -> Fee:
-        """Return the extra fee of a transfer to an implicit account, which it may create."""
-        kind = _kind(receiver_id)
-        if kind == "near-implicit":
-            return self.table["create_account"].plus(self.table["add_full_access_key"])
-        return Fee(0, 0, 0) if kind == "named" else self.table["create_account"]
-
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
         return self._send(actions, receiver_id, sir=sender_id == receiver_id)
@@ -287,7 +296,7 @@ class Profile:
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).send(sir=sir)
-            if isinstance(action, Delegate | DelegateV2):
+            if isinstance(action, SignedDelegate):
                 inner = action.delegate_action
                 total += self._send(inner.actions, inner.receiver_id, sir=sir)
         return total
@@ -302,7 +311,7 @@ class Profile:
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).execute
-            if isinstance(action, Delegate | DelegateV2):
+            if isinstance(action, SignedDelegate):
                 inner = action.delegate_action
                 total += self.send(inner.actions, inner.sender_id, inner.receiver_id)
                 total += self.new_receipt_execute
@@ -333,16 +342,16 @@ _FLAT_FEES: dict[type[Action], str] = {
 }
 
 
-def _verification_gas(action: Delegate | DelegateV2) -> int:
+def _verification_gas(action: SignedDelegate) -> int:
     """Return the gas to verify the signature of a delegated action."""
     is_ml_dsa = action.delegate_action.public_key.curve == "ml-dsa-65"
     return ML_DSA_VERIFICATION if is_ml_dsa else 0
 
 
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(84, _TABLE, 0, 0, 30),
-    "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30),
-    "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0),
+    "84": Profile(84, _with_creations(_TABLE), 0, 0, 30),
+    "86": Profile(86, _with_creations(_TABLE_85), 10**9, 7 * 10**21, 30),
+    "87": Profile(87, _with_creations(_TABLE_85), 10**9, 7 * 10**21, 0),
 }
 
 

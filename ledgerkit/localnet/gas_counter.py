@@ -68,4 +68,4 @@ class GasCounter:
 def gas_profile(profile: dict[tuple[str, str], int]) -> tuple[GasCost, ...]:
     """Sort the burnt gas by category and cost."""
     entries = sorted(profile.items())
-    return tuple(GasCost(category, cost, gas) for (category, cost), gas in entries if gas)
+    return tuple([GasCost(category, cost, gas) for (category, cost), gas in entries if gas])

@@ -117,11 +117,7 @@ class Runtime:
 
     def receive(self, receipt: Receipt, block: BlockContext, result: ShardResult) -> None:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
-        if isinstance(receipt, DataReceipt):
-            self._receive_data(receipt, block, result)
-        elif isinstance(receipt, DistributionReceipt):
-            self._distribute(receipt, block, result)
-        elif isinstance(receipt, ActionReceipt):
+        if isinstance(receipt, ActionReceipt):
             missing = {
                 data_id
                 for data_id in receipt.input_data_ids
@@ -131,6 +127,10 @@ class Runtime:
                 self._postpone(receipt, missing)
             else:
                 self._execute(receipt, block, result)
+        elif isinstance(receipt, DataReceipt):
+            self._receive_data(receipt, block, result)
+        elif isinstance(receipt, DistributionReceipt):
+            self._distribute(receipt, block, result)
 
     def _distribute(
         self, receipt: DistributionReceipt, block: BlockContext, result: ShardResult
@@ -202,9 +202,8 @@ class Runtime:
     def _execute(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
         """Execute a receipt whose data is complete."""
         receiver_id = receipt.receiver_id
-        inputs = tuple(
-            self._received.pop((receiver_id, data_id)) for data_id in receipt.input_data_ids
-        )
+        input_ids = receipt.input_data_ids
+        inputs = tuple([self._received.pop((receiver_id, data_id)) for data_id in input_ids])
         run = ReceiptRun(
             receipt,
             self.store,
@@ -264,7 +263,7 @@ class Runtime:
             receipt.receipt_id,
             receipt.receiver_id,
             tuple(run.logs),
-            tuple(each.receipt_id for each in sent if isinstance(each, ActionReceipt)),
+            tuple([each.receipt_id for each in sent if isinstance(each, ActionReceipt)]),
             run.gas_burnt,
             tokens_burnt,
             failure or _success_status(run, sent),
@@ -367,13 +366,14 @@ class AccountYields:
 
 def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:
     """Build the data receipts for waiting callbacks; none if a returned promise sends them."""
-    if failure is None and isinstance(run.result, int):
+    receipt = run.receipt
+    receivers = receipt.output_data_receivers
+    if not receivers or (failure is None and isinstance(run.result, int)):
         return []
     data = run.result if failure is None and isinstance(run.result, bytes) else None
-    receipt = run.receipt
     return [
         DataReceipt(receipt.receipt_id, receipt.receiver_id, receiver_id, data_id, data)
-        for data_id, receiver_id in receipt.output_data_receivers
+        for data_id, receiver_id in receivers
     ]
 
 
