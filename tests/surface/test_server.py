@@ -50,6 +50,12 @@ HASTE = (  # what waits ten seconds waits less
 )
 
 
+CHUNKED = (
+    b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
 class Running(NamedTuple):
     """A server in a process."""
 
@@ -249,8 +255,19 @@ def test_a_body_that_is_no_call(running: Running, body: bytes) -> None:
         b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n",
+        b"GET http://evil.example/api/health HTTP/1.1\r\nhost: localhost\r\n\r\n",
     ],
-    ids=["tls", "nonsense", "no-host", "huge-header", "negative-length", "bad-chunk"],
+    ids=[
+        "tls",
+        "nonsense",
+        "no-host",
+        "huge-header",
+        "negative-length",
+        "bad-chunk",
+        "two-hosts",
+        "whole-address",
+    ],
 )
 def test_what_is_no_http(running: Running, data: bytes) -> None:
     """A malformed request is refused or cut off, and the server goes on."""
@@ -264,10 +281,14 @@ def test_what_is_no_http(running: Running, data: bytes) -> None:
     ("data", "status"),
     [
         (b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx: %b" % (b"y" * 20_000), 431),
+        (CHUNKED + b"1\r\n{\r\n0\r\nx: %b" % (b"y" * 20_000), 431),
+        (CHUNKED + b"1;x=%b" % (b"y" * 20_000), 431),
         (b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n", 501),
         (b"PRI * HTTP/2.0\r\n\r\n", 505),
+        (b"GET / HTTP/2.0\r\nhost: localhost\r\n\r\n", 505),
     ],
-    ids=["long-head", "transfer-coding", "http-2"],
+    ids=["head", "trailer", "chunk-head", "coding", "two-codings", "http-2", "get-http-2"],
 )
 def test_the_status_says_what_is_not_served(running: Running, data: bytes, status: int) -> None:
     """A head that is too long, an unknown transfer coding and another version have their own."""
@@ -285,6 +306,21 @@ def test_two_lengths_of_one_body(running: Running) -> None:
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.endswith(b"a request has content-length or transfer-encoding, not both\n")
+
+
+def test_headers_behind_a_body(running: Running) -> None:
+    """A trailer is no header: neither an origin nor a fault is taken from it."""
+    chunk = b"%x\r\n%b\r\n0\r\n" % (len(CALL), CALL)
+    trailers = b"origin: https://evil.example\r\nx-ledgerkit-fault: drop\r\n\r\n"
+    with running.open(CHUNKED + chunk + trailers) as opened:
+        assert _last_words(opened).startswith(b"HTTP/1.1 200 ")
+
+
+def test_nonsense_behind_a_request(running: Running) -> None:
+    """The requests before it are answered, it is refused, and the connection is closed."""
+    with running.open(WHOLE + WHOLE + b"NONSENSE\r\n\r\n" + WHOLE) as opened:
+        read = _last_words(opened)
+    assert re.findall(rb"HTTP/1.1 (\d+) ", read) == [b"200", b"200", b"400"]
 
 
 # Web pages ------------------------------------------------------------------------------
@@ -385,10 +421,10 @@ def test_a_connection_that_drips() -> None:
     """Single bytes earn no more time, neither in the head nor before the second request."""
     with serving(script=HASTE) as running:
         whole = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        for begin in (b"", whole):
+        for before in (b"", whole):
             start = time.monotonic()
-            with running.open(begin) as opened:
-                if begin:
+            with running.open(before + b"GET /") as opened:
+                if before:
                     assert opened.recv(1000).startswith(b"HTTP/1.1 200 ")
                 while _still_open(opened) and time.monotonic() - start < 60:
                     time.sleep(0.05)
@@ -413,13 +449,15 @@ def test_several_requests_on_one_connection(running: Running) -> None:
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
     )
     one += str(len(CALL)).encode() + b"\r\n\r\n" + CALL
-    with running.open(one * 3) as opened:
+    upgrade = WHOLE[:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    count = 1_000  # far more than are parsed at a time
+    with running.open(upgrade + one * count) as opened:
         read = b""
-        while read.count(b'"gas_price":"100000000"') < 3:
-            part = opened.recv(10_000)
+        while read.count(b'"gas_price":"100000000"') < count:
+            part = opened.recv(1_000_000)
             assert part
             read += part
-    assert read.count(b"HTTP/1.1 200 OK") == 3
+    assert read.count(b"HTTP/1.1 200 OK") == count + 1
 
 
 def test_an_answer_leaves_at_once(running: Running) -> None:
