@@ -273,6 +273,15 @@ class Server(uvicorn.Server):
             self._captured_signals.clear()
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Build an event loop: that of uvloop, which does not exist for Windows, if it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 async def run(
     app: App,
     sock: socket.socket,
