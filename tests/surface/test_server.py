@@ -473,6 +473,48 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
     connection.close()
 
 
+class Written(asyncio.Transport):
+    """A transport that records what is done with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[bytes | str] = []
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]
+        """Record the data."""
+        self.done.append(data)
+
+    def close(self) -> None:
+        """Record it."""
+        self.done.append("close")
+
+    def abort(self) -> None:
+        """Record it."""
+        self.done.append("abort")
+
+
+def test_a_head_leaves_with_its_body() -> None:
+    """Short parts are sent together, before a close, and not after an abort; long ones at once."""
+    long = bytes(20_000)
+
+    async def run() -> list[list[bytes | str]]:
+        records = []
+        for parts, end in (([b"a", b"b"], ""), ([b"a"], "close"), ([b"a"], "abort"), ([long], "")):
+            written = Written()
+            joined = uvicorn_server.JoinedWrites(written, asyncio.get_running_loop())
+            for each in parts:
+                joined.write(each)
+            at_once = list(written.done)
+            if end:
+                getattr(joined, end)()
+            await asyncio.sleep(0)
+            records += [at_once, written.done]
+        return records
+
+    together, closed, aborted = [b"ab"], [b"a", "close"], ["abort"]
+    assert asyncio.run(run()) == [[], together, [], closed, [], aborted, [long], [long]]
+
+
 def test_a_reader_that_never_reads() -> None:
     """Whoever asks and does not listen is cut off, so that no answers pile up."""
     with serving(script=HASTE) as running, running.open(b"") as deaf:
