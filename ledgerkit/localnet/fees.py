@@ -122,20 +122,6 @@ _TABLE_85 = _TABLE | {
     "create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
     "deterministic_state_init": Fee(500_000_000_000, 500_000_000_000, 7_430_000_000_000),
 }
-_TRANSFERS: dict[AccountKind, str] = {
-    "named": "transfer",
-    "near-implicit": "transfer_and_create_with_key",
-    "eth-implicit": "transfer_and_create",
-    "deterministic": "transfer_and_create",
-}
-
-
-def _with_creations(table: dict[str, Fee]) -> dict[str, Fee]:
-    """Add the fees of transfers that may create their receiver."""
-    created = table["transfer"].plus(table["create_account"])
-    with_key = created.plus(table["add_full_access_key"])
-    return {**table, "transfer_and_create": created, "transfer_and_create_with_key": with_key}
-
 
 # The gas of host functions, from the same files. Python code has no instructions to count, so
 # CALL_BASE is burnt for the rest of a Python contract's computation.
@@ -205,6 +191,7 @@ class Profile:
 
     version: int
     table: dict[str, Fee]
+    transfers: dict[AccountKind, Fee]  # with the creation of an implicit receiver
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
@@ -220,7 +207,7 @@ class Profile:
                 size = len(action.method_name.encode()) + len(action.args)
                 fee = self._by_bytes("function_call", size)
             case Transfer():
-                fee = self.table[_TRANSFERS[_kind(receiver_id)]]
+                fee = self.transfers[_kind(receiver_id)]
             case AddKey(public_key=key, access_key=access_key):
                 fee = self._key(access_key.permission, key, receiver_id)
             case DeployContract(code=code):
@@ -348,10 +335,22 @@ def _verification_gas(action: SignedDelegate) -> int:
     return ML_DSA_VERIFICATION if is_ml_dsa else 0
 
 
+def _transfers(table: dict[str, Fee]) -> dict[AccountKind, Fee]:
+    """Return the fee of a transfer by the kind of its receiver, which it may create."""
+    transfer = table["transfer"]
+    created = transfer.plus(table["create_account"])
+    return {
+        "named": transfer,
+        "near-implicit": created.plus(table["add_full_access_key"]),
+        "eth-implicit": created,
+        "deterministic": created,
+    }
+
+
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(84, _with_creations(_TABLE), 0, 0, 30),
-    "86": Profile(86, _with_creations(_TABLE_85), 10**9, 7 * 10**21, 30),
-    "87": Profile(87, _with_creations(_TABLE_85), 10**9, 7 * 10**21, 0),
+    "84": Profile(84, _TABLE, _transfers(_TABLE), 0, 0, 30),
+    "86": Profile(86, _TABLE_85, _transfers(_TABLE_85), 10**9, 7 * 10**21, 30),
+    "87": Profile(87, _TABLE_85, _transfers(_TABLE_85), 10**9, 7 * 10**21, 0),
 }
 
 
