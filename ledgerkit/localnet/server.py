@@ -269,7 +269,8 @@ def serve(
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
     access = WebAccess(host, allow_hosts, allow_origins)
-    require("uvicorn", "serve", "A local server")
+    for library in ("uvicorn", "httptools"):
+        require(library, "serve", "A local server")
     from ledgerkit.localnet import uvicorn_server
 
     app = App(Gateway(world, faults), BlockClock(world), access)

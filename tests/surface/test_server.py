@@ -925,14 +925,23 @@ def test_transfers_and_block_documents_are_served(running: Running) -> None:
     assert (status, headers["location"]) == (302, f"/blocks/archive/v0/block/{genesis}")
 
 
-def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("library", ["uvicorn", "httptools"])
+def test_libraries_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """Without the extra the error says what to install."""
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, "ledgerkit.localnet.uvicorn_server", raising=False)
     monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
-    assert 'needs uvicorn: pip install "ledgerkit[serve]"' in str(caught.value)
+    assert f'needs {library}: pip install "ledgerkit[serve]"' in str(caught.value)
+
+
+def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where uvloop is not installed, the loop is that of asyncio."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = uvicorn_server.new_event_loop()
+    loop.close()
+    assert type(loop).__module__.startswith("asyncio.")
 
 
 # Who lives there --------------------------------------------------------------------------
