@@ -120,7 +120,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
         """Start the timeout of the first head."""
-        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        joined: Any = JoinedWrites(transport, self.loop)  # has what uvicorn calls of a transport
+        super().connection_made(joined)
         # asyncio sets TCP_NODELAY only on sockets opened with an explicit IPPROTO_TCP; without
         # it each response waits for the client's delayed ACK, about 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

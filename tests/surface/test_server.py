@@ -480,7 +480,7 @@ class Written(asyncio.Transport):
         super().__init__()
         self.done: list[bytes | str] = []
 
-    def write(self, data: bytes) -> None:  # type: ignore[override]
+    def write(self, data: bytes) -> None:  # type: ignore[override]  # a server writes bytes only
         """Record the data."""
         self.done.append(data)
 
