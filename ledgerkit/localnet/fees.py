@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.localnet.features import Feature
@@ -53,6 +52,7 @@ NONCE_BYTES = 8
 INDEX_BYTES = 2  # of a gas key's nonce
 _GAS_KEY_INFO_BYTES = 18  # of a gas key's balance and number of nonces
 _MIN_GAS_KEY_BYTES = 27  # of an encoded gas key with full access
+_IMPLICIT_LENGTHS = (42, 64)  # of account ids that are derived from a key, an address or a state
 
 
 class Fee(NamedTuple):
@@ -359,10 +359,9 @@ def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
     return 1 + len(account_id) + 1 + len(public_key.stored)
 
 
-@lru_cache(maxsize=4096)  # a few receivers get most transfers
 def _kind(account_id: str) -> AccountKind:
     """Return the kind of an account id."""
-    return AccountId(account_id).kind
+    return AccountId(account_id).kind if len(account_id) in _IMPLICIT_LENGTHS else "named"
 
 
 def storage_shortfall(balance: int, storage_usage: int) -> int:

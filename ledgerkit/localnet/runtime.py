@@ -78,15 +78,15 @@ class Runtime:
     ) -> TransactionRecord:
         """Charge the signer of a valid transaction and convert the transaction to a receipt."""
         cost, account, access_key = charge
-        tx = signed.transaction
+        tx, tx_hash = signed.transaction, signed.hash
         self.store.accounts.put(tx.signer_id, b"", account)
         self.store.access_keys.put(tx.signer_id, tx.public_key.stored, access_key)
         if tx.nonce_index is not None:
             key = nonce_key(tx.public_key.stored, tx.nonce_index)
             self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)
-        result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
+        result.changes += self.store.commit(block.height, ("transaction_processing", tx_hash))
         receipt = ActionReceipt(
-            receipt_id_of(signed.hash, block.height, 0),
+            receipt_id_of(tx_hash, block.height, 0),
             tx.signer_id,
             tx.receiver_id,
             tx.signer_id,
@@ -95,7 +95,7 @@ class Runtime:
             tx.actions,
         )
         outcome = Outcome(
-            signed.hash,
+            tx_hash,
             tx.signer_id,
             (),
             (receipt.receipt_id,),
