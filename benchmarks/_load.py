@@ -26,29 +26,31 @@ def is_complete(response: bytes) -> bool:
 
 def load(port: int, count: int, in_flight: int, request: bytes) -> float:
     selector = selectors.DefaultSelector()
-    for _ in range(in_flight):
-        connection = socket.create_connection(("127.0.0.1", port))
+    connections = [socket.create_connection(("127.0.0.1", port)) for _ in range(in_flight)]
+    for connection in connections:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        selector.register(connection, selectors.EVENT_READ, bytearray())
+        selector.register(connection, selectors.EVENT_READ, (connection, bytearray()))
     begin = time.perf_counter()
-    for key in selector.get_map().values():
-        key.fileobj.sendall(request)
+    for connection in connections:
+        connection.sendall(request)
     sent, answered = in_flight, 0
     while answered < count:
         ready = selector.select(TIMEOUT_S)
         assert ready, f"no response within {TIMEOUT_S} s"
         for key, _ in ready:
-            part = key.fileobj.recv(2**20)
+            connection, received = key.data
+            part = connection.recv(2**20)
             assert part, "the server closed a connection"
-            key.data.extend(part)
-            if is_complete(key.data):
-                key.data.clear()
+            received += part
+            if is_complete(received):
+                received.clear()
                 answered += 1
                 if sent < count:
-                    key.fileobj.sendall(request)
+                    connection.sendall(request)
                     sent += 1
     return time.perf_counter() - begin
 
 
 if __name__ == "__main__":
-    print(load(*map(int, sys.argv[1:]), sys.stdin.buffer.read()))
+    port, count, in_flight = map(int, sys.argv[1:])
+    print(load(port, count, in_flight, sys.stdin.buffer.read()))
