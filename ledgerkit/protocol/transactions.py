@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import units
@@ -259,7 +260,7 @@ class Transaction(Borsh):
         signed = object.__new__(SignedTransaction)  # both parts are known to be valid
         fields = signed.__dict__
         fields["transaction"] = self
-        fields["signature"] = secret_key.sign(self.hash)
+        fields["signature"] = secret_key.sign(sha256(self.packed).digest())
         return signed
 
     def to_frame(self) -> pd.DataFrame:
