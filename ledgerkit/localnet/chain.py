@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -33,11 +32,8 @@ _MAX_TREES = 256  # of the outcomes of a shard, which are computed when one is p
 
 def digest(*parts: object) -> CryptoHash:
     """Hash texts, numbers and bytes; each is prefixed with its length."""
-    hasher = sha256()
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        hasher.update(u64(len(data)) + data)
-    return CryptoHash(hasher.digest())
+    packed = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
+    return CryptoHash.of(b"".join([u64(len(data)) + data for data in packed]))
 
 
 def root(hashes: Iterable[bytes]) -> CryptoHash:

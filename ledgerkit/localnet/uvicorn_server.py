@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
-    from ledgerkit.localnet.server import App, Message, Receive, Send
+    from ledgerkit.localnet.server import App, Receive, Send
 
 HEAD_TIMEOUT_S = 10.0  # to receive the head of a request
 KEEP_ALIVE_S = 15  # until the next request of a connection begins
@@ -107,9 +107,9 @@ class Connection(HttpToolsProtocol):
     async def _run_app(self, scope: Any, receive: Receive, send: Send) -> None:
         """Run the application with the extension that closes the connection."""
         self.waiting_since = self.loop.time()
-        extended: Message = {**scope, "extensions": {CLOSE: self._close}}
+        scope["extensions"] = {CLOSE: self._close}
         with suppress(asyncio.CancelledError):  # the server stops; uvicorn would log a traceback
-            await self._inner_app(extended, receive, send)
+            await self._inner_app(scope, receive, send)
 
     def _close(self, flush: bool) -> None:  # noqa: FBT001 - a callback's one argument
         """Close the connection, at once or after the buffered bytes are sent."""
