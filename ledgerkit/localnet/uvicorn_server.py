@@ -145,6 +145,8 @@ class Connection(HttpToolsProtocol):
     @property
     def _is_answering(self) -> bool:
         """True from the end of a request to the end of its response."""
+        if self.pipeline:  # the last request waits for one before it
+            return True
         cycle = self.cycle
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 

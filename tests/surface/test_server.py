@@ -318,9 +318,10 @@ def test_headers_behind_a_body(running: Running) -> None:
 
 def test_nonsense_behind_a_request(running: Running) -> None:
     """The requests before it are answered, it is refused, and the connection is closed."""
-    with running.open(WHOLE + WHOLE + b"NONSENSE\r\n\r\n" + WHOLE) as opened:
-        read = _last_words(opened)
-    assert re.findall(rb"HTTP/1.1 (\d+) ", read) == [b"200", b"200", b"400"]
+    for nonsense in (b"NONSENSE\r\n\r\n" + WHOLE, CHUNKED + b"zz\r\n"):
+        with running.open(WHOLE + WHOLE + nonsense) as opened:
+            read = _last_words(opened)
+        assert re.findall(rb"HTTP/1.1 (\d+) ", read) == [b"200", b"200", b"400"]
 
 
 # Web pages ------------------------------------------------------------------------------
