@@ -118,11 +118,8 @@ class Runtime:
     def receive(self, receipt: Receipt, block: BlockContext, result: ShardResult) -> None:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, ActionReceipt):
-            missing = {
-                data_id
-                for data_id in receipt.input_data_ids
-                if (receipt.receiver_id, data_id) not in self._received
-            }
+            input_ids, receiver_id = receipt.input_data_ids, receipt.receiver_id
+            missing = {each for each in input_ids if (receiver_id, each) not in self._received}
             if missing:
                 self._postpone(receipt, missing)
             else:
