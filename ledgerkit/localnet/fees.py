@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.localnet.features import Feature
@@ -30,6 +30,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.access_keys import GasKey, Permission
 from ledgerkit.protocol.actions import SignedDelegate, attached_gas
+from ledgerkit.protocol.borsh import set_field
 from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
@@ -191,10 +192,14 @@ class Profile:
 
     version: int
     table: dict[str, Fee]
-    transfers: dict[AccountKind, Fee]  # with the creation of an implicit receiver
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
+    transfers: dict[AccountKind, Fee] = field(init=False)  # by the kind of their receiver
+
+    def __post_init__(self) -> None:
+        """Sum the fees of transfers, which may create their receiver."""
+        set_field(self, "transfers", _transfers(self.table))
 
     def has(self, feature: Feature) -> bool:
         """Return True if the protocol version has a feature."""
@@ -348,9 +353,9 @@ def _transfers(table: dict[str, Fee]) -> dict[AccountKind, Fee]:
 
 
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(84, _TABLE, _transfers(_TABLE), 0, 0, 30),
-    "86": Profile(86, _TABLE_85, _transfers(_TABLE_85), 10**9, 7 * 10**21, 30),
-    "87": Profile(87, _TABLE_85, _transfers(_TABLE_85), 10**9, 7 * 10**21, 0),
+    "84": Profile(84, _TABLE, 0, 0, 30),
+    "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30),
+    "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0),
 }
 
 
