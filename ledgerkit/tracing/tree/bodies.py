@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET
 from pandas import NA
 
-from ledgerkit.api.models.transactions import Action, ActionReceipt, ReceiptBody
+from ledgerkit.api.models.transactions import (
+    Action,
+    ActionReceipt,
+    Deposit,
+    FunctionCall,
+    GasKeyDeposit,
+    ReceiptBody,
+)
 from ledgerkit.tracing.action_fields import (
     action_name,
-    decode_args,
+    decode_all_args,
     deposit_digits,
     function_calls,
     parse_amount,
@@ -27,13 +36,17 @@ from ledgerkit.tracing.tree.column_builders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models.transactions import DataReceiver, FunctionCall, Receipt
+    from ledgerkit.api.models.transactions import DataReceiver, Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 
 _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
 _EMPTY_ACTION = Action()
+_NO_CALL = FunctionCall(gas=0)
+_NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
+_DEPOSIT = attrgetter("deposit")
+_NAMES = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
 _DISTRIBUTION = "GlobalContractDistribution"
 
 
@@ -57,7 +70,8 @@ class Bodies:
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
-        self.deposit, self.gas_attached = AmountColumn(), IntegerColumn(np.uint64)
+        self.deposit = AmountColumn("receipt.Action")
+        self.gas_attached = IntegerColumn("receipt.Action", np.uint64)
         self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
 
     def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
@@ -65,17 +79,17 @@ class Bodies:
         if not piece:
             return
         ids, predecessors, receivers, optional_bodies = unzip_structs(piece)
-        bodies: list[ReceiptBody] = [body or _NO_BODY for body in optional_bodies]
-        if any(body.data is not UNSET for body in bodies):
+        bodies = [body or _NO_BODY for body in optional_bodies]
+        contents, data, _ = unzip_structs(bodies)
+        if data.count(UNSET) < len(data):
             self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
             return
-        action_receipts = [body.action or _NO_ACTIONS for body in bodies]
-        signers, actions, inputs, outputs = unzip_structs(action_receipts)
+        signers, actions, inputs, outputs = unzip_structs([c or _NO_ACTIONS for c in contents])
         start = len(self.ids)
         expected = self._expected_ids[start : start + len(ids)]
         self.ids += expected if expected == list(ids) else ids
-        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
-        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
+        self.inputs += compress(enumerate(inputs, start), inputs)
+        self.outputs += compress(enumerate(outputs, start), outputs)
         self.predecessor_id.add(self._texts.share(predecessors))
         self.receiver_id.add(self._texts.share(receivers))
         self.signer_id.add(self._texts.share(signers))
@@ -90,17 +104,19 @@ class Bodies:
         single = [
             a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION for a in actions
         ]
-        calls = [action.function_call for action in single]
-        simple = [action.function_call or action.transfer for action in single]
-        pairs = zip(calls, simple, strict=True)
+        simple = [action.function_call or action.transfer or _NEITHER for action in single]
+        calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
+        methods, args, gas, _ = unzip_structs(calls)
+        names = list(map(_NAMES.get, map(type, simple)))
         columns: list[list[Any]] = [
-            ["FunctionCall" if call else "Transfer" if action else None for call, action in pairs],
-            list(self._texts.share([call.method_name if call else None for call in calls])),
-            [decode_args(call) if call else NA for call in calls],
-            [action.deposit if action else "0" for action in simple],
-            [call.gas if call else 0 for call in calls],
+            names,
+            list(self._texts.share(methods)),
+            decode_all_args(args),
+            list(map(_DEPOSIT, simple)),
+            list(gas),
         ]
-        for at in [at for at, action in enumerate(simple) if action is None]:
+        others = [at for at, name in enumerate(names) if name is None] if None in names else ()
+        for at in others:
             fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value
@@ -108,8 +124,8 @@ class Bodies:
         self.actions.add(names)
         self.method_name.add(methods)
         self.args.add(args)
-        self.deposit.add(deposits, "receipt.Action", place)
-        self.gas_attached.add(gas, "receipt.Action", place)
+        self.deposit.add(deposits, place)
+        self.gas_attached.add(gas, place)
 
 
 def _action_fields(
@@ -120,7 +136,7 @@ def _action_fields(
         is_distribution = body.global_contract_distribution is not UNSET
         return _DISTRIBUTION if is_distribution else None, None, NA, None, None
     calls = list(function_calls(actions))
-    args = [decode_args(call) for call in calls]
+    args = decode_all_args([call.args for call in calls])
     return (
         "+".join(map(action_name, actions)),
         "+".join([call.method_name or "" for call in calls]) if calls else None,
