@@ -106,17 +106,15 @@ class Bodies:
         ]
         simple = [action.function_call or action.transfer or _NEITHER for action in single]
         calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
-        methods, args, gas, _ = unzip_structs(calls)
-        names = list(map(_NAMES.get, map(type, simple)))
+        methods, args, gas, _ = map(list, unzip_structs(calls))
         columns: list[list[Any]] = [
-            names,
+            [_NAMES.get(type(content)) for content in simple],
             list(self._texts.share(methods)),
             decode_all_args(args),
             list(map(_DEPOSIT, simple)),
-            list(gas),
+            gas,
         ]
-        others = [at for at, name in enumerate(names) if name is None] if None in names else ()
-        for at in others:
+        for at in [at for at, content in enumerate(simple) if content is _NEITHER]:
             fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value

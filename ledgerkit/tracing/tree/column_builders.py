@@ -7,6 +7,7 @@ Row -1 of each column is the value for a receipt without an outcome or a body.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -155,8 +156,9 @@ class AmountColumn:
         """Parse the texts that wait."""
         if not self._waiting:
             return
+        joined = list(chain.from_iterable(texts for texts, _ in self._waiting))
         try:
-            self._parsed.append(amounts.parse([text for texts, _ in self._waiting for text in texts]))
+            self._parsed.append(amounts.parse(joined))
         except DecodeError:
             self._refuse()
             raise
