@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import compress
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +28,6 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
-    unzip_structs,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +42,7 @@ _NO_ACTIONS = ActionReceipt()
 _EMPTY_ACTION = Action()
 _NO_CALL = FunctionCall(gas=0)
 _NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
-_DEPOSIT = attrgetter("deposit")
-_NAMES = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
+_NAMES: dict[Any, str] = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
 _DISTRIBUTION = "GlobalContractDistribution"
 
 
@@ -78,41 +74,44 @@ class Bodies:
         """Append the bodies of a piece at `place`; data receipts are skipped."""
         if not piece:
             return
-        ids, predecessors, receivers, optional_bodies = unzip_structs(piece)
-        bodies = [body or _NO_BODY for body in optional_bodies]
-        contents, data, _ = unzip_structs(bodies)
-        if data.count(UNSET) < len(data):
+        bodies = [receipt.receipt or _NO_BODY for receipt in piece]
+        if any([body.data is not UNSET for body in bodies]):  # noqa: C419 - faster than a generator
             self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
             return
-        signers, actions, inputs, outputs = unzip_structs([c or _NO_ACTIONS for c in contents])
-        start = len(self.ids)
+        contents = [body.action or _NO_ACTIONS for body in bodies]
+        ids, start = [receipt.receipt_id for receipt in piece], len(self.ids)
         expected = self._expected_ids[start : start + len(ids)]
-        self.ids += expected if expected == list(ids) else ids
-        self.inputs += compress(enumerate(inputs, start), inputs)
-        self.outputs += compress(enumerate(outputs, start), outputs)
-        self.predecessor_id.add(self._texts.share(predecessors))
-        self.receiver_id.add(self._texts.share(receivers))
-        self.signer_id.add(self._texts.share(signers))
-        self.input_data_ids.add([data_ids or EMPTY_LIST for data_ids in inputs])
-        self.output_data_receivers.add([to or EMPTY_LIST for to in outputs])
-        self._add_actions(actions, bodies, place)
+        self.ids += expected if expected == ids else ids
+        inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
+        outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
+        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
+        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
+        self.input_data_ids.add(inputs)
+        self.output_data_receivers.add(outputs)
+        self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))
+        self.receiver_id.add(self._texts.share([receipt.receiver_id for receipt in piece]))
+        self.signer_id.add(self._texts.share([content.signer_id for content in contents]))
+        self._add_actions([content.actions for content in contents], bodies, place)
 
     def _add_actions(
         self, actions: Sequence[Any], bodies: Sequence[ReceiptBody], place: PiecePath
     ) -> None:
         """Append the actions: single calls and transfers all at once, others one by one."""
-        single = [
-            a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION for a in actions
-        ]
-        simple = [action.function_call or action.transfer or _NEITHER for action in single]
+        try:
+            simple = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
+        except (TypeError, ValueError, AttributeError):  # not one known action each
+            single = [
+                a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION
+                for a in actions
+            ]
+            simple = [a.function_call or a.transfer or _NEITHER for a in single]
         calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
-        methods, args, gas, _ = map(list, unzip_structs(calls))
         columns: list[list[Any]] = [
             [_NAMES.get(type(content)) for content in simple],
-            list(self._texts.share(methods)),
-            decode_all_args(args),
-            list(map(_DEPOSIT, simple)),
-            gas,
+            list(self._texts.share([call.method_name for call in calls])),
+            decode_all_args([call.args for call in calls]),
+            [content.deposit for content in simple],
+            [call.gas for call in calls],
         ]
         for at in [at for at, content in enumerate(simple) if content is _NEITHER]:
             fields = _action_fields(actions[at], bodies[at], place, at)

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from msgspec.structs import astuple
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
@@ -19,9 +18,7 @@ from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from msgspec import Struct
+    from collections.abc import Iterable, Sequence
 
 
 class EmptyList(list[Any]):
@@ -181,8 +178,3 @@ class SharedTexts(dict[Any, Any]):
         if first == last and texts.count(first) == len(texts):
             return [self.setdefault(first, first)] * len(texts)
         return list(map(self.setdefault, texts, texts))
-
-
-def unzip_structs(structs: Sequence[Struct]) -> Iterator[tuple[Any, ...]]:
-    """Return the fields of structs of one type, a column each."""
-    return zip(*map(astuple, structs), strict=True)

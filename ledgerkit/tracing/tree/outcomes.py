@@ -14,7 +14,6 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
-    unzip_structs,
 )
 
 if TYPE_CHECKING:
@@ -62,20 +61,25 @@ class Outcomes:
         """Append the outcomes of a piece at `place`."""
         if not piece:  # every pair of it lacks its outcome
             return
-        ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
-        logs, created, gas, tokens, statuses, *_ = unzip_structs(outcomes)
-        heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
+        outcomes = [execution.outcome for execution in piece]
+        hashes = [execution.block_hash for execution in piece]
+        heights, times = _heights_and_times(
+            hashes,
+            [execution.block_height for execution in piece],
+            [execution.block_timestamp for execution in piece],
+            self._blocks,
+        )
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
-        self.ids += ids
-        self.created_ids += [children or () for children in created]
-        self._add_statuses(statuses, place)
+        self.ids += [execution.id for execution in piece]
+        self.created_ids += [outcome.receipt_ids or () for outcome in outcomes]
+        self._add_statuses([outcome.status for outcome in outcomes], place)
         self.block_hash.add(self._texts.share(hashes))
-        self.logs.add([lines or EMPTY_LIST for lines in logs])
-        self.tokens_burnt.add(tokens, place)
-        self.gas_burnt.add(gas, place)
+        self.logs.add([outcome.logs or EMPTY_LIST for outcome in outcomes])
+        self.tokens_burnt.add([outcome.tokens_burnt for outcome in outcomes], place)
+        self.gas_burnt.add([outcome.gas_burnt for outcome in outcomes], place)
         self.height.add(heights, place)
         self.time.add(times, place)
-        self.shard_id.add(shards, place)
+        self.shard_id.add([execution.shard_id for execution in piece], place)
 
     def _add_statuses(self, statuses: Sequence[Any], place: PiecePath) -> None:
         """Append the status code of each execution, and the details of some."""
