@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 VIEWS = ("receipts", "events", "transfers")
 _ACTIONS = json_decoding.decoder(ActionReceipt)
-_NO_LIST: DecodedList[Any] = DecodedList((), "$")
+_NO_LIST = DecodedList((), "$")
 
 
 def tree_tables(
@@ -109,7 +109,7 @@ def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
         results.append(_result(item, executed))
     executions = [receipt.execution_outcome for receipt in receipts]
     bodies = [receipt.receipt for receipt in receipts]
-    lists = (DecodedList[Any](values, "$.receipts") for values in (executions, executions, bodies))
+    lists = (DecodedList(values, "$.receipts") for values in (executions, executions, bodies))
     return TxResults(results, n_outcomes, *lists)
 
 

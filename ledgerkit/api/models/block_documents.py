@@ -209,8 +209,8 @@ class Shard(Struct, gc=False):
             None,
             None,
             None,
-            DecodedList[Any](executions, path),
-            DecodedList[Any](executions, path),
+            DecodedList(executions, path),
+            DecodedList(executions, path),
             DecodedList([pair.receipt for pair in pairs], path),
         )
 

@@ -73,8 +73,9 @@ class SlicedList(Generic[T]):
     def _decoded(self) -> Iterator[list[Any]]:
         """Decode the elements of each slice, and those after them."""
         decoder = json_decoding.decoder(list[self.after.element])  # type: ignore[name-defined]
+        view = memoryview(self.data)
         for begin, end in self.slices:
-            yield decoder.decode(b"[%b]" % self.data[begin:end])
+            yield decoder.decode(b"".join((b"[", view[begin:end], b"]")))
         yield json_decoding.decoder(self.after.element).decode_all(self.after.raws)
 
 

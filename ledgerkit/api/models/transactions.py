@@ -403,14 +403,14 @@ class LazyList(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DecodedList(Generic[T]):
+class DecodedList:
     """A `LongList` that is decoded already."""
 
-    elements: Sequence[T]
+    elements: Sequence[Any]
     path: str
     member: str | None = None
 
-    def pieces(self) -> Iterator[tuple[int, Sequence[T]]]:
+    def pieces(self) -> Iterator[tuple[int, Sequence[Any]]]:
         """Yield all elements as one piece."""
         yield 0, self.elements
 
