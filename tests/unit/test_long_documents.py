@@ -156,10 +156,12 @@ def test_a_cut_inside_an_element_only_takes_time():
     assert_same(json.dumps(document).encode())
 
 
+@pytest.mark.parametrize("is_malformed", [False, True])
 @pytest.mark.parametrize("place", ["before", "after", "inside", "twice"])
-def test_a_list_of_that_name_elsewhere_is_not_the_list(place: str):
-    """Only a list at its place in the document counts; of two members the last one counts."""
+def test_a_list_of_that_name_elsewhere_is_not_the_list(place: str, *, is_malformed: bool):
+    """Only a list at its place in the document counts; others must be JSON too."""
     others = json.dumps([body(1000 + number) for number in range(COUNT)])
+    others = others.replace('"R1020"', '"R1020') if is_malformed else others
     text = json.dumps(node_result())
     if place == "twice":
         text = text[:-1] + f', "receipts": {others}}}'
