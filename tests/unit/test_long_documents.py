@@ -56,7 +56,9 @@ def node_result(**members: Any) -> dict[str, Any]:
 
 def api_document(*, several: bool = False) -> dict[str, Any]:
     """Build a Transactions API document with many receipts, whole or one element."""
-    pairs = [{"execution_outcome": outcome(at), "receipt": body(at)} for at in range(COUNT)]
+    pairs: list[dict[str, Any]] = [
+        {"execution_outcome": outcome(at), "receipt": body(at)} for at in range(COUNT)
+    ]
     pairs[7]["execution_outcome"] = None
     element = {"transaction": {"hash": "T"}, "execution_outcome": outcome(0), "receipts": pairs}
     other = {"transaction": {"hash": "other"}, "receipts": pairs[:3]}
@@ -93,9 +95,7 @@ def decoded(data: bytes, *, in_slices: bool) -> Any:
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n ", " : ")])
-@pytest.mark.parametrize(
-    "document", [node_result(), {"result": node_result()}, api_document()], ids=["bare", "rpc", "api"]
-)
+@pytest.mark.parametrize("document", [node_result(), {"result": node_result()}, api_document()])
 def test_slices_have_the_elements_of_the_whole_document(
     document: dict[str, Any], separators: tuple[str, str]
 ):

@@ -334,6 +334,7 @@ class SavedDocument(Struct, gc=False):
 
 
 PIECE = 512  # elements
+MANY_OBJECTS = 10_000  # lists and other containers
 _ANY = json_decoding.decoder(Any)
 _DOCUMENT = json_decoding.decoder(Document)
 _BARE = json_decoding.decoder(Result)
@@ -522,7 +523,19 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_running:
+            _promote_new_objects()
             gc.enable()
+
+
+def _promote_new_objects() -> None:
+    """
+    Move a large result to the oldest generation of objects.
+
+    The collector would otherwise scan it as soon as it continues, and a second time soon after.
+    """
+    if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
+        gc.freeze()  # moves all objects out of the collector's reach, without a scan
+        gc.unfreeze()  # moves them to the oldest generation
 
 
 def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None) -> TxResult:
