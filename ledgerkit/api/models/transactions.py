@@ -290,9 +290,14 @@ class Result(Struct, gc=False):
 
 
 class IndexedReceipt(Struct, gc=False):
-    """A receipt with its outcome, as the Transactions API sends them."""
+    """A pair of receipt and outcome, as the Transactions API sends them; the receipt is read."""
 
     receipt: Receipt | None = None
+
+
+class IndexedOutcome(Struct, gc=False):
+    """A pair of receipt and outcome of which the outcome is read."""
+
     execution_outcome: ExecutionOutcome | None = None
 
 
@@ -678,7 +683,7 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
         None,
         indexed.transaction,
         indexed.execution_outcome,
-        LazyList(pairs, IndexedReceipt, path, request, "execution_outcome"),
+        LazyList(pairs, IndexedOutcome, path, request, "execution_outcome"),
         LazyList(pairs, IndexedExecution, path, request, "execution_outcome"),
         LazyList(pairs, IndexedReceipt, path, request, "receipt"),
     )
