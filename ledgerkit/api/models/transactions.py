@@ -528,19 +528,19 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_running:
-            _promote_new_objects()
-            gc.enable()
+            resume_collector()
 
 
-def _promote_new_objects() -> None:
+def resume_collector() -> None:
     """
-    Move a large result to the oldest generation of objects.
+    Enable the garbage collector, after moving a large result to the oldest generation.
 
-    The collector would otherwise scan it as soon as it continues, and a second time soon after.
+    The collector would otherwise scan the result at once, and a second time soon after.
     """
     if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
         gc.freeze()  # moves all objects out of the collector's reach, without a scan
         gc.unfreeze()  # moves them to the oldest generation
+    gc.enable()
 
 
 def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None) -> TxResult:
