@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 VIEWS = ("receipts", "events", "transfers")
 _ACTIONS = json_decoding.decoder(ActionReceipt)
-_NO_LIST: DecodedList[Any] = DecodedList((), "$")
+_NO_LIST = DecodedList((), "$")
 
 
 def tree_tables(

@@ -15,7 +15,12 @@ from ledgerkit.api.models.transactions import (
     DelegateAction,
     decode_member,
 )
-from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
+from ledgerkit.tracing.action_fields import (
+    action_name,
+    decode_all_args,
+    delegate_action,
+    deposit,
+)
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
@@ -108,7 +113,7 @@ def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns
         "sender_id": [row.sender_id for row in rows],
         "receiver_id": [row.receiver_id for row in rows],
         "method_name": [call.method_name if call else None for call in calls],
-        "args": [decode_args(call) if call else NA for call in calls],
+        "args": decode_all_args([call.args if call else None for call in calls]),
         "gas_attached": [call.gas if call else None for call in calls],
         "deposit": [NA if yocto is None else yocto for yocto in deposits],
         "details": [action_details(row.action) for row in rows],

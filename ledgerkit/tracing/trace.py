@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ledgerkit import validation
+from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.api.models.transactions import (
     TraceContext,
     collector_paused,
     decode_context,
-    decode_transaction,
     embed_context,
 )
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
@@ -177,7 +177,7 @@ class Trace:
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
         with _decoding(is_saved=True):
-            result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
+            result = decode_saved(source, tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
         trace._is_saved = True

@@ -281,6 +281,19 @@ def test_a_null_error_is_none():
     assert result.final_execution_status == "FINAL"
 
 
+def test_a_large_result_is_not_scanned_when_the_collector_continues():
+    """Many new objects become old without a scan, unless the caller froze objects."""
+    gc.unfreeze()
+    with wire.collector_paused():
+        lists: list[list[int]] = [[] for _ in range(2 * wire.MANY_OBJECTS)]
+    oldest = {id(found) for found in gc.get_objects(generation=2)}
+    gc.freeze()
+    assert all(id(one) in oldest for one in lists)
+    with wire.collector_paused():
+        lists += [[] for _ in range(2 * wire.MANY_OBJECTS)]
+    assert gc.get_freeze_count() > wire.MANY_OBJECTS
+
+
 def test_the_collector_is_paused_and_restored():
     """Pausing keeps the caller's choice, also after an error and when nested."""
     assert gc.isenabled()
