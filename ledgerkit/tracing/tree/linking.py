@@ -52,8 +52,9 @@ class LinkedReceipts:
 
     `trees` is the number of each receipt's transaction, and `starts` the first position of each
     tree and their end. `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and
-    `bodies` (-1: none). `parents` and `data` refer to positions, and `is_local` marks the receipts
-    that ran with the transactions themselves.
+    `bodies` (-1: none). `parents` and `data` refer to positions, `depths` counts the creators
+    above each receipt, and `is_local` marks the receipts that ran with the transactions
+    themselves.
     """
 
     results: TxResults
@@ -65,6 +66,7 @@ class LinkedReceipts:
     outcome_at: np.ndarray
     body_at: np.ndarray
     parents: np.ndarray
+    depths: np.ndarray
     data: DataEdges
     is_local: np.ndarray
     notes: list[str]
@@ -153,9 +155,21 @@ def _read_outcomes(draft: _Draft) -> None:
         for receipt_id in _root_ids(own)
     ]
     draft.root_trees = [tree for tree, _ in roots]
-    draft.roots = draft.index.rows([receipt_id for _, receipt_id in roots]).tolist()
-    draft.created = _created_pairs(draft)
+    _read_creation(draft, [receipt_id for _, receipt_id in roots])
     draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+
+
+def _read_creation(draft: _Draft, root_ids: list[str]) -> None:
+    """Pair creators with the receipts they created; the lists of ids are then dropped."""
+    creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
+    if len(creators) < len(created):  # repeated outcomes are ignored
+        created = [created[at] for at in draft.outcome_at[creators].tolist()]
+    counts = np.fromiter(map(len, created), dtype=np.int64, count=len(created))
+    # Often the receipts are mentioned in the order of the outcomes, which takes no look-up.
+    rows = draft.index.rows([*root_ids, *chain.from_iterable(filter(None, created))])
+    draft.roots = rows[: len(root_ids)].tolist()
+    draft.created = np.repeat(creators, counts), rows[len(root_ids) :]
+    draft.outcomes.created_ids = []
 
 
 def _read_bodies(draft: _Draft) -> None:
@@ -205,18 +219,6 @@ def _first_at(draft: _Draft, receipt_ids: list[str], kind: str) -> np.ndarray:
 def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
     """Append -1 for rows that were added later."""
     return np.append(at, np.full(n_rows - len(at), -1))
-
-
-def _created_pairs(draft: _Draft) -> graph.Pairs:
-    """Pair creators with the receipts they created; the lists of ids are then dropped."""
-    creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
-    if len(creators) < len(created):  # repeated outcomes are ignored
-        created = [created[at] for at in draft.outcome_at[creators].tolist()]
-    counts = np.fromiter(map(len, created), dtype=np.int64, count=len(created))
-    ids = chain.from_iterable(created)
-    rows = draft.index.rows(np.fromiter(ids, dtype=object, count=int(counts.sum())))
-    draft.outcomes.created_ids = []
-    return np.repeat(creators, counts), rows
 
 
 def _data_edges(draft: _Draft) -> DataEdges:
@@ -348,6 +350,7 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
         outcome_at=draft.outcome_at[order],
         body_at=draft.body_at[order],
         parents=np.where(creators < 0, -1, position[creators]),
+        depths=ordered.depths[order],
         data=_data_positions(data, ordered.is_kept, position),
         is_local=_local(draft)[order],
         notes=draft.notes + _contradictions(ordered, ids),
