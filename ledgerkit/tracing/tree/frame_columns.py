@@ -160,12 +160,13 @@ def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
 
 def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
     """Return the producers that each receipt waits for, and whether it is on the critical path."""
-    producers: dict[int, dict[int, None]] = {}  # the inner dicts are ordered sets
-    for producer, consumer, _ in receipts.data:
-        producers.setdefault(consumer, {})[producer] = None
     waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
-    for consumer, positions in producers.items():
-        waits_for[consumer] = [receipts.ids[position] for position in positions]
+    ends = receipts.data.consumers.tolist(), receipts.data.producers.tolist()
+    for consumer, producer in dict.fromkeys(zip(*ends, strict=True)):
+        if waits_for[consumer] is EMPTY_LIST:
+            waits_for[consumer] = [receipts.ids[producer]]
+        else:
+            waits_for[consumer].append(receipts.ids[producer])
     critical = np.zeros(len(receipts.parents), dtype=bool)
     critical[_critical_path(receipts)] = True
     return waits_for, critical

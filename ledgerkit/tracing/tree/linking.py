@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from ledgerkit.tracing.tree.id_index import IdIndex
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from ledgerkit.api.models.transactions import Transaction, TxResult, TxResults
 
@@ -83,7 +83,10 @@ class LinkedReceipts:
         status = first.outcome.status
         if not isinstance(status, Status) or status.success_receipt_id is None:
             return status_code(status)
-        outcome_at = dict(zip(self.ids.tolist(), self.outcome_at.tolist(), strict=True))
+        targets = {status.success_receipt_id, *self.outcomes.result_ids.values()}
+        rows = [at for at, id_ in enumerate(self.outcomes.ids) if id_ in targets]
+        # Backwards: the first of repeated outcomes is written last.
+        outcome_at = {self.outcomes.ids[at]: at for at in reversed(rows)}
         target, seen = status.success_receipt_id, set()
         while target not in seen:
             seen.add(target)
@@ -223,33 +226,55 @@ def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
 
 def _data_edges(draft: _Draft) -> DataEdges:
     """Pair the producer of each data_id with the receipts that wait for it."""
-    rows = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
-    rows[draft.body_at] = np.arange(len(draft.body_at))
-    rows[-1] = -1
-    row_of = rows.tolist()  # a repeated body has no row
-    trees = draft.trees.tolist()
-    producers: dict[tuple[int, str], int] = {}
-    for at, receivers in draft.bodies.outputs:
-        row = row_of[at]
-        for receiver in receivers if row >= 0 else ():
-            key = trees[row], receiver.get("data_id", "")
-            earlier = producers.setdefault(key, row)
-            # A receipt that passes its output on still lists the receivers of its data.
-            if earlier != row and _passes_on(draft, earlier, row):
-                producers[key] = row
-    waiting = [
-        (producers.get((trees[row_of[at]], data_id), -1), row_of[at], data_id)
-        for at, data_ids in draft.bodies.inputs
-        for data_id in data_ids
-        if row_of[at] >= 0
+    outputs = [
+        (at, [receiver.get("data_id", "") for receiver in receivers])
+        for at, receivers in draft.bodies.outputs
     ]
-    edges = [edge for edge in waiting if edge[0] >= 0]
-    data_ids = [data_id for *_, data_id in edges]
-    return DataEdges(
-        np.array([producer for producer, *_ in edges], dtype=np.int64),
-        np.array([consumer for _, consumer, _ in edges], dtype=np.int64),
-        np.fromiter(data_ids, dtype=object, count=len(data_ids)),
-    )
+    rows, data_ids = _by_row(draft, outputs)
+    keys = _data_keys(draft, rows, data_ids)
+    producers = dict(zip(keys, rows.tolist(), strict=True))
+    if len(producers) < len(keys):
+        producers = _first_producers(draft, keys, rows.tolist())
+    rows, data_ids = _by_row(draft, draft.bodies.inputs)
+    keys = _data_keys(draft, rows, data_ids)
+    producer_rows = np.fromiter(map(producers.get, keys, repeat(-1)), np.int64, count=len(keys))
+    is_known = producer_rows >= 0
+    names = np.fromiter(data_ids, dtype=object, count=len(data_ids))
+    return DataEdges(producer_rows[is_known], rows[is_known], names[is_known])
+
+
+def _by_row(
+    draft: _Draft, lists: Sequence[tuple[int, Sequence[str]]]
+) -> tuple[np.ndarray, list[str]]:
+    """Flatten the data_ids of bodies; return their rows, and the ids."""
+    row_of = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
+    row_of[draft.body_at] = np.arange(len(draft.body_at))
+    rows = row_of[[at for at, _ in lists]]
+    if (rows < 0).any():  # repeated bodies are ignored
+        lists = [lists[number] for number in np.flatnonzero(rows >= 0).tolist()]
+        rows = rows[rows >= 0]
+    counts = [len(data_ids) for _, data_ids in lists]
+    return np.repeat(rows, counts), list(chain.from_iterable(ids for _, ids in lists))
+
+
+def _data_keys(draft: _Draft, rows: np.ndarray, data_ids: Sequence[str]) -> Sequence[Hashable]:
+    """Return keys for data_ids: receipts wait for the data of their own tree only."""
+    if len(draft.results.transactions) == 1:
+        return data_ids
+    return list(zip(draft.trees[rows].tolist(), data_ids, strict=True))
+
+
+def _first_producers(
+    draft: _Draft, keys: Sequence[Hashable], rows: Sequence[int]
+) -> dict[Hashable, int]:
+    """Return the producer of each data_id, where several receipts list the same receiver."""
+    producers: dict[Hashable, int] = {}
+    for key, row in zip(keys, rows, strict=True):
+        earlier = producers.setdefault(key, row)
+        # A receipt that passes its output on still lists the receivers of its data.
+        if earlier != row and _passes_on(draft, earlier, row):
+            producers[key] = row
+    return producers
 
 
 def _passes_on(draft: _Draft, earlier: int, later: int) -> bool:
