@@ -25,9 +25,9 @@ from ledgerkit.tracing.tree.column_builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ledgerkit.api.models.transactions import DataReceiver, FunctionCall, Receipt
+    from ledgerkit.api.models.transactions import FunctionCall, Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 
@@ -35,6 +35,21 @@ _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
 _EMPTY_ACTION = Action()
 _DISTRIBUTION = "GlobalContractDistribution"
+
+
+class DataIds:
+    """The data_ids of bodies, one after another, and the position of each one's body."""
+
+    def __init__(self) -> None:
+        """Start without ids."""
+        self.ids: list[str] = []
+        self.positions: list[int] = []
+
+    def add(self, lists: Iterable[tuple[int, list[str]]]) -> None:
+        """Append the ids of bodies."""
+        for position, data_ids in lists:
+            self.ids += data_ids
+            self.positions += [position] * len(data_ids)
 
 
 class Bodies:
@@ -52,8 +67,7 @@ class Bodies:
     def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
-        self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
-        self.outputs: list[tuple[int, list[DataReceiver]]] = []  # position and receivers
+        self.inputs, self.outputs = DataIds(), DataIds()
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
@@ -74,8 +88,12 @@ class Bodies:
         start = len(self.ids)
         expected = self._expected_ids[start : start + len(ids)]
         self.ids += expected if expected == list(ids) else ids
-        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
-        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
+        self.inputs.add((at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids)
+        self.outputs.add(
+            (at, [receiver.get("data_id", "") for receiver in receivers])
+            for at, receivers in enumerate(outputs, start)
+            if receivers
+        )
         self.predecessor_id.add(self._texts.share(predecessors))
         self.receiver_id.add(self._texts.share(receivers))
         self.signer_id.add(self._texts.share(signers))

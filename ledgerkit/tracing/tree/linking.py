@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ from pandas import NA
 
 from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody, Status
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.bodies import Bodies
+from ledgerkit.tracing.tree.bodies import Bodies, DataIds
 from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 from ledgerkit.tracing.tree.id_index import IdIndex
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
@@ -164,15 +164,18 @@ def _read_outcomes(draft: _Draft) -> None:
 
 def _read_creation(draft: _Draft, root_ids: list[str]) -> None:
     """Pair creators with the receipts they created; the lists of ids are then dropped."""
-    creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
-    if len(creators) < len(created):  # repeated outcomes are ignored
-        created = [created[at] for at in draft.outcome_at[creators].tolist()]
-    counts = np.fromiter(map(len, created), dtype=np.int64, count=len(created))
+    outcomes, creators = draft.outcomes, np.flatnonzero(draft.outcome_at >= 0)
+    counts, created_ids = np.array(outcomes.n_created, dtype=np.int64), outcomes.created_ids
+    if len(creators) < len(counts):  # repeated outcomes are ignored
+        is_first = np.zeros(len(counts), dtype=bool)
+        is_first[draft.outcome_at] = True
+        created_ids = list(compress(created_ids, np.repeat(is_first, counts).tolist()))
+        counts = counts[draft.outcome_at[creators]]
     # Often the receipts are mentioned in the order of the outcomes, which takes no look-up.
-    rows = draft.index.rows([*root_ids, *chain.from_iterable(filter(None, created))])
+    rows = draft.index.rows(root_ids + created_ids)
     draft.roots = rows[: len(root_ids)].tolist()
     draft.created = np.repeat(creators, counts), rows[len(root_ids) :]
-    draft.outcomes.created_ids = []
+    outcomes.created_ids, outcomes.n_created = [], []
 
 
 def _read_bodies(draft: _Draft) -> None:
@@ -226,11 +229,7 @@ def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
 
 def _data_edges(draft: _Draft) -> DataEdges:
     """Pair the producer of each data_id with the receipts that wait for it."""
-    outputs = [
-        (at, [receiver.get("data_id", "") for receiver in receivers])
-        for at, receivers in draft.bodies.outputs
-    ]
-    rows, data_ids = _by_row(draft, outputs)
+    rows, data_ids = _by_row(draft, draft.bodies.outputs)
     keys = _data_keys(draft, rows, data_ids)
     producers = dict(zip(keys, rows.tolist(), strict=True))
     if len(producers) < len(keys):
@@ -243,18 +242,15 @@ def _data_edges(draft: _Draft) -> DataEdges:
     return DataEdges(producer_rows[is_known], rows[is_known], names[is_known])
 
 
-def _by_row(
-    draft: _Draft, lists: Sequence[tuple[int, Sequence[str]]]
-) -> tuple[np.ndarray, list[str]]:
-    """Flatten the data_ids of bodies; return their rows, and the ids."""
+def _by_row(draft: _Draft, data: DataIds) -> tuple[np.ndarray, list[str]]:
+    """Return the row and the text of each data_id; repeated bodies are ignored."""
     row_of = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
     row_of[draft.body_at] = np.arange(len(draft.body_at))
-    rows = row_of[[at for at, _ in lists]]
-    if (rows < 0).any():  # repeated bodies are ignored
-        lists = [lists[number] for number in np.flatnonzero(rows >= 0).tolist()]
-        rows = rows[rows >= 0]
-    counts = [len(data_ids) for _, data_ids in lists]
-    return np.repeat(rows, counts), list(chain.from_iterable(ids for _, ids in lists))
+    rows = row_of[np.array(data.positions, dtype=np.int64)]
+    is_known = rows >= 0
+    if is_known.all():
+        return rows, data.ids
+    return rows[is_known], list(compress(data.ids, is_known.tolist()))
 
 
 def _data_keys(draft: _Draft, rows: np.ndarray, data_ids: Sequence[str]) -> Sequence[Hashable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,8 @@ class Outcomes:
     def __init__(self, texts: SharedTexts, blocks: Blocks) -> None:
         self._texts, self._blocks = texts, blocks
         self.ids: list[str] = []
-        self.created_ids: list[Sequence[str]] = []
+        self.created_ids: list[str] = []  # one after another
+        self.n_created: list[int] = []
         self.codes: list[int] = []
         self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
@@ -65,7 +67,9 @@ class Outcomes:
         heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
         self.ids += ids
-        self.created_ids += [children or () for children in created]
+        lists = [children or () for children in created]
+        self.created_ids += chain.from_iterable(lists)
+        self.n_created += map(len, lists)
         self._add_statuses(statuses, place)
         self.block_hash.add(self._texts.share(hashes))
         self.logs.add([lines or EMPTY_LIST for lines in logs])
