@@ -535,6 +535,7 @@ class Trace:
         with _decoding(is_saved=self._is_saved):
             return TransactionData(
                 self._tree,
+                self._verdict,
                 self._result,
                 self._transfers[0],
                 self._receipt_actions,

@@ -243,6 +243,8 @@ def _gas_of_unknown(tree: Tree) -> list[int | None]:
     """List the gas burnt by receipts of unknown status; one that has not run has burnt none."""
     columns = tree.columns
     rows = np.flatnonzero(columns["status"] == "unknown")
+    if not rows.size:
+        return []
     gas: list[int | None] = columns["gas_burnt"][rows[columns["kind"][rows] != "refund"]].tolist()
     return gas
 
