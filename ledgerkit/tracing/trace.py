@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -13,7 +13,6 @@ from ledgerkit import validation
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.api.models.transactions import (
     TraceContext,
-    collector_paused,
     decode_context,
     decode_transaction,
     embed_context,
@@ -38,7 +37,7 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -723,16 +722,24 @@ class Trace:
         )
 
 
-@contextmanager
-def _decoding(*, is_saved: bool) -> Iterator[None]:
+class _decoding:  # noqa: N801 - used as a function; a generator takes several times as long
     """Pause the garbage collector; replace the remedy of an error in a saved document."""
-    try:
-        with collector_paused():
-            yield
-    except DecodeError as error:
-        if is_saved:  # sending a request again does not repair a document
+
+    __slots__ = ("_is_saved", "_was_running")
+
+    def __init__(self, *, is_saved: bool) -> None:
+        self._is_saved = is_saved
+
+    def __enter__(self) -> None:
+        self._was_running = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._was_running:
+            gc.enable()
+        if self._is_saved and isinstance(error, DecodeError):
+            # Sending a request again does not repair a document.
             error.remedy = "Check that the document is complete, and the result of a transaction."
-        raise
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:
