@@ -23,6 +23,7 @@ from ledgerkit.tracing.burnt_tokens import (
     may_take,
     split_burnt_tokens,
 )
+from ledgerkit.tracing.tree.column_builders import list_values
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class ReceiptValues:
         self.names = [_name_set(receipt_actions) for receipt_actions in actions]
         self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
         self.tokens_burnt: list[int | None] = _or_none(columns["tokens_burnt"])
-        self.gas_burnt: list[int | None] = columns["gas_burnt"].tolist()
+        self.gas_burnt: list[int | None] = list_values(columns["gas_burnt"])
         self.gas_keys = [_gas_key(result) for result in transactions]
         self.conversions, self.burnt = self._split_burnt_tokens()
         self.refund_kinds = [

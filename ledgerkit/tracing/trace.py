@@ -342,10 +342,9 @@ class Trace:
 
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
-        """The transfers, and notes about what is not counted."""
+        """The transfers, and notes about tokens that are not counted."""
         with _decoding(is_saved=self._is_saved):
-            transfers, token_notes = transfer_rows.list_transfers(self._values, self._events)
-            return transfers, (*transfer_rows.unknown_values(self._values), *token_notes)
+            return transfer_rows.list_transfers(self._values, self._events)
 
     def balance_timeline(self) -> list[BalanceChange]:
         """
@@ -433,7 +432,9 @@ class Trace:
         level = self._result.final_execution_status
         is_final = level in (None, "FINAL")
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
-        return (*unfinished, *self._tree.notes, *self._transfers[1])
+        with _decoding(is_saved=self._is_saved):
+            unknown = transfer_rows.unknown_values(self._values)
+        return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:

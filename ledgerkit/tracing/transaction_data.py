@@ -12,6 +12,7 @@ from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.tracing.action_fields import delegate_action, function_calls
 from ledgerkit.tracing.amount_texts import plain, split_asset
+from ledgerkit.tracing.tree.column_builders import list_values
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TxResult
@@ -55,7 +56,7 @@ class TransactionData:
     def column(self, name: str) -> list[Any]:
         """Return a column of the receipts as a list, None where a value is missing."""
         if name not in self._lists:
-            self._lists[name] = _list_values(self.tree.columns[name])
+            self._lists[name] = list_values(self.tree.columns[name])
         return self._lists[name]
 
     def own_receipts(self) -> list[int]:
@@ -84,14 +85,6 @@ class TransactionData:
     def request(self) -> Request | None:
         """Return the request; None if the document does not contain it."""
         return read_request(self.result)
-
-
-def _list_values(values: np.ndarray) -> list[Any]:
-    """List the values of a column, None where one is missing."""
-    listed: list[Any] = np.ma.getdata(values).tolist()
-    for at in np.flatnonzero(np.ma.getmask(values)).tolist():
-        listed[at] = None
-    return listed
 
 
 def read_request(result: TxResult) -> Request | None:
