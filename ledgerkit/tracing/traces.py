@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
 from ledgerkit.units import count_text
@@ -131,10 +132,11 @@ class Traces(Mapping[str, "Trace"]):
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
             return frame
-        parts = _parts(name, self._traces)
-        columns = _combine(self._traces, parts)
-        if "time" not in columns:
-            columns["time"] = _row_times(self._traces, parts)
+        with collector_paused():  # once for all traces
+            parts = _parts(name, self._traces)
+            columns = _combine(self._traces, parts)
+            if "time" not in columns:
+                columns["time"] = _row_times(self._traces, parts)
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
