@@ -212,7 +212,7 @@ def _n_rows(columns: Mapping[str, Any]) -> int:
 
 def _row_times(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> Any:
     """Return the time of each row of frames that have no such column."""
-    receipts = _parts("receipts", traces)
+    receipts = [trace._tree.columns for trace in traces.values()]  # noqa: SLF001 - of this package
     times = _concat([*(columns["time"] for columns in receipts), _NO_TIME])
     n_receipts = np.array([_n_rows(columns) for columns in receipts])
     starts = np.cumsum(n_receipts) - n_receipts
