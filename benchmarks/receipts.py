@@ -224,7 +224,7 @@ def by_typed_decode(data: bytes) -> Any:
 
 def by_paused_decode(data: bytes) -> Any:
     """Decode into structs while the garbage collector is paused."""
-    from ledgerkit.api.models.transactions import collector_paused
+    from ledgerkit.garbage_collector import collector_paused
 
     with collector_paused():
         return typed_decoder().decode(data)

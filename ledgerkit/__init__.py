@@ -321,9 +321,10 @@ def _load(module: str) -> Any:
     """Import a module of the package, and pandas if it needs it."""
     from importlib import import_module
 
-    from ledgerkit.lasting_objects import make_lasting
+    from ledgerkit.garbage_collector import collector_paused
 
-    return make_lasting(lambda: import_module(f"ledgerkit.{module}"))
+    with collector_paused():
+        return import_module(f"ledgerkit.{module}")
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ from ledgerkit.errors import (
     UnknownEpochError,
     cut,
 )
-from ledgerkit.lasting_objects import make_lasting
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.embedded import Faults, Local, World
+    from ledgerkit.transport.embedded import Faults, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.recorder import Recorder
@@ -1076,7 +1076,8 @@ def connect(
 
 def _opened(settings: Settings, *, make_default: bool) -> Ledger:
     """Open a ledger, and make it the default one."""
-    ledger = make_lasting(lambda: Ledger(settings))
+    with collector_paused():
+        ledger = Ledger(settings)
     if make_default:
         use(ledger)
     return ledger
@@ -1167,13 +1168,10 @@ def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
     """Open the embedded ledger; the liquid staking tokens are those of its world."""
-
-    def opened() -> Local:
+    with collector_paused():
         from ledgerkit.transport import embedded
 
-        return embedded.open_local("demo" if world is None else world, size=size, seed=seed)
-
-    transport = make_lasting(opened)
+        transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 

@@ -44,16 +44,15 @@ def receipt_key_columns(forest: Forest, positions: Sequence[int]) -> Columns:
     """
     at = np.array(positions, dtype=np.int64)
     heights, n_rows = forest.columns["block_height"], len(forest)
-    is_own = at < 0
-    rows = np.where(is_own, n_rows, at)  # the last element stands for the transactions
+    rows = np.maximum(at, -1)  # the last element of each array stands for the transactions
     ids = np.full(n_rows + 1, None, dtype=object)
     order, values = np.zeros((2, n_rows + 1), dtype=np.int64)
     missing = np.ones(n_rows + 1, dtype=bool)
-    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.filled(0), np.ma.getmaskarray(heights)
+    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.data, np.ma.getmaskarray(heights)
     order[:-1] = forest.columns["order"]
     return {
         "receipt_id": ids[rows],
-        "order": np.ma.MaskedArray(order[rows], is_own),
+        "order": np.ma.MaskedArray(order[rows], at < 0),
         "block_height": np.ma.MaskedArray(values[rows], missing[rows]),
     }
 

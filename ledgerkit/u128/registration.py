@@ -19,16 +19,12 @@ if TYPE_CHECKING:
 def register() -> None:
     """Register the dtype now if pandas is imported, otherwise when it is."""
     if "pandas" in sys.modules:
-        from ledgerkit.lasting_objects import make_lasting
+        from ledgerkit.garbage_collector import collector_paused
 
-        make_lasting(_load_dtype)
+        with collector_paused():
+            import ledgerkit.u128.array  # noqa: F401 - registers the dtype
     elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PandasFinder())
-
-
-def _load_dtype() -> None:
-    """Import the dtype, which registers it."""
-    import ledgerkit.u128.array  # noqa: F401
 
 
 class PandasFinder:
@@ -56,4 +52,4 @@ class PandasFinder:
         self.loader.exec_module(module)
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        _load_dtype()
+        import ledgerkit.u128.array  # noqa: F401 - registers the dtype

@@ -67,8 +67,11 @@ def api_document(*, several: bool = False) -> dict[str, Any]:
 
 def elements(result: TxResult, name: str) -> list[Any]:
     """Return all elements of a list, and check the positions of its pieces."""
-    pieces = list(getattr(result, name).pieces())
-    if getattr(result, name).member is None:
+    members = getattr(result, name)
+    if members is None:  # the document lacks it
+        return []
+    pieces = list(members.pieces())
+    if members.member is None:
         ends = [start + len(piece) for start, piece in pieces]
         assert [start for start, _ in pieces] == [0, *ends[:-1]]
     return [msgspec.to_builtins(element) for _, piece in pieces for element in piece]

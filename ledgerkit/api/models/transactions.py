@@ -7,10 +7,8 @@ take more memory than the document.
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypedDict, TypeVar
 
@@ -21,6 +19,7 @@ from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.protocol_rules import Gas, Rules
+from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -339,7 +338,6 @@ class SavedDocument(Struct, gc=False):
 
 
 PIECE = 512  # elements
-MANY_OBJECTS = 10_000  # lists and other containers
 _ANY = json_decoding.decoder(Any)
 _DOCUMENT = json_decoding.decoder(Document)
 _BARE = json_decoding.decoder(Result)
@@ -517,30 +515,6 @@ class TransactionResponse(NamedTuple):
     def transaction(self) -> Transaction | None:
         """The transaction itself, if the response has it."""
         return self.result.transaction
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would scan a large document repeatedly."""
-    was_running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_running:
-            resume_collector()
-
-
-def resume_collector() -> None:
-    """
-    Enable the garbage collector, after moving a large result to the oldest generation.
-
-    The collector would otherwise scan the result at once, and a second time soon after.
-    """
-    if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
-        gc.freeze()  # moves all objects out of the collector's reach, without a scan
-        gc.unfreeze()  # moves them to the oldest generation
-    gc.enable()
 
 
 def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None) -> TxResult:

@@ -31,9 +31,9 @@ from ledgerkit.tracing.tree.column_builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ledgerkit.api.models.transactions import DataReceiver, Receipt
+    from ledgerkit.api.models.transactions import Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 
@@ -44,6 +44,21 @@ _NO_CALL = FunctionCall(gas=0)
 _NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
 _NAMES: dict[Any, str] = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
 _DISTRIBUTION = "GlobalContractDistribution"
+
+
+class DataIds:
+    """The data_ids of bodies, one after another, and the position of each one's body."""
+
+    def __init__(self) -> None:
+        """Start without ids."""
+        self.ids: list[str] = []
+        self.positions: list[int] = []
+
+    def add(self, lists: Iterable[tuple[int, list[str]]]) -> None:
+        """Append the ids of bodies."""
+        for position, data_ids in lists:
+            self.ids += data_ids
+            self.positions += [position] * len(data_ids)
 
 
 class Bodies:
@@ -61,8 +76,7 @@ class Bodies:
     def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
-        self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
-        self.outputs: list[tuple[int, list[DataReceiver]]] = []  # position and receivers
+        self.inputs, self.outputs = DataIds(), DataIds()
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
@@ -84,8 +98,12 @@ class Bodies:
         self.ids += expected if expected == ids else ids
         inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
         outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
-        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
-        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
+        self.inputs.add((at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids)
+        self.outputs.add(
+            (at, [receiver.get("data_id", "") for receiver in receivers])
+            for at, receivers in enumerate(outputs, start)
+            if receivers
+        )
         self.input_data_ids.add(inputs)
         self.output_data_receivers.add(outputs)
         self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))

@@ -169,6 +169,14 @@ class AmountColumn:
                     parse_amount(text, place.member(self._member, offset))
 
 
+def list_values(values: np.ndarray) -> list[Any]:
+    """List the values of a column, None where one is missing; numpy's own way is slow for few."""
+    listed: list[Any] = np.ma.getdata(values).tolist()
+    for row in np.flatnonzero(np.ma.getmask(values)).tolist():
+        listed[row] = None
+    return listed
+
+
 class SharedTexts(dict[Any, Any]):
     """Texts of which equal ones are stored once."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class Outcomes:
     def __init__(self, texts: SharedTexts, blocks: Blocks) -> None:
         self._texts, self._blocks = texts, blocks
         self.ids: list[str] = []
-        self.created_ids: list[Sequence[str]] = []
+        self.created_ids: list[str] = []  # one after another
+        self.n_created: list[int] = []
         self.codes: list[int] = []
         self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
@@ -71,7 +73,9 @@ class Outcomes:
         )
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
         self.ids += [execution.id for execution in piece]
-        self.created_ids += [outcome.receipt_ids or () for outcome in outcomes]
+        lists = [outcome.receipt_ids or () for outcome in outcomes]
+        self.created_ids += chain.from_iterable(lists)
+        self.n_created += map(len, lists)
         self._add_statuses([outcome.status for outcome in outcomes], place)
         self.block_hash.add(self._texts.share(hashes))
         self.logs.add([outcome.logs or EMPTY_LIST for outcome in outcomes])

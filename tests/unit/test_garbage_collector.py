@@ -1,4 +1,4 @@
-"""Objects that live on are made without a search for garbage, and count as old afterwards."""
+"""Many objects are made without a search for garbage, and count as old afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledgerkit.lasting_objects import make_lasting
+from ledgerkit.garbage_collector import MANY_OBJECTS, collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +25,9 @@ def running_collector() -> Iterator[None]:
     gc.freeze()
 
 
-def new_object() -> list[object]:
-    """Return an object that the collector tracks."""
-    return [[]]
+def new_objects(count: int = MANY_OBJECTS) -> list[object]:
+    """Return a list of objects that the collector tracks."""
+    return [[] for _ in range(count)]
 
 
 def is_old(item: object) -> bool:
@@ -36,44 +36,47 @@ def is_old(item: object) -> bool:
 
 
 def test_the_collector_is_paused_while_objects_are_made() -> None:
-    """Also in a call within another one, and no longer afterwards."""
-
-    def make() -> list[bool]:
-        before = gc.isenabled()
-        return [before, make_lasting(gc.isenabled), gc.isenabled()]
-
-    assert make_lasting(make) == [False, False, False]
+    """Also after a block within the block, and no longer afterwards."""
+    with collector_paused():
+        with collector_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
     assert gc.isenabled()
 
 
-def test_the_objects_are_old() -> None:
-    """No later search among the young objects meets them."""
-    made = make_lasting(new_object)
+def test_many_objects_are_old() -> None:
+    """No later search among the young objects meets them; a few stay young."""
+    with collector_paused():
+        made = new_objects()
     assert is_old(made)
-    assert not is_old(new_object())
     assert gc.get_freeze_count() == 0
+    with collector_paused():
+        few = new_objects(10)
+    assert not is_old(few)
 
 
 def test_an_error_passes_and_the_collector_runs_again() -> None:
-    """The error is the function's own."""
-    with pytest.raises(ZeroDivisionError):
-        make_lasting(lambda: 1 // 0)
+    """The error is that of the block."""
+    with pytest.raises(ZeroDivisionError), collector_paused():
+        _ = 1 // 0
     assert gc.isenabled()
 
 
 def test_a_collector_that_the_caller_has_stopped_stays_so() -> None:
     """Nothing is changed for a caller without a collector."""
     gc.disable()
-    made = make_lasting(new_object)
+    with collector_paused():
+        made = new_objects()
     assert not gc.isenabled()
     assert not is_old(made)
 
 
 def test_what_the_caller_has_frozen_stays_so() -> None:
     """Frozen objects are not returned to the collector."""
-    frozen = new_object()
+    frozen = new_objects(1)
     gc.freeze()
-    make_lasting(new_object)
+    with collector_paused():
+        new_objects()
     assert not is_old(frozen)
     assert gc.get_freeze_count() > 0
     assert gc.isenabled()
