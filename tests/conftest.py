@@ -44,9 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of garbage collection, which then takes a third of the time."""
+    """Collect less garbage: not what the modules hold, and seldom in full, for an eighth of CPU."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # a full collection takes a tenth of a second
 
 
 def allowed(item: pytest.Item, address: Any) -> bool:
