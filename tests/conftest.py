@@ -4,12 +4,15 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from ledgerkit.transport import embedded
+from tests import world_copies
 
 TESTS = Path(__file__).resolve().parent
 LOOPBACK = ("127.", "::1", "localhost")
@@ -68,6 +71,14 @@ def guarded(connect: Callable[..., Any], item: pytest.Item) -> Callable[..., Any
         return connect(self, address)
 
     return guard
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _copied_worlds() -> Iterator[None]:
+    """Open copies of the worlds by name, which are built once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "open_world", world_copies.open_copy)
+        yield
 
 
 @pytest.fixture(autouse=True)
