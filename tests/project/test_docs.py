@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "docs" / "explanations" / "security.md").read_text(encoding="utf-8")
 MOST_BYTES = 150_000
-BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=2")
+BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 LOADED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\s(?:src|href)=\"([^\"]+)\"")

@@ -51,6 +51,7 @@ def requirements(extra: str | None = None) -> dict[str, Requirement]:
     return {r.name.replace("-", "_"): r for r in map(Requirement, listed)}
 
 
+@functools.cache
 def imported() -> set[str]:
     """Return the top-level modules that the package imports, at any depth of its code."""
     names = set()
