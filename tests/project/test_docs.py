@@ -307,6 +307,22 @@ def test_every_page_is_in_the_menu(site):
     assert [name for name in {*pages, "tutorials/index"} if f'href="{name}.html"' not in home] == []
 
 
+def test_the_menu_marks_its_page(site):
+    """In its menu a page is the current one, below an open item; the others are links."""
+    menu = (
+        site.html("api/verbs/ft.html").partition('class="sidebar-tree"')[2].partition("</div>")[0]
+    )
+
+    assert re.findall(r'<li class="([^"]*\bcurrent\b[^"]*)"><a [^>]*href="([^"]+)"', menu) == [
+        ("toctree-l1 current has-children", "../index.html"),
+        ("toctree-l2 current current-page", "#"),
+    ]
+    assert menu.count(' checked=""') == 1
+    assert menu.count('<ul class="current">') == 2
+    assert 'href="nft.html"' in menu
+    assert 'href="../../guides/sending.html"' in menu
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_a_page_with_its_outputs(site, path):
     """A notebook's page has its stored outputs: tables, printed text and pictures."""
