@@ -1,7 +1,12 @@
 """The last lines of each benchmark: its targets, met or missed, and the exit code."""
 
+import os
 import sys
 from typing import NoReturn
+
+# The interpreters that a benchmark starts read compiled modules, as where a package is installed:
+# compiling all of them each time would take longer than what is measured.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _lines: list[str] = []
 _missed: list[str] = []

@@ -1,44 +1,58 @@
 """
 The time to the first frame in a fresh kernel, and the time of all notebooks.
 
-Prints medians over kernels in turns. A cell is timed from sending it to the kernel's reply,
-including its frame as HTML; the start of the kernel is measured separately. All notebooks run
-as in the step `notebooks` of tools/check.py.
+Prints the best of kernels in turns, since other work only adds to a time. The first frames are
+judged by the kernel's CPU time, which other work changes least: at most 0.25 s more than
+`import pandas` in a kernel of its own, from the embedded ledger, whose world is executed first,
+and from a service over HTTP. A cell is timed from sending it to the kernel's reply, including its
+frame as HTML; the start of the kernel is not part of it. All notebooks run as in the step
+`notebooks` of tools/check.py.
 """
 
 import re
 import runpy
-import statistics
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import _canned
+import psutil
 from _verdict import finish, say
 from jupyter_client.manager import start_new_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
-ROUNDS = 5
+ROUNDS = 7
 TIMEOUT_S = 60
-TARGET_FRAME_S = 2.0
+TARGET_OVER_PANDAS_S = 0.25
 TARGET_SUITE_S = 60.0
 
+PANDAS, LOCAL, HTTP = "import pandas", "a frame, embedded ledger", "a frame over HTTP"
+AFTER_PANDAS = "pandas, then such a frame"
+EMBEDDED = "import ledgerkit as lk\nledger = lk.connect('local')\nlk.accounts('alice.near')"
 CELLS = {
-    "pandas, a frame": "import pandas\npandas.DataFrame({'balance': [1, 2, 3]})",
-    "ledgerkit, a frame": (
-        "import ledgerkit as lk\nledger = lk.connect('local')\nlk.accounts('alice.near')"
-    ),
-    "ledgerkit, a snapshot": (
+    PANDAS: "import pandas",
+    LOCAL: EMBEDDED,
+    AFTER_PANDAS: f"import pandas\n{EMBEDDED}",
+    HTTP: "import ledgerkit as lk\nledger = lk.connect('lab', api_url={!r})\n"
+    "lk.accounts('account-1.near')",
+    "a snapshot, embedded": (
         "import ledgerkit as lk\nledger = lk.connect('local')\nlk.snapshot('alice.near')"
     ),
 }
 
 
-def seconds(cell: str) -> tuple[float, float]:
-    """Start a kernel and run a cell; return the seconds of each."""
-    begin = time.perf_counter()
+class Seconds(NamedTuple):
+    """The time that a cell took, and the CPU time of its kernel."""
+
+    wall: float
+    cpu: float
+
+
+def run(cell: str) -> Seconds:
+    """Start a kernel and run a cell."""
     kernel, client = start_new_kernel(cwd=str(ROOT), stderr=subprocess.DEVNULL)
-    started = time.perf_counter()
+    process = psutil.Process(kernel.provisioner.pid)  # type: ignore[union-attr]  # it runs here
     tables: list[str] = []
 
     def collect(message: dict[str, Any]) -> None:
@@ -46,16 +60,16 @@ def seconds(cell: str) -> tuple[float, float]:
             tables.append(message["content"]["data"]["text/html"])
 
     try:
-        begun = time.perf_counter()
+        cpu, begin = sum(process.cpu_times()[:2]), time.perf_counter()
         reply = client.execute_interactive(cell, timeout=TIMEOUT_S, output_hook=collect)
-        took = time.perf_counter() - begun
+        wall = time.perf_counter() - begin
+        cpu = sum(process.cpu_times()[:2]) - cpu
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
     assert reply["content"]["status"] == "ok", reply["content"]
-    assert len(tables) == 1
-    assert "<table" in tables[0]
-    return started - begin, took
+    assert ["<table" in table for table in tables] == [True] * (cell != CELLS[PANDAS])
+    return Seconds(wall, cpu)
 
 
 def suite() -> tuple[float, int]:
@@ -77,26 +91,32 @@ def suite() -> tuple[float, int]:
     return took, int(passed[1])
 
 
-def main() -> None:
-    starts: list[float] = []
-    took: dict[str, list[float]] = {name: [] for name in CELLS}
+def measure(api_url: str) -> dict[str, Seconds]:
+    """Run each cell in kernels of its own; return the best times."""
+    took: dict[str, list[Seconds]] = {name: [] for name in CELLS}
     for turn in range(ROUNDS + 1):  # interleaved, so that a busy moment affects all of them
         for name, cell in CELLS.items():
-            start, ran = seconds(cell)
+            ran = run(cell.format(api_url) if name == HTTP else cell)
             if turn:  # the first round compiles, and fills the disk cache
-                starts.append(start)
                 took[name].append(ran)
-    base = statistics.median(took["pandas, a frame"])
-    print(f"fresh kernels, median of {ROUNDS}; starting one: {statistics.median(starts):.2f} s")
-    print(f"{'first cell':<24}{'s':>8}{'x pandas':>10}{'best':>8}")
-    for name, each in took.items():
-        median = statistics.median(each)
-        print(f"{name:<24}{median:>8.2f}{median / base:>10.2f}{min(each):>8.2f}")
+    return {name: Seconds(*map(min, zip(*each, strict=True))) for name, each in took.items()}
+
+
+def main() -> None:
+    with _canned.running() as api_url:
+        took = measure(api_url)
+    limit = took[PANDAS]
+    print(f"the first cell of a fresh kernel, best of {ROUNDS}")
+    print(f"{'':<26}{'s':>8}{'CPU s':>8}{'over import pandas':>20}{'CPU':>8}")
+    for name, (wall, cpu) in took.items():
+        print(f"{name:<26}{wall:>8.2f}{cpu:>8.2f}", end="")
+        print(f"{wall - limit.wall:>20.2f}{cpu - limit.cpu:>8.2f}")
     whole, cells = suite()
     print(f"all notebooks, {cells} cells compared: {whole:.1f} s")
-    first = statistics.median(took["ledgerkit, a frame"])
-    claim = f"the first frame of a fresh kernel within {TARGET_FRAME_S:g} s"
-    say(claim, f"{first:.2f} s", met=first <= TARGET_FRAME_S)
+    for name in (LOCAL, AFTER_PANDAS, HTTP):
+        wall, cpu = (took_s - least_s for took_s, least_s in zip(took[name], limit, strict=True))
+        claim = f"{name}: first in its kernel at most {TARGET_OVER_PANDAS_S:g} s over {PANDAS}"
+        say(claim, f"{cpu:.2f} s of CPU, {wall:.2f} s in all", met=cpu <= TARGET_OVER_PANDAS_S)
     claim = f"all notebooks within {TARGET_SUITE_S:g} s"
     say(claim, f"{whole:.1f} s", met=whole <= TARGET_SUITE_S)
     finish()

@@ -301,12 +301,10 @@ register()
 
 def __getattr__(name: str) -> Any:
     """Load a public name or a submodule at its first use."""
-    from importlib import import_module
-
     if name in _HOME_OF:
-        value = getattr(import_module(f"ledgerkit.{_HOME_OF[name]}"), name)
+        value = getattr(_load(_HOME_OF[name]), name)
     elif name in _MODULES:
-        value = import_module(f"ledgerkit.{name}")
+        value = _load(name)
     else:
         from importlib.util import find_spec
 
@@ -317,6 +315,16 @@ def __getattr__(name: str) -> Any:
         raise missing_attribute(__name__, name, () if is_module else __dir__())
     globals()[name] = value
     return value
+
+
+def _load(module: str) -> Any:
+    """Import a module of the package, and pandas if it needs it."""
+    from importlib import import_module
+
+    from ledgerkit.garbage_collector import collector_paused
+
+    with collector_paused():
+        return import_module(f"ledgerkit.{module}")
 
 
 def __dir__() -> list[str]:

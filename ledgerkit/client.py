@@ -22,6 +22,7 @@ from ledgerkit.errors import (
     UnknownEpochError,
     cut,
 )
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
@@ -1075,7 +1076,8 @@ def connect(
 
 def _opened(settings: Settings, *, make_default: bool) -> Ledger:
     """Open a ledger, and make it the default one."""
-    ledger = Ledger(settings)
+    with collector_paused():
+        ledger = Ledger(settings)
     if make_default:
         use(ledger)
     return ledger
@@ -1166,9 +1168,10 @@ def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
     """Open the embedded ledger; the liquid staking tokens are those of its world."""
-    from ledgerkit.transport import embedded
+    with collector_paused():
+        from ledgerkit.transport import embedded
 
-    transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+        transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 

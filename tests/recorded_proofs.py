@@ -46,6 +46,16 @@ def shards() -> Iterator[tuple[str, list[Any]]]:
                 yield f"{name} {part['shard_id']}", outcomes
 
 
+def transaction_outcomes() -> Iterator[tuple[str, Any]]:
+    """List the outcomes of the recorded transactions: the file's name, and one as recorded."""
+    for path in sorted([*SAMPLES.glob("tx/*.json"), *SAMPLES.glob("rpc/*.json")]):
+        document = json.loads(path.read_text("utf-8"))
+        result = document.get("result", document) if isinstance(document, dict) else {}
+        if "transaction_outcome" in result:
+            for execution in (result["transaction_outcome"], *result["receipts_outcome"]):
+                yield path.name, execution
+
+
 def outcome(recorded: Any) -> WholeOutcome:
     """Decode the outcome of a recorded execution."""
     return msgspec.json.decode(json.dumps(recorded["outcome"]), type=WholeOutcome)

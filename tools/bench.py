@@ -2,8 +2,10 @@
 Run the benchmarks, one after the other, and end with a table of their targets.
 
 `python tools/bench.py` runs all; `--only u128 trees` runs these, `--small` runs the small
-editions of those that have one, and `--write` stores the table in docs/explanations/benchmarks.md.
-The exit code is 1 if a target is missed or a benchmark fails.
+editions of those that have one, `--runs 6` runs each six times, and `--write` stores the table in
+docs/explanations/benchmarks.md. Of several runs a figure is the minimum, the median and the
+maximum, and a target is met if every run met it. The exit code is 1 if a target is missed or a
+benchmark fails.
 """
 
 import argparse
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanations" / "benchmarks.md"
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
 SMALL = {"block_documents": ["--small"], "collect": ["--small"], "statement": ["--small"]}
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- benchmarks begin -->\n).*(<!-- benchmarks end -->\n)", re.DOTALL)
 HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"
@@ -48,12 +51,42 @@ def run(name: str, arguments: list[str]) -> Run:
     return Run(name, "".join(printed), script.returncode)
 
 
-def rows(done: Run) -> list[str]:
-    """Format a table row for each target, and one more if the benchmark failed."""
-    targets = TARGET.findall(done.printed)
-    if not targets or done.code not in {0, 1}:
-        targets.append(("runs to its end", "failed", f"exit code {done.code}"))
-    return [f"| {done.name} | {claim} | {figure} | {word} |" for claim, word, figure in targets]
+def rows(*runs: Run) -> list[str]:
+    """Format a table row for each target of a benchmark's runs, and one more if it failed."""
+    results: dict[str, list[tuple[str, str]]] = {}
+    for done in runs:
+        targets = TARGET.findall(done.printed)
+        if not targets or done.code not in {0, 1}:
+            targets.append(("runs to its end", "failed", f"exit code {done.code}"))
+        for claim, word, figure in targets:
+            results.setdefault(claim, []).append((word, figure))
+    return [
+        f"| {runs[0].name} | {claim} | {spread([figure for _, figure in judged])} |"
+        f" {verdict([word for word, _ in judged])} |"
+        for claim, judged in results.items()
+    ]
+
+
+def spread(figures: list[str]) -> str:
+    """Return the minimum, the median and the maximum of a figure, or the one that all have."""
+    if len(set(figures)) == 1:
+        return figures[0]
+    by_number = sorted(figures, key=number)
+    return " / ".join((by_number[0], by_number[(len(figures) - 1) // 2], by_number[-1]))
+
+
+def number(figure: str) -> float:
+    """Return the first number of a figure."""
+    digits = NUMBER.search(figure)
+    return float(digits[0].replace(",", "")) if digits else 0.0
+
+
+def verdict(words: list[str]) -> str:
+    """Return the word for all runs: "met" if each of them met the target."""
+    missed = [word for word in words if word != "met"]
+    if not missed or len(missed) == len(words):
+        return words[0]
+    return f"{missed[0]} in {len(missed)} of {len(words)}"
 
 
 def processor() -> str:
@@ -94,17 +127,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run benchmarks; end with a table of targets.")
     parser.add_argument("--only", nargs="+", choices=SCRIPTS, metavar="NAME", default=SCRIPTS)
     parser.add_argument("--small", action="store_true", help="run the small editions")
+    parser.add_argument("--runs", type=int, default=1, help="run each so many times")
     parser.add_argument("--write", action="store_true", help="store the table in the docs")
     options = parser.parse_args()
     if options.small and options.write:
         parser.error("the stored table is of the full editions: use --write without --small")
-    done = [run(name, SMALL.get(name, []) if options.small else []) for name in options.only]
-    table = HEAD + "".join(f"{row}\n" for each in done for row in rows(each))
-    text = f"{table}\nMeasured on {machine()}.\n"
+    if options.runs < 1:
+        parser.error(f"--runs {options.runs} is not valid: at least 1")
+    done = {
+        name: [run(name, SMALL.get(name, []) if options.small else []) for _ in range(options.runs)]
+        for name in options.only
+    }
+    table = HEAD + "".join(f"{row}\n" for runs in done.values() for row in rows(*runs))
+    several = f"{options.runs} runs each: minimum / median / maximum. " if options.runs > 1 else ""
+    text = f"{table}\n{several}Measured on {machine()}.\n"
     print(f"\n{text}", end="")
     if options.write:
         write(text)
-    return int(any(each.code for each in done))
+    return int(any(each.code for runs in done.values() for each in runs))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api.models.block_documents import UPDATE, ChangedAccount
-from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.block_documents import arrow_columns, executed_tables, tree_tables
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

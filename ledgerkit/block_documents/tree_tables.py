@@ -15,11 +15,11 @@ from ledgerkit.api.models.transactions import (
     Transaction,
     TxResult,
     TxResults,
-    collector_paused,
     decode_with_unknown_actions,
 )
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.actions import actions_by_receipt, event_columns, parse_events
 from ledgerkit.tracing.gas import ReceiptValues
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 VIEWS = ("receipts", "events", "transfers")
 _ACTIONS = json_decoding.decoder(ActionReceipt)
-_NO_LIST: DecodedList[Any] = DecodedList((), "$")
+_NO_LIST = DecodedList((), "$")
 
 
 def tree_tables(

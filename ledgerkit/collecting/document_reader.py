@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.block_documents import reading
 from ledgerkit.block_documents.block_tables import block_tables
 from ledgerkit.block_documents.included_transactions import DocumentContents
@@ -23,6 +22,7 @@ from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waitin
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
 from ledgerkit.errors import LedgerError, ProofNotReadyError, UnknownBlockError
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.verbs.protocol_rules import known_rules
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -33,11 +32,8 @@ _MAX_TREES = 256  # of the outcomes of a shard, which are computed when one is p
 
 def digest(*parts: object) -> CryptoHash:
     """Hash texts, numbers and bytes; each is prefixed with its length."""
-    hasher = sha256()
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        hasher.update(u64(len(data)) + data)
-    return CryptoHash(hasher.digest())
+    packed = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
+    return CryptoHash.of(b"".join([u64(len(data)) + data for data in packed]))
 
 
 def root(hashes: Iterable[bytes]) -> CryptoHash:
@@ -280,7 +276,8 @@ class Chain:
     ) -> Chunk:
         """Build a chunk with the results of the shard's last application."""
         receipts = tuple(previous.sent)
-        tx_root = commitments.root_of(signed.encode() for signed in transactions)
+        encoded = [signed.encode() for signed in transactions]
+        tx_root = commitments.root_of(encoded)
         sent_root = root(receipt.receipt_id for receipt in receipts)
         return Chunk(
             shard_id=self.settings.shard_ids[position],
@@ -299,7 +296,7 @@ class Chain:
             validator_proposals=tuple(previous.proposals),
             transactions=transactions,
             receipts=receipts,
-            encoded_length=8 + sum(signed.wire_size for signed in transactions),
+            encoded_length=8 + sum(map(len, encoded)),
         )
 
     def _add(self, block: Block) -> None:

@@ -22,7 +22,7 @@ SYSTEM = "system"  # the predecessor of refunds
 SYSTEM_KEY = PublicKey("ed25519", bytes(32))
 
 
-class Account(Struct, frozen=True):
+class Account(Struct, frozen=True, gc=False):
     """An account, without its access keys and its contract's storage records."""
 
     amount: int
@@ -42,7 +42,7 @@ class Account(Struct, frozen=True):
         )
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """A message from one account to another, applied on the receiver's shard."""
 
     receipt_id: CryptoHash
@@ -50,7 +50,7 @@ class Receipt(Struct, frozen=True):
     receiver_id: str
 
 
-class ActionReceipt(Receipt, frozen=True):
+class ActionReceipt(Receipt, frozen=True, gc=False):
     """A receipt with actions, the data it waits for and the receivers of its result."""
 
     signer_id: str
@@ -73,7 +73,7 @@ class ActionReceipt(Receipt, frozen=True):
         return self.refund_to or self.predecessor_id
 
 
-class DataReceipt(Receipt, frozen=True):
+class DataReceipt(Receipt, frozen=True, gc=False):
     """A receipt with the result of a call, for the callback that waits for it."""
 
     data_id: CryptoHash
@@ -81,7 +81,7 @@ class DataReceipt(Receipt, frozen=True):
     is_promise_resume: bool = False
 
 
-class DistributionReceipt(Receipt, frozen=True):
+class DistributionReceipt(Receipt, frozen=True, gc=False):
     """A receipt that carries a global contract to a shard, and from there to the next."""
 
     contract: CryptoHash | str  # by code hash, or by its owner's account id
@@ -91,13 +91,13 @@ class DistributionReceipt(Receipt, frozen=True):
     delivered_shards: tuple[int, ...] = ()
 
 
-class SuccessValue(Struct, frozen=True):
+class SuccessValue(Struct, frozen=True, gc=False):
     """The status of an execution that returned a value."""
 
     value: bytes
 
 
-class SuccessReceiptId(Struct, frozen=True):
+class SuccessReceiptId(Struct, frozen=True, gc=False):
     """The status of an execution whose result is that of another receipt."""
 
     receipt_id: CryptoHash
@@ -109,7 +109,7 @@ class Failure(Struct, frozen=True):
     error: Json
 
 
-class GasCost(Struct, frozen=True):
+class GasCost(Struct, frozen=True, gc=False):
     """One line of a gas profile."""
 
     category: str  # ACTION_COST or WASM_HOST_COST
@@ -117,7 +117,7 @@ class GasCost(Struct, frozen=True):
     gas_used: int
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """The outcome of a transaction's conversion or of a receipt's execution."""
 
     id: CryptoHash
@@ -135,7 +135,7 @@ class Outcome(Struct, frozen=True):
     contracts: tuple[tuple[str, CryptoHash | str] | None, ...] | None = None
 
 
-class Proposal(Struct, frozen=True):
+class Proposal(Struct, frozen=True, gc=False):
     """The stake that an account proposes to validate with."""
 
     account_id: str
@@ -195,7 +195,7 @@ class Block(Struct, frozen=True):
         return tuple(chunk.height_included == self.height for chunk in self.chunks)
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """A change of the state, with its cause."""
 
     cause: tuple[str, CryptoHash | None]  # such as ("receipt_processing", receipt_id)

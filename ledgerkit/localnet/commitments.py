@@ -119,12 +119,11 @@ def outcome_leaf(outcome: Outcome) -> CryptoHash:
         packed = _SUCCESS_RECEIPT_ID + status.receipt_id
     else:
         packed = _SUCCESS_VALUE + blob(status.value)
-    partial = b"".join((
-        *(items(outcome.receipt_ids), u64(outcome.gas_burnt), u128(outcome.tokens_burnt)),
-        *(text(outcome.executor_id), packed),
-    ))  # fmt: skip
+    receipt_ids = outcome.receipt_ids
+    head = u32(len(receipt_ids)), *receipt_ids, u64(outcome.gas_burnt)
+    partial = b"".join((*head, u128(outcome.tokens_burnt), text(outcome.executor_id), packed))
     logs = [sha256(log.encode()).digest() for log in outcome.logs]
-    return CryptoHash.of(items([outcome.id, sha256(partial).digest(), *logs]))
+    return CryptoHash.of(items((outcome.id, sha256(partial).digest(), *logs)))
 
 
 # Headers --------------------------------------------------------------------------------

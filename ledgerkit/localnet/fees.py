@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.localnet.features import Feature
@@ -30,7 +29,8 @@ from ledgerkit.protocol import (
     WithdrawFromGasKey,
 )
 from ledgerkit.protocol.access_keys import GasKey, Permission
-from ledgerkit.protocol.actions import attached_gas
+from ledgerkit.protocol.actions import SignedDelegate, attached_gas
+from ledgerkit.protocol.borsh import set_field
 from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ NONCE_BYTES = 8
 INDEX_BYTES = 2  # of a gas key's nonce
 _GAS_KEY_INFO_BYTES = 18  # of a gas key's balance and number of nonces
 _MIN_GAS_KEY_BYTES = 27  # of an encoded gas key with full access
+_IMPLICIT_LENGTHS = (42, 64)  # of account ids that are derived from a key, an address or a state
 
 
 class Fee(NamedTuple):
@@ -194,6 +195,11 @@ class Profile:
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
+    transfers: dict[AccountKind, Fee] = field(init=False)  # by the kind of their receiver
+
+    def __post_init__(self) -> None:
+        """Sum the fees of transfers, which may create their receiver."""
+        set_field(self, "transfers", _transfers(self.table))
 
     def has(self, feature: Feature) -> bool:
         """Return True if the protocol version has a feature."""
@@ -206,7 +212,7 @@ class Profile:
                 size = len(action.method_name.encode()) + len(action.args)
                 fee = self._by_bytes("function_call", size)
             case Transfer():
-                fee = self.table["transfer"].plus(self._implicit_creation(receiver_id))
+                fee = self.transfers[_kind(receiver_id)]
             case AddKey(public_key=key, access_key=access_key):
                 fee = self._key(access_key.permission, key, receiver_id)
             case DeployContract(code=code):
@@ -228,7 +234,7 @@ class Profile:
     def _flat_fee(self, action: Action) -> Fee:
         """Return the fee of an action that does not cost by its contents."""
         fee = self.table[_FLAT_FEES[type(action)]]
-        if not isinstance(action, Delegate | DelegateV2):
+        if not isinstance(action, SignedDelegate):
             return fee
         is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
         return fee.plus(Fee(0, 0, _verification_gas(action))) if is_charged_here else fee
@@ -240,8 +246,10 @@ class Profile:
         gas = ML_DSA_VERIFICATION if public_key.curve == "ml-dsa-65" else 0
         if self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED):
             return gas
-        delegates = (each for each in actions if isinstance(each, Delegate | DelegateV2))
-        return gas + sum(map(_verification_gas, delegates))
+        for action in actions:
+            if isinstance(action, SignedDelegate):
+                gas += _verification_gas(action)
+        return gas
 
     def _by_bytes(self, name: str, size: int) -> Fee:
         """Return the fee of an action that also costs by its bytes."""
@@ -271,13 +279,6 @@ class Profile:
         entries = self.table["deterministic_state_init_entry"].times(len(state_init.data))
         return self._by_bytes("deterministic_state_init", size).plus(entries)
 
-    def _implicit_creation(self, receiver_id: str) -> Fee:
-        """Return the extra fee of a transfer to an implicit account, which it may create."""
-        kind = _kind(receiver_id)
-        if kind == "near-implicit":
-            return self.table["create_account"].plus(self.table["add_full_access_key"])
-        return Fee(0, 0, 0) if kind == "named" else self.table["create_account"]
-
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
         return self._send(actions, receiver_id, sir=sender_id == receiver_id)
@@ -287,7 +288,7 @@ class Profile:
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).send(sir=sir)
-            if isinstance(action, Delegate | DelegateV2):
+            if isinstance(action, SignedDelegate):
                 inner = action.delegate_action
                 total += self._send(inner.actions, inner.receiver_id, sir=sir)
         return total
@@ -302,7 +303,7 @@ class Profile:
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).execute
-            if isinstance(action, Delegate | DelegateV2):
+            if isinstance(action, SignedDelegate):
                 inner = action.delegate_action
                 total += self.send(inner.actions, inner.sender_id, inner.receiver_id)
                 total += self.new_receipt_execute
@@ -333,10 +334,22 @@ _FLAT_FEES: dict[type[Action], str] = {
 }
 
 
-def _verification_gas(action: Delegate | DelegateV2) -> int:
+def _verification_gas(action: SignedDelegate) -> int:
     """Return the gas to verify the signature of a delegated action."""
     is_ml_dsa = action.delegate_action.public_key.curve == "ml-dsa-65"
     return ML_DSA_VERIFICATION if is_ml_dsa else 0
+
+
+def _transfers(table: dict[str, Fee]) -> dict[AccountKind, Fee]:
+    """Return the fee of a transfer by the kind of its receiver, which it may create."""
+    transfer = table["transfer"]
+    created = transfer.plus(table["create_account"])
+    return {
+        "named": transfer,
+        "near-implicit": created.plus(table["add_full_access_key"]),
+        "eth-implicit": created,
+        "deterministic": created,
+    }
 
 
 PROFILES: dict[ProfileName, Profile] = {
@@ -351,10 +364,9 @@ def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
     return 1 + len(account_id) + 1 + len(public_key.stored)
 
 
-@lru_cache(maxsize=4096)  # a few receivers get most transfers
 def _kind(account_id: str) -> AccountKind:
     """Return the kind of an account id."""
-    return AccountId(account_id).kind
+    return AccountId(account_id).kind if len(account_id) in _IMPLICIT_LENGTHS else "named"
 
 
 def storage_shortfall(balance: int, storage_usage: int) -> int:

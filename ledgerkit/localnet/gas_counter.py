@@ -67,5 +67,7 @@ class GasCounter:
 
 def gas_profile(profile: dict[tuple[str, str], int]) -> tuple[GasCost, ...]:
     """Sort the burnt gas by category and cost."""
+    if not profile:  # most receipts call no contract
+        return ()
     entries = sorted(profile.items())
-    return tuple(GasCost(category, cost, gas) for (category, cost), gas in entries if gas)
+    return tuple([GasCost(category, cost, gas) for (category, cost), gas in entries if gas])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -51,9 +52,14 @@ def with_length(response: HttpResponse) -> HttpResponse:
     return structs.replace(response, headers=(*response.headers, length))
 
 
+_hash_text = lru_cache(maxsize=4096)(str)  # most responses name one of the last blocks
+
+
 def _encode_other(value: Any) -> str:
     """Encode a value of a type that JSON does not have."""
-    if isinstance(value, AccountId | CryptoHash):
+    if isinstance(value, CryptoHash):
+        return _hash_text(value)
+    if isinstance(value, AccountId):
         return str(value)
     raise TypeError(f"{type(value).__name__} can't be written as JSON")
 

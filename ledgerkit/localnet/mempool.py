@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ class Mempool:
 
     def __init__(self, shard_of: Callable[[str], int]) -> None:
         self._shard_of = shard_of
-        self._queues: dict[int, dict[NonceQueue, list[SignedTransaction]]] = {}
+        self._queues: dict[int, dict[NonceQueue, deque[SignedTransaction]]] = {}
         self._hashes: set[CryptoHash] = set()
 
     def __len__(self) -> int:
@@ -33,9 +35,11 @@ class Mempool:
         self._hashes.add(signed.hash)
         tx = signed.transaction
         queues = self._queues.setdefault(self._shard_of(tx.signer_id), {})
-        queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), [])
-        queue.append(signed)
-        queue.sort(key=lambda each: each.transaction.nonce)
+        queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), deque())
+        if queue and tx.nonce < queue[-1].transaction.nonce:
+            insort(queue, signed, key=lambda each: each.transaction.nonce)
+        else:
+            queue.append(signed)
 
     def pop_rounds(self, shard: int) -> Iterator[SignedTransaction]:
         """Remove a shard's transactions one by one, the lowest nonce of each queue in turn."""
@@ -43,7 +47,7 @@ class Mempool:
         while queues:
             for key in list(queues):
                 queue = queues[key]
-                signed = queue.pop(0)
+                signed = queue.popleft()
                 if not queue:
                     del queues[key]
                 self._hashes.discard(signed.hash)

@@ -78,15 +78,15 @@ class Runtime:
     ) -> TransactionRecord:
         """Charge the signer of a valid transaction and convert the transaction to a receipt."""
         cost, account, access_key = charge
-        tx = signed.transaction
+        tx, tx_hash = signed.transaction, signed.hash
         self.store.accounts.put(tx.signer_id, b"", account)
         self.store.access_keys.put(tx.signer_id, tx.public_key.stored, access_key)
         if tx.nonce_index is not None:
             key = nonce_key(tx.public_key.stored, tx.nonce_index)
             self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)
-        result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
+        result.changes += self.store.commit(block.height, ("transaction_processing", tx_hash))
         receipt = ActionReceipt(
-            receipt_id_of(signed.hash, block.height, 0),
+            receipt_id_of(tx_hash, block.height, 0),
             tx.signer_id,
             tx.receiver_id,
             tx.signer_id,
@@ -95,7 +95,7 @@ class Runtime:
             tx.actions,
         )
         outcome = Outcome(
-            signed.hash,
+            tx_hash,
             tx.signer_id,
             (),
             (receipt.receipt_id,),
@@ -117,20 +117,17 @@ class Runtime:
 
     def receive(self, receipt: Receipt, block: BlockContext, result: ShardResult) -> None:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
-        if isinstance(receipt, DataReceipt):
-            self._receive_data(receipt, block, result)
-        elif isinstance(receipt, DistributionReceipt):
-            self._distribute(receipt, block, result)
-        elif isinstance(receipt, ActionReceipt):
-            missing = {
-                data_id
-                for data_id in receipt.input_data_ids
-                if (receipt.receiver_id, data_id) not in self._received
-            }
+        if isinstance(receipt, ActionReceipt):
+            input_ids, receiver_id = receipt.input_data_ids, receipt.receiver_id
+            missing = {each for each in input_ids if (receiver_id, each) not in self._received}
             if missing:
                 self._postpone(receipt, missing)
             else:
                 self._execute(receipt, block, result)
+        elif isinstance(receipt, DataReceipt):
+            self._receive_data(receipt, block, result)
+        elif isinstance(receipt, DistributionReceipt):
+            self._distribute(receipt, block, result)
 
     def _distribute(
         self, receipt: DistributionReceipt, block: BlockContext, result: ShardResult
@@ -202,9 +199,8 @@ class Runtime:
     def _execute(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
         """Execute a receipt whose data is complete."""
         receiver_id = receipt.receiver_id
-        inputs = tuple(
-            self._received.pop((receiver_id, data_id)) for data_id in receipt.input_data_ids
-        )
+        input_ids = receipt.input_data_ids
+        inputs = tuple([self._received.pop((receiver_id, data_id)) for data_id in input_ids])
         run = ReceiptRun(
             receipt,
             self.store,
@@ -264,7 +260,7 @@ class Runtime:
             receipt.receipt_id,
             receipt.receiver_id,
             tuple(run.logs),
-            tuple(each.receipt_id for each in sent if isinstance(each, ActionReceipt)),
+            tuple([each.receipt_id for each in sent if isinstance(each, ActionReceipt)]),
             run.gas_burnt,
             tokens_burnt,
             failure or _success_status(run, sent),
@@ -367,13 +363,14 @@ class AccountYields:
 
 def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:
     """Build the data receipts for waiting callbacks; none if a returned promise sends them."""
-    if failure is None and isinstance(run.result, int):
+    receipt = run.receipt
+    receivers = receipt.output_data_receivers
+    if not receivers or (failure is None and isinstance(run.result, int)):
         return []
     data = run.result if failure is None and isinstance(run.result, bytes) else None
-    receipt = run.receipt
     return [
         DataReceipt(receipt.receipt_id, receipt.receiver_id, receiver_id, data_id, data)
-        for data_id, receiver_id in receipt.output_data_receivers
+        for data_id, receiver_id in receivers
     ]
 
 

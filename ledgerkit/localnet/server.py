@@ -127,7 +127,7 @@ class App:
         except TimeoutError:
             return _server_error(408, f"the request did not come within {BODY_TIMEOUT_S:g} s")
         request = _request(scope, reader.body())
-        response = _framing_refusal(scope) or self._access.intercept(request)
+        response = _framing_refusal(scope, request) or self._access.intercept(request)
         if response is None:
             response = await self._run_steps(self._gateway.answer(request))
         response = self._access.share(request, response)
@@ -186,10 +186,9 @@ def _request(scope: Message, body: bytes) -> HttpRequest:
     return HttpRequest(scope["method"], raw.decode("latin-1"), query, headers, body)
 
 
-def _framing_refusal(scope: Message) -> HttpResponse | None:
+def _framing_refusal(scope: Message, request: HttpRequest) -> HttpResponse | None:
     """Return the refusal of a request whose end or version is ambiguous; None if it is clear."""
-    names = {name.lower() for name, _ in scope["headers"]}
-    if {b"content-length", b"transfer-encoding"} <= names:
+    if "content-length" in request.headers and "transfer-encoding" in request.headers:
         # A proxy may go by the other one, and pass a request within the body (RFC 9112, 6.1).
         return _server_error(400, "a request has content-length or transfer-encoding, not both")
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
@@ -270,7 +269,8 @@ def serve(
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
     access = WebAccess(host, allow_hosts, allow_origins)
-    require("uvicorn", "serve", "A local server")
+    for library in ("uvicorn", "httptools"):
+        require(library, "serve", "A local server")
     from ledgerkit.localnet import uvicorn_server
 
     app = App(Gateway(world, faults), BlockClock(world), access)
@@ -278,7 +278,8 @@ def serve(
         background = [app.clock.run] if world.settings.real_time else []
         if with_parent and not _is_detached():
             background.append(_parent_end)
-        asyncio.run(_serve(app, sock, ready, background, uvicorn_server.run))
+        with asyncio.Runner(loop_factory=uvicorn_server.new_event_loop) as runner:
+            runner.run(_serve(app, sock, ready, background, uvicorn_server.run))
 
 
 async def _serve(

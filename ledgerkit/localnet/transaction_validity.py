@@ -44,7 +44,7 @@ from ledgerkit.protocol import (
     deterministic_account_id,
 )
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.protocol.actions import attached_gas, deposits
+from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bo
     if is_signed and not signed.verify():
         raise InvalidTransactionError("InvalidSignature")
     for action in tx.actions:
-        if isinstance(action, Delegate | DelegateV2):  # verified when it is executed
+        if isinstance(action, SignedDelegate):  # verified when it is executed
             curves.need_verifier(action.delegate_action.public_key.curve)
 
 
@@ -300,7 +300,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
             _refuse_actions("DeleteActionMustBeFinal")
-        if isinstance(action, Delegate | DelegateV2):
+        if isinstance(action, SignedDelegate):
             if is_delegated:
                 _refuse_actions("DelegateActionMustBeOnlyOne")
             is_delegated = True
@@ -338,7 +338,7 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
 
 def _has_ml_dsa_key(action: Action) -> bool:
     """Return True for an action with an ML-DSA-65 key, or whose sender signed with one."""
-    if isinstance(action, Delegate | DelegateV2):
+    if isinstance(action, SignedDelegate):
         inner = action.delegate_action
         if _ML_DSA in (inner.public_key.curve, action.signature.curve):
             return True

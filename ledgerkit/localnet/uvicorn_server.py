@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 from contextlib import contextmanager, suppress
 from http.client import responses
 from typing import TYPE_CHECKING, Any
 
+import httptools
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ledgerkit.localnet.server import CLOSE
 
@@ -18,20 +18,73 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
-    from ledgerkit.localnet.server import App, Message, Receive, Send
+    from ledgerkit.localnet.server import App, Receive, Send
 
 HEAD_TIMEOUT_S = 10.0  # to receive the head of a request
 KEEP_ALIVE_S = 15  # until the next request of a connection begins
 SHUTDOWN_TIMEOUT_S = 3.0  # for open requests when the server stops
 MAX_CONNECTIONS = 4096
+MAX_HEAD_BYTES = 16 * 2**10
+_PART_BYTES = 4 * 2**10  # parsed at a time: later requests wait as bytes, not as objects
+_LONG_BYTES = 16 * 2**10  # of a body that is not sent together with its head
+_BAD_REQUEST, _HEAD_TOO_LONG, _NOT_IMPLEMENTED, _OTHER_VERSION = 400, 431, 501, 505
 _OTHER_FILES = 64  # of the process, beside its connections
 
 
-class Connection(H11Protocol):
+class RefusedError(Exception):
+    """A request that is refused with a status before the application sees it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class JoinedWrites:
+    """A transport that sends a head and a short body together: two packets take twice the time."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is not changed here."""
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        """Return True if the transport is closed or about to be."""
+        return self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Send data after this turn of the loop, or at once if it is long."""
+        self._parts.append(data)
+        if len(data) > _LONG_BYTES:  # whoever sends it has to feel that its reader is slow
+            self._flush()
+        elif len(self._parts) == 1:
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Send what was written."""
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        """Close the connection after what was written is sent."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._parts.clear()
+        self._transport.abort()
+
+
+class Connection(HttpToolsProtocol):
     """
     A connection that times out without a complete head, and that the application can close.
 
-    When there are too many, the one that has waited longest for its client is closed.
+    When there are too many, the one that has waited longest for its client is closed. What is
+    received behind a request waits, unparsed, until that one is answered.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -42,13 +95,21 @@ class Connection(H11Protocol):
         self.waiting_since = self.loop.time()
         self._inner_app = self.app
         self.app = self._run_app
+        self._unparsed = b""
+        self._pending_bytes = 0  # of a head, or of trailers, that are not complete
+        self._in_head = False
+        self._refused: Exception | None = None
+        # Data behind a request to close is not read; the others are refused by the application.
+        self.parser.set_dangerous_leniencies(
+            lenient_data_after_close=True, lenient_chunked_length=True, lenient_version=True
+        )
 
     async def _run_app(self, scope: Any, receive: Receive, send: Send) -> None:
         """Run the application with the extension that closes the connection."""
         self.waiting_since = self.loop.time()
-        extended: Message = {**scope, "extensions": {CLOSE: self._close}}
+        scope["extensions"] = {CLOSE: self._close}
         with suppress(asyncio.CancelledError):  # the server stops; uvicorn would log a traceback
-            await self._inner_app(extended, receive, send)
+            await self._inner_app(scope, receive, send)
 
     def _close(self, flush: bool) -> None:  # noqa: FBT001 - a callback's one argument
         """Close the connection, at once or after the buffered bytes are sent."""
@@ -59,7 +120,8 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
         """Start the timeout of the first head."""
-        super().connection_made(transport)
+        joined: Any = JoinedWrites(transport, self.loop)  # has what uvicorn calls of a transport
+        super().connection_made(joined)
         # asyncio sets TCP_NODELAY only on sockets opened with an explicit IPPROTO_TCP; without
         # it each response waits for the client's delayed ACK, about 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,39 +140,105 @@ class Connection(H11Protocol):
     @property
     def waits_for_client(self) -> bool:
         """True while the client has to send or to read, and no response is being computed."""
+        return not self._is_answering or self.flow.write_paused
+
+    @property
+    def _is_answering(self) -> bool:
+        """True from the end of a request to the end of its response."""
+        if self.pipeline:  # the last request waits for one before it
+            return True
         cycle = self.cycle
-        is_between = cycle is None or cycle.response_complete
-        return is_between or cycle.more_body or self.flow.write_paused
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def data_received(self, data: bytes) -> None:
         """Process data; single bytes of a head do not restart its timeout."""
-        super().data_received(data)
+        if self._refused is None:
+            self._parse(self._unparsed + data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse data up to a request that is being answered."""
+        self._unset_keepalive_if_required()
+        position = 0
+        while position < len(data) and not self._is_answering:
+            part = data[position : position + _PART_BYTES]
+            try:
+                position += self._parse_part(part)
+            except (httptools.HttpParserError, RefusedError) as error:
+                self._refuse(error)
+                return
+        self._unparsed = data[position:]
+        if self._unparsed:
+            self.flow.pause_reading()
         if self.cycle is None or self.cycle.response_complete:
             self._start_head_timeout()
         else:
             self._stop_head_timeout()
 
+    def _parse_part(self, part: bytes) -> int:
+        """Parse a part of the received data; return the bytes that were parsed."""
+        try:
+            self.parser.feed_data(part)
+        except httptools.HttpParserUpgrade as upgrade:  # ignored: it is answered in HTTP/1.1
+            parsed: int = upgrade.args[0]
+            return parsed
+        self._pending_bytes += len(part)
+        if self._pending_bytes > MAX_HEAD_BYTES:
+            raise RefusedError(_HEAD_TOO_LONG)
+        if self._in_head and self.parser.get_http_version() == "2.0":
+            raise RefusedError(_OTHER_VERSION)
+        return len(part)
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        super().on_message_begin()
+        self._in_head, self._pending_bytes = True, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header, but none that comes behind a body."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start the application, unless the head is refused."""
+        self._in_head, self._pending_bytes = False, 0
+        _check_head(self.url, self.headers, self.parser.get_http_version())
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a piece of the body."""
+        self._pending_bytes = 0
+        super().on_body(body)
+
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Go on with the next request, or wait for it."""
         self.waiting_since = self.loop.time()
         super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if self._refused is not None:
+            self._refuse(self._refused)
+        elif self._unparsed:
+            self._parse(self._unparsed)
 
     def pause_writing(self) -> None:
         """Wait until the client has read more of a response."""
         self.waiting_since = self.loop.time()
         super().pause_writing()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Log nothing: a server may ignore an upgrade and answer in HTTP/1.1."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse a malformed request with the status that h11 proposes, and close."""
+    def _refuse(self, error: Exception) -> None:
+        """Refuse a malformed request and close, after the response to one before it."""
+        self._refused = error
+        if self._is_answering:
+            return
+        text = "Invalid HTTP request received."
+        self.logger.warning(text)
         cycle = self.cycle
         if cycle is None or cycle.response_complete or not cycle.response_started:
-            status = getattr(sys.exc_info()[1], "error_status_hint", 400)
-            head = f"HTTP/1.1 {status} {responses[status]}\r\ncontent-length: {len(msg)}\r\n"
+            cause = error.__context__ if isinstance(error, httptools.HttpParserError) else error
+            status = cause.status if isinstance(cause, RefusedError) else _BAD_REQUEST
+            head = f"HTTP/1.1 {status} {responses[status]}\r\ncontent-length: {len(text)}\r\n"
             more = "content-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n"
-            self.transport.write(f"{head}{more}{msg}".encode())
+            self.transport.write(f"{head}{more}{text}".encode())
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,6 +256,18 @@ class Connection(H11Protocol):
         if self._head_timeout is not None:
             self._head_timeout.cancel()
             self._head_timeout = None
+
+
+def _check_head(target: bytes, headers: list[tuple[bytes, bytes]], version: str) -> None:
+    """Check what the parser does not: the target, the host and the transfer coding."""
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
+    if hosts > 1 or (not hosts and version == "1.1") or target[:1] not in {b"/", b"*"}:
+        raise RefusedError(_BAD_REQUEST)
+    if b"transfer-encoding" in names:
+        codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+        if codings != [b"chunked"]:
+            raise RefusedError(_NOT_IMPLEMENTED)
 
 
 class Server(uvicorn.Server):
@@ -175,6 +315,15 @@ class Server(uvicorn.Server):
         with super().capture_signals():
             yield
             self._captured_signals.clear()
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Build an event loop: that of uvloop, which does not exist for Windows, if it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 async def run(

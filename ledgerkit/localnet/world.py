@@ -476,9 +476,9 @@ class World:
         for result in results:
             self.epochs.add_proposals(result.proposals)
             self.burnt += result.balance_burnt
-            self._outcomes.update((outcome.id, outcome) for outcome in result.outcomes)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.sent)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.yielded)
+            self._outcomes.update({outcome.id: outcome for outcome in result.outcomes})
+            for receipts in (result.sent, result.yielded):
+                self._receipts.update({receipt.receipt_id: receipt for receipt in receipts})
         if not self.settings.archival:
             self._collect_garbage()
 

@@ -20,9 +20,11 @@ from ledgerkit.protocol.borsh import (
     nested,
     number_variants,
     optional,
+    set_field,
     text,
 )
-from ledgerkit.validation import plain_text
+from ledgerkit.units import U64_MAX
+from ledgerkit.validation import integer, plain_text
 
 
 def _check_names(value: Any, name: str) -> tuple[str, ...]:
@@ -122,9 +124,10 @@ number_variants(
 )
 
 _PERMISSION = nested(Permission, "FullAccess(), FunctionCallPermission(…) or that of a gas key")
+_FULL_ACCESS = FullAccess()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class AccessKey(Record):
     """
     The data that the chain stores with a public key.
@@ -138,4 +141,12 @@ class AccessKey(Record):
     """
 
     nonce: int = field(default=0, metadata={"borsh": U64})
-    permission: Permission = field(default_factory=FullAccess, metadata={"borsh": _PERMISSION})
+    permission: Permission = field(default=_FULL_ACCESS, metadata={"borsh": _PERMISSION})
+
+    # Each transaction on the embedded ledger makes one; the checks of a record take 3 us.
+    def __init__(self, nonce: int = 0, permission: Permission = _FULL_ACCESS) -> None:
+        plain = type(nonce) is int and 0 <= nonce <= U64_MAX
+        set_field(self, "nonce", nonce if plain else integer(nonce, "nonce", most=U64_MAX))
+        is_one = isinstance(permission, Permission)
+        checked = permission if is_one else _PERMISSION.check(permission, "permission")
+        set_field(self, "permission", checked)

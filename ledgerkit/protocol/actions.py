@@ -667,7 +667,7 @@ def attached_gas(actions: Iterable[Action]) -> int:
     for action in actions:
         if isinstance(action, FunctionCall):
             total += action.gas
-        elif isinstance(action, Delegate | DelegateV2):
+        elif isinstance(action, SignedDelegate):
             total += attached_gas(action.delegate_action.actions)
     return total
 
@@ -676,7 +676,7 @@ def deposits(actions: Iterable[Action]) -> int:
     """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
     total = 0
     for action in actions:
-        if isinstance(action, Delegate | DelegateV2):
+        if isinstance(action, SignedDelegate):
             total += deposits(action.delegate_action.actions)
         else:
             total += deposit_of(action)

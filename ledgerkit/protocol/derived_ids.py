@@ -8,7 +8,6 @@ and a salt that distinguishes the ids that one creator makes.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
@@ -126,7 +125,7 @@ def receipt_id_of(base: bytes | str, height: int, salt: int) -> CryptoHash:
     """
     packed = u64(integer(height, "height", most=U64_MAX))
     parts = crypto_hash(base, "base") + packed + u64(integer(salt, "salt", most=U64_MAX))
-    return CryptoHash(sha256(parts).digest())
+    return CryptoHash.of(parts)
 
 
 def action_hash(receipt_id: bytes | str, height: int, index: int) -> CryptoHash:
@@ -203,4 +202,4 @@ def random_seed_of(action: bytes | str, random_value: bytes | str) -> CryptoHash
         If a value is not a hash.
     """
     parts = crypto_hash(action, "action") + crypto_hash(random_value, "random_value")
-    return CryptoHash(sha256(parts).digest())
+    return CryptoHash.of(parts)

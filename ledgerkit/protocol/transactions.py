@@ -226,10 +226,10 @@ class Transaction(Borsh):
     @property
     def hash(self) -> CryptoHash:
         """The transaction hash, which is what is signed."""
-        digest: bytes | None = self.__dict__.get("_digest")
-        if digest is None:
-            digest = self.__dict__["_digest"] = sha256(self.packed).digest()
-        return CryptoHash(digest)
+        known: CryptoHash | None = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = CryptoHash.of(self.packed)
+        return known
 
     @property
     def size(self) -> int:
@@ -260,8 +260,7 @@ class Transaction(Borsh):
         signed = object.__new__(SignedTransaction)  # both parts are known to be valid
         fields = signed.__dict__
         fields["transaction"] = self
-        digest = self.__dict__["_digest"] = sha256(self.packed).digest()
-        fields["signature"] = secret_key.sign(digest)
+        fields["signature"] = secret_key.sign(sha256(self.packed).digest())
         return signed
 
     def to_frame(self) -> pd.DataFrame:
@@ -361,8 +360,18 @@ class SignedTransaction(Record):
         text
             One line.
         """
-        data = self.transaction.packed + self.signature.packed
-        return binascii.b2a_base64(data, newline=False).decode()
+        return binascii.b2a_base64(self.encode(), newline=False).decode()
+
+    def encode(self) -> bytes:
+        """
+        Encode the signed transaction.
+
+        Returns
+        -------
+        data
+            Both parts, which were encoded when they were built.
+        """
+        return self.transaction.packed + self.signature.packed
 
     @property
     def hash(self) -> CryptoHash:
@@ -377,7 +386,7 @@ class SignedTransaction(Record):
     @property
     def wire_size(self) -> int:
         """The number of bytes that are sent, with the signature."""
-        return len(self.encode())
+        return len(self.transaction.packed) + len(self.signature.packed)
 
     def verify(self) -> bool:
         """

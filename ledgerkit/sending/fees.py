@@ -22,7 +22,7 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
-from ledgerkit.protocol.actions import attached_gas, deposits
+from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _total_gas(
     for action in actions:
         counts = _fee_counts(action, receiver_id, fees.action_creation_config)
         total += sum(_gas_of(fee, sir=sir) * count for fee, count in counts)
-        if isinstance(action, Delegate | DelegateV2):
+        if isinstance(action, SignedDelegate):
             inner = action.delegate_action
             total += _total_gas(inner.actions, inner.sender_id, inner.receiver_id, fees)
     return total

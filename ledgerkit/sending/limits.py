@@ -19,7 +19,7 @@ from ledgerkit.protocol import (
     Stake,
 )
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.protocol.actions import action_list, attached_gas, deposits
+from ledgerkit.protocol.actions import SignedDelegate, action_list, attached_gas, deposits
 from ledgerkit.units import U128_MAX, gas_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check_actions(value: Any) -> tuple[Action, ...]:
         raise InvalidRequestError.refuse("actions", f"{len(actions)} actions", rule)
     if any(isinstance(action, DeleteAccount) for action in actions[:-1]):
         raise _refuse_names(actions, "a list whose only DeleteAccount is the last action")
-    if sum(isinstance(action, Delegate | DelegateV2) for action in actions) > 1:
+    if sum(isinstance(action, SignedDelegate) for action in actions) > 1:
         raise _refuse_names(actions, "a list with one delegated action at most")
     for action in actions:
         _check_action(action)

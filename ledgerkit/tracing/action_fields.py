@@ -112,9 +112,25 @@ def parse_amount(text: str, path: str) -> int:
 
 def decode_args(call: FunctionCall) -> Any:
     """Decode a call's arguments if they are JSON; return other arguments as bytes."""
-    if call.args is None:
-        return NA
+    return NA if call.args is None else _decode(call.args)
+
+
+def decode_all_args(args: Sequence[bytes | None]) -> list[Any]:
+    """Decode the arguments of many calls, each as `decode_args` does."""
+    known = [data for data in args if data is not None]
     try:
-        return _DECODER.decode(call.args)
+        decoded = _DECODER.decode_all(known)
+    except msgspec.DecodeError:  # one is not JSON
+        decoded = list(map(_decode, known))
+    if len(decoded) == len(args):
+        return decoded
+    values = iter(decoded)
+    return [NA if data is None else next(values) for data in args]
+
+
+def _decode(args: bytes) -> Any:
+    """Decode arguments if they are JSON; return others as they are."""
+    try:
+        return _DECODER.decode(args)
     except msgspec.DecodeError:
-        return call.args
+        return args

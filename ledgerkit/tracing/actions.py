@@ -15,7 +15,12 @@ from ledgerkit.api.models.transactions import (
     DelegateAction,
     decode_member,
 )
-from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
+from ledgerkit.tracing.action_fields import (
+    action_name,
+    decode_all_args,
+    delegate_action,
+    deposit,
+)
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
@@ -39,16 +44,15 @@ def receipt_key_columns(forest: Forest, positions: Sequence[int]) -> Columns:
     """
     at = np.array(positions, dtype=np.int64)
     heights, n_rows = forest.columns["block_height"], len(forest)
-    is_own = at < 0
-    rows = np.where(is_own, n_rows, at)  # the last element stands for the transactions
+    rows = np.maximum(at, -1)  # the last element of each array stands for the transactions
     ids = np.full(n_rows + 1, None, dtype=object)
     order, values = np.zeros((2, n_rows + 1), dtype=np.int64)
     missing = np.ones(n_rows + 1, dtype=bool)
-    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.filled(0), np.ma.getmaskarray(heights)
+    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.data, np.ma.getmaskarray(heights)
     order[:-1] = forest.columns["order"]
     return {
         "receipt_id": ids[rows],
-        "order": np.ma.MaskedArray(order[rows], is_own),
+        "order": np.ma.MaskedArray(order[rows], at < 0),
         "block_height": np.ma.MaskedArray(values[rows], missing[rows]),
     }
 
@@ -108,7 +112,7 @@ def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns
         "sender_id": [row.sender_id for row in rows],
         "receiver_id": [row.receiver_id for row in rows],
         "method_name": [call.method_name if call else None for call in calls],
-        "args": [decode_args(call) if call else NA for call in calls],
+        "args": decode_all_args([call.args if call else None for call in calls]),
         "gas_attached": [call.gas if call else None for call in calls],
         "deposit": [NA if yocto is None else yocto for yocto in deposits],
         "details": [action_details(row.action) for row in rows],

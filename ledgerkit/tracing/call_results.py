@@ -8,6 +8,7 @@ the log line of a staking pool or a minted token, a sale is an NFT that left for
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.tracing.action_fields import action_name, deposit
@@ -59,7 +60,7 @@ class Summary(NamedTuple):
     has_reason: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calls:
     """The calls of a request, and what their sender gave and got in total, by asset."""
 
@@ -79,6 +80,11 @@ class Calls:
         """Return the called contract as a fungible token."""
         return f"nep141:{self.request.receiver_id}"
 
+    @cached_property
+    def _value_rows(self) -> list[Transfer]:
+        """The transfers of known amounts between accounts."""
+        return _value_rows(self.tx.transfers)
+
     def has(self, *methods: str) -> bool:
         """Return True if one of these methods was called."""
         return any(call.method_name in methods for call in self.calls)
@@ -90,10 +96,9 @@ class Calls:
     def moved(self, asset: str, sender_id: str | None, receiver_id: str | None) -> int:
         """Return how much of an asset moved from one account to another."""
         parties = (asset, sender_id, receiver_id)
-        rows = _value_rows(self.tx.transfers)
         return sum(
             row.amount or 0
-            for row in rows
+            for row in self._value_rows
             if (row.asset, row.sender_id, row.receiver_id) == parties
         )
 

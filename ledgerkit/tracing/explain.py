@@ -7,8 +7,6 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import action_name, deposit
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -16,7 +14,6 @@ from ledgerkit.tracing.amount_texts import NEAR, plain
 from ledgerkit.tracing.gas import action_deposit
 from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
-from ledgerkit.tracing.tree import verdict
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import count_text, gas_amount, near_amount
 from ledgerkit.visible_text import escape_invisible
@@ -100,7 +97,7 @@ def _describe_action(action: Action | str) -> str:
 
 def _describe_outcome(tx: TransactionData) -> str:
     """Describe the result: the transaction's status, and that of its receipts if they differ."""
-    outcome = verdict(tx.tree)
+    outcome = tx.verdict
     if outcome == "fully_succeeded":
         ending = "It succeeded, and so did all its receipts."
         if "not_executed" in tx.tree.columns["status"]:
@@ -399,21 +396,28 @@ def _gas_key_text(row: Transfer) -> str:
     return f"from a gas key of {sender_id}"
 
 
+_HAVE_RUN = (*SUCCEEDED, "failure", "unknown")
+
+
 def _describe_cost(tx: TransactionData) -> str:
     """Describe the gas burnt, its cost and payer, and contract rewards."""
-    first, column = tx.tree.conversion, tx.tree.columns["gas_burnt"]
-    gas = (first.gas_burnt or 0) + sum(column.filled(0).tolist())
+    first, gas_burnt = tx.tree.conversion, tx.column("gas_burnt")
+    gas = (first.gas_burnt or 0) + sum(burnt or 0 for burnt in gas_burnt)
     if not gas:
         return ""
-    has_run = np.isin(tx.column("status"), (*SUCCEEDED, "failure", "unknown"))
-    is_part = first.gas_burnt is None or bool((np.ma.getmaskarray(column) & has_run).any())
+    unknown = {
+        status
+        for status, burnt in zip(tx.column("status"), gas_burnt, strict=True)
+        if burnt is None
+    }
+    is_part = first.gas_burnt is None or not unknown.isdisjoint(_HAVE_RUN)
     payer = "the signer" if first.signer_id is None else account(first.signer_id)
     fees = [row for row in tx.transfers if row.kind == "fee"]
     if fees and fees[0].asset != NEAR:
         payer = f"a gas key of {payer}"
     fee = fees[0].amount if fees else None
     cost = "an unknown amount" if fee is None else near_amount(fee)
-    start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
+    start = "So far it burnt" if tx.verdict == "pending" else "It burnt"
     burnt = f"{'at least ' if is_part else ''}{gas_amount(gas)} of gas"
     parts = [f"{start} {burnt}, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
@@ -439,15 +443,14 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
 
 def _describe_duration(tx: TransactionData) -> str:
     """Describe how long the receipts took, in blocks and seconds."""
-    heights, times = tx.tree.columns["block_height"], tx.tree.columns["time"]
-    with_heights = np.ma.compressed(heights)
-    if not len(with_heights):
+    heights = [height for height in tx.column("block_height") if height is not None]
+    if not heights:
         return ""
-    first, last = int(with_heights.min()), int(with_heights.max())
+    first, last = min(heights), max(heights)
     text = f"All receipts ran in block {first}"
     if first != last:
         text = f"Its receipts ran in blocks {first} to {last}, {count_text(last - first, 'block')}"
-    stamps = [int(stamp) for stamp in np.ma.compressed(times) if stamp > 0]
+    stamps = [stamp for stamp in tx.column("time") if stamp is not None and stamp > 0]
     if not stamps:
         return f"{text}." if first == last else f"{text} apart."
     seconds = (max(stamps) - min(stamps)) / _NS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
+from ledgerkit.frames.amounts import plain
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
 from ledgerkit.tracing.burnt_tokens import (
@@ -22,15 +23,17 @@ from ledgerkit.tracing.burnt_tokens import (
     may_take,
     split_burnt_tokens,
 )
+from ledgerkit.tracing.tree.column_builders import list_values
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import Metadata, TxResult
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree import Forest
+    from ledgerkit.u128.array import U128Array
 
     Columns = dict[str, Any]
 
@@ -73,7 +76,7 @@ class ReceiptValues:
         self.names = [_name_set(receipt_actions) for receipt_actions in actions]
         self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
         self.tokens_burnt: list[int | None] = _or_none(columns["tokens_burnt"])
-        self.gas_burnt: list[int | None] = columns["gas_burnt"].tolist()
+        self.gas_burnt: list[int | None] = list_values(columns["gas_burnt"])
         self.gas_keys = [_gas_key(result) for result in transactions]
         self.conversions, self.burnt = self._split_burnt_tokens()
         self.refund_kinds = [
@@ -324,7 +327,11 @@ def _gas_key(result: TxResult) -> str | None:
 def _profile_gas(metadata: Metadata | None) -> int | None:
     """Sum a gas profile; None if there is none."""
     costs = None if metadata is None else metadata.gas_profile
-    return None if costs is None else sum(_profile_entry(cost.gas_used) for cost in costs)
+    if costs is None:
+        return None
+    values = [cost.gas_used for cost in costs]
+    integers = plain(values)  # if all are texts, as nodes send them
+    return sum(map(_profile_entry, values) if integers is None else integers)
 
 
 def _profile_entry(value: int | str | None) -> int:
@@ -342,9 +349,10 @@ def _name_set(actions: Actions | None) -> frozenset[str]:
     return frozenset(map(action_name, actions))
 
 
-def _or_none(amounts: Iterable[Any]) -> list[int | None]:
+def _or_none(amounts: U128Array) -> list[int | None]:
     """List amounts, with None where one is missing."""
-    return [None if amount is NA else amount for amount in amounts]
+    parts = zip(amounts.hi.tolist(), amounts.lo.tolist(), amounts.mask.tolist(), strict=True)
+    return [None if is_missing else upper << 64 | lower for upper, lower, is_missing in parts]
 
 
 def gas_columns(values: ReceiptValues) -> Columns:

@@ -16,7 +16,6 @@ from ledgerkit.tracing.call_results import (
     summarize_plainly,
 )
 from ledgerkit.tracing.transaction_data import account
-from ledgerkit.tracing.tree import verdict
 
 if TYPE_CHECKING:
     from ledgerkit.tracing.transaction_data import Request, TransactionData
@@ -44,7 +43,7 @@ def headline(tx: TransactionData) -> str:
 
 def _summarize(tx: TransactionData, request: Request) -> Summary:
     """Summarize a request by its result."""
-    outcome = verdict(tx.tree)
+    outcome = tx.verdict
     if outcome in _SUCCEEDED:
         summary = summarize_calls(tx, request) or summarize_plainly(tx, request)
         clauses = () if summary.has_reason else _failure_clauses(tx)

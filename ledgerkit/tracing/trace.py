@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from ledgerkit import validation
+from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.api.models.transactions import (
     TraceContext,
-    collector_paused,
     decode_context,
-    decode_transaction,
     embed_context,
 )
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_changes, balance_timeline, stake_changes
 from ledgerkit.tracing import explain as explanations
@@ -38,7 +37,7 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -177,7 +176,7 @@ class Trace:
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
         with _decoding(is_saved=True):
-            result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
+            result = decode_saved(source, tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
         trace._is_saved = True
@@ -343,10 +342,9 @@ class Trace:
 
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
-        """The transfers, and notes about what is not counted."""
+        """The transfers, and notes about tokens that are not counted."""
         with _decoding(is_saved=self._is_saved):
-            transfers, token_notes = transfer_rows.list_transfers(self._values, self._events)
-            return transfers, (*transfer_rows.unknown_values(self._values), *token_notes)
+            return transfer_rows.list_transfers(self._values, self._events)
 
     def balance_timeline(self) -> list[BalanceChange]:
         """
@@ -434,7 +432,9 @@ class Trace:
         level = self._result.final_execution_status
         is_final = level in (None, "FINAL")
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
-        return (*unfinished, *self._tree.notes, *self._transfers[1])
+        with _decoding(is_saved=self._is_saved):
+            unknown = transfer_rows.unknown_values(self._values)
+        return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:
@@ -535,6 +535,7 @@ class Trace:
         with _decoding(is_saved=self._is_saved):
             return TransactionData(
                 self._tree,
+                self._verdict,
                 self._result,
                 self._transfers[0],
                 self._receipt_actions,
@@ -722,16 +723,21 @@ class Trace:
         )
 
 
-@contextmanager
-def _decoding(*, is_saved: bool) -> Iterator[None]:
+class _decoding(collector_paused):  # noqa: N801 - as its base
     """Pause the garbage collector; replace the remedy of an error in a saved document."""
-    try:
-        with collector_paused():
-            yield
-    except DecodeError as error:
-        if is_saved:  # sending a request again does not repair a document
-            error.remedy = "Check that the document is complete, and the result of a transaction."
-        raise
+
+    __slots__ = ("_is_saved",)
+
+    def __init__(self, *, is_saved: bool) -> None:
+        self._is_saved = is_saved
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self._is_saved and isinstance(error[1], DecodeError):
+            # Sending a request again does not repair a document.
+            error[
+                1
+            ].remedy = "Check that the document is complete, and the result of a transaction."
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:

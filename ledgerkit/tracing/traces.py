@@ -12,6 +12,7 @@ import numpy as np
 
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.tracing.trace import Trace
+
+
+_NO_TIME = np.ma.MaskedArray([0], [True])
 
 
 class Traces(Mapping[str, "Trace"]):
@@ -128,12 +132,11 @@ class Traces(Mapping[str, "Trace"]):
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
             return frame
-        parts = _parts(name, self._traces)
-        columns = _combine(self._traces, parts)
-        if "time" not in columns:
-            columns["time"] = _concat(
-                [_row_times(*pair) for pair in zip(self.values(), parts, strict=True)]
-            )
+        with collector_paused():  # once for all traces
+            parts = _parts(name, self._traces)
+            columns = _combine(self._traces, parts)
+            if "time" not in columns:
+                columns["time"] = _row_times(self._traces, parts)
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
@@ -207,17 +210,27 @@ def _n_rows(columns: Mapping[str, Any]) -> int:
     return len(next(iter(columns.values())))
 
 
-def _row_times(trace: Trace, columns: Mapping[str, Any]) -> Any:
-    """Return the time of each row of a frame that has no such column."""
-    receipts = trace._columns("receipts")  # noqa: SLF001 - of this package
-    times = receipts["time"]
-    if "child_id" in columns:  # an edge
+def _row_times(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the time of each row of frames that have no such column."""
+    receipts = [trace._tree.columns for trace in traces.values()]  # noqa: SLF001 - of this package
+    times = _concat([*(columns["time"] for columns in receipts), _NO_TIME])
+    n_receipts = np.array([_n_rows(columns) for columns in receipts])
+    starts = np.cumsum(n_receipts) - n_receipts
+    starts[n_receipts == 0] = len(times) - 1
+    first = np.repeat(starts, [_n_rows(part) for part in parts])
+    positions = np.concatenate([_positions(*pair) for pair in zip(receipts, parts, strict=True)])
+    return times[first + positions]
+
+
+def _positions(receipts: Mapping[str, Any], columns: Mapping[str, Any]) -> np.ndarray:
+    """Return the receipt of each row of a trace's frame: of an edge, its child."""
+    if "child_id" in columns:
         at = {receipt_id: row for row, receipt_id in enumerate(receipts["receipt_id"])}
-        return times[np.array([at[child_id] for child_id in columns["child_id"]], dtype=np.intp)]
-    # Position -1 stands for the transaction: it reads the time of the first receipt.
-    times = _concat([times, times[:1] if len(times) else np.ma.MaskedArray([0], [True])])
-    positions = columns.get("order", np.full(_n_rows(columns), -1))
-    return times[np.ma.getdata(positions)]
+        return np.array([at[child_id] for child_id in columns["child_id"]], dtype=np.intp)
+    # Rows of the transaction, whose order is missing, and rows of all its receipts have the time
+    # of the first.
+    order = columns.get("order")
+    return np.zeros(_n_rows(columns), dtype=np.intp) if order is None else order.filled(0)
 
 
 def _concat(parts: Sequence[Any]) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.tracing.action_fields import delegate_action, function_calls
 from ledgerkit.tracing.amount_texts import plain, split_asset
+from ledgerkit.tracing.tree.column_builders import list_values
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TxResult
@@ -36,23 +38,30 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionData:
-    """A transaction; `failures` are the errors of receipts, by their position."""
+    """
+    A transaction; `failures` are the errors of receipts, by their position.
+
+    `verdict` is that of `ledgerkit.tracing.tree.verdict`.
+    """
 
     tree: Tree
+    verdict: str
     result: TxResult
     transfers: list[Transfer]
     actions: list[Actions | None]
     failures: dict[int, LedgerError]
     amounts: AmountTexts
+    _lists: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str) -> list[Any]:
         """Return a column of the receipts as a list, None where a value is missing."""
-        return self.tree.columns[name].tolist()
+        if name not in self._lists:
+            self._lists[name] = list_values(self.tree.columns[name])
+        return self._lists[name]
 
     def own_receipts(self) -> list[int]:
         """List the positions of receipts other than refunds."""
-        kinds = self.tree.columns["kind"]
-        return [at for at, kind in enumerate(kinds) if kind != "refund"]
+        return [at for at, kind in enumerate(self.column("kind")) if kind != "refund"]
 
     def failed_receipts(self) -> list[int]:
         """List the positions of receipts other than refunds that failed."""
@@ -108,13 +117,14 @@ def account(account_id: str | None) -> str:
 
 def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
     """Return the errors of receipts by position; of repeated outcomes the first is used."""
-    position = {receipt_id: at for at, receipt_id in enumerate(tree.ids.tolist())}
+    failed = np.flatnonzero(tree.columns["status"] == "failure").tolist()
+    position = {tree.ids[at]: at for at in failed}
     errors: dict[int, LedgerError] = {}
-    for _, piece in result.outcomes.pieces():
-        for outcome in piece:
-            status, at = outcome.outcome.status, position.get(outcome.id)
-            if isinstance(status, Status) and status.failure is not UNSET and at is not None:
-                failure = decode_member(status.failure, f"the outcome of {outcome.id}")
-                error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
-                errors.setdefault(at, error)
+    pieces = result.outcomes.pieces() if failed else ()
+    for outcome in (outcome for _, piece in pieces for outcome in piece):
+        status, at = outcome.outcome.status, position.get(outcome.id)
+        if isinstance(status, Status) and status.failure is not UNSET and at is not None:
+            failure = decode_member(status.failure, f"the outcome of {outcome.id}")
+            error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
+            errors.setdefault(at, error)
     return errors

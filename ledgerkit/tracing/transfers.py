@@ -184,7 +184,8 @@ def _unknown_payment(values: ReceiptValues) -> list[str]:
 
 def transfer_columns(forest: Forest, transfers: list[Transfer]) -> dict[str, Any]:
     """Compute the columns of the transfers frame."""
-    fields = ("kind", "asset", "sender_id", "receiver_id", "amount", "memo", "evidence")
-    return receipt_key_columns(forest, [transfer.at for transfer in transfers]) | {
-        name: [getattr(transfer, name) for transfer in transfers] for name in fields
-    }
+    columns = zip(*transfers, strict=True) if transfers else [()] * len(Transfer._fields)
+    positions, *fields = map(list, columns)
+    return receipt_key_columns(forest, positions) | dict(
+        zip(Transfer._fields[1:], fields, strict=True)
+    )

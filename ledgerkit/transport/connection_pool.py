@@ -7,7 +7,6 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from ledgerkit.transport.deadlines import Deadlines
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
@@ -88,11 +87,10 @@ class ConnectionPool:
         self._max_connections = max_connections
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
-        self._deadlines = Deadlines()
 
     async def send(self, request: RawRequest) -> RawResponse:
         """Send a request over a connection without unread bytes."""
-        with self._deadlines.at(request.limits.deadline):
+        async with asyncio.timeout_at(request.limits.deadline):
             for _ in range(self._max_connections):
                 try:
                     return await self._exchange(request)
@@ -173,7 +171,6 @@ class ConnectionPool:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        self._deadlines.close()
         if self._session is not None:
             await self._session.close()
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import httpx
 import msgspec
 
 from ledgerkit import json_decoding
@@ -23,6 +22,7 @@ from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport.httpx_library import httpx
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
-import httpx
-
 from ledgerkit._version import __version__
 from ledgerkit.api import matching
 from ledgerkit.api.calls import Call, Response
@@ -34,6 +32,7 @@ from ledgerkit.transport.connection_pool import (
     RawRequest,
     RawResponse,
 )
+from ledgerkit.transport.httpx_library import httpx
 from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
 

@@ -9,7 +9,6 @@ from array import array
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx
 import numpy as np
 
 from ledgerkit import validation
@@ -25,6 +24,7 @@ from ledgerkit.errors import (
     excerpt,
 )
 from ledgerkit.transport import networks, recording_files
+from ledgerkit.transport.httpx_library import httpx
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.recording_files import Exchange, Position, RecordedNetwork, RecordFile
 

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
-import httpx
-
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, networks
 from ledgerkit.transport.connection_pool import ConnectionPool
+from ledgerkit.transport.httpx_library import httpx
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

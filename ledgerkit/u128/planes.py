@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-import sys
+from functools import cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,8 +27,7 @@ _ONES = 2**64 - 1
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 _BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's cache
-_SAMPLE = 256  # rows to check before checking all of them
-_UPPER = 1 if sys.byteorder == "little" else 0  # the position of a word's upper half
+_MANY = 2**16  # rows, from which on Arrow adds faster than numpy, and groups are added in parts
 # Times this, a quotient of two results of `_approximate` is never too large.
 _SHRINK = 1 - 2.0**-49
 
@@ -343,18 +342,30 @@ def total(hi: Words, lo: Words) -> int:
 
 def _sum(words: Words) -> int:
     """Add words to a Python int."""
-    if _sums_fit(words):
-        return int(words.sum())
-    halves = np.ascontiguousarray(words).view(np.uint32)
-    high = int(halves[_UPPER::2].sum(dtype=np.uint64)) << 32
-    # The lower halves add up to less than 2^64, so the sum modulo 2^64 determines them.
-    return high + (int(words.sum()) - high) % 2**64
+    low = int(words.sum())
+    # The whole sum is `low` plus the carries times 2^64. Divided by 2^32 - 1, a power of 2^32
+    # leaves 1, so the sum leaves the same remainder as its digits: that of `low` and the carries,
+    # which are fewer than 2^32 - 1.
+    carries = (_sum_digits(words) - low) % int(_LOW)
+    return (carries << _BITS) + low
 
 
-def _sums_fit(words: Words) -> bool:
-    """Return True if no sum of these words can exceed 64 bits."""
-    most = _ONES // max(len(words), 1)
-    return all(int(part.max(initial=0)) <= most for part in (words[:_SAMPLE], words))
+def _sum_digits(words: Words) -> int:
+    """Add the halves of all words, their digits of 32 bits; there must be at most 2^31 words."""
+    digits = np.ascontiguousarray(words).view(np.uint32)
+    add = _arrow_sum() if len(words) >= _MANY else None
+    return int(digits.sum(dtype=np.uint64)) if add is None else add(digits)
+
+
+@cache
+def _arrow_sum() -> Callable[[NDArray[np.uint32]], int] | None:
+    """Return Arrow's sum of an array, which is three times as fast as numpy's, or None."""
+    try:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+    except ImportError:
+        return None
+    return lambda digits: int(pc.sum(pa.array(digits)).as_py())
 
 
 def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
@@ -383,20 +394,22 @@ def group_totals(codes: Rows, count: int, hi: Words, lo: Words) -> tuple[Planes,
 
 def _drop_ungrouped(codes: Rows, hi: Words, lo: Words) -> tuple[Rows, Words, Words]:
     """Drop the rows without a group."""
-    is_grouped = codes >= 0
-    if is_grouped.all():
+    if codes.min(initial=0) >= 0:
         return codes, hi, lo
+    is_grouped = codes >= 0
     return codes[is_grouped], hi[is_grouped], lo[is_grouped]
 
 
 def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
     """Add the words of each group to sums of 128 bits."""
     low, upper = np.zeros((2, count), dtype=np.uint64)
-    np.add.at(low, codes, words)
-    if _sums_fit(words):
-        return upper, low
-    np.add.at(upper, codes, words >> _HALF)
-    # As in `_sum`: the lower halves add up to less than 2^64.
+    fits = _sum(words) <= _ONES  # then the sum of each group does
+    for begin in range(0, len(words), _MANY):
+        rows = slice(begin, begin + _MANY)
+        np.add.at(low, codes[rows], words[rows])
+        if not fits:
+            np.add.at(upper, codes[rows], words[rows] >> _HALF)
+    # The lower halves of a group add up to less than 2^64, so they carry at most once.
     return (upper >> _HALF) + (low < upper << _HALF), low
 
 

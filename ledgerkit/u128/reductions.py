@@ -50,8 +50,8 @@ def reduce(
         return math.nan if is_missing else _reduce_to_float(array, name, options)
     if name not in EXACT:
         raise TypeError(f"u128 does not support operation '{name}'")
-    count = len(array) - int(np.count_nonzero(array.mask))
-    if is_missing or count < (min_count if name in {"sum", "prod"} else 1):
+    needed = min_count if name in {"sum", "prod"} else 1
+    if is_missing or (needed > 0 and len(array) - np.count_nonzero(array.mask) < needed):
         return pd.NA
     return _reduce_to_int(array, name)
 

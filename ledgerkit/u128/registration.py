@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def register() -> None:
     """Register the dtype now if pandas is imported, otherwise when it is."""
     if "pandas" in sys.modules:
-        import ledgerkit.u128.array  # noqa: F401 - registers the dtype
+        from ledgerkit.garbage_collector import collector_paused
+
+        with collector_paused():
+            import ledgerkit.u128.array  # noqa: F401 - registers the dtype
     elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PandasFinder())
 

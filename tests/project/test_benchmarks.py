@@ -64,6 +64,18 @@ def test_a_row_a_target(bench: ModuleType, tmp_path: Path, words, code, rows):
     assert bench.rows(done) == rows
 
 
+def test_several_runs_are_one_row(bench: ModuleType):
+    """Minimum, median and maximum by number; a target that one of the runs missed is not met."""
+    texts = [
+        f"target: fast: {word} ({n:,} rows/s)\ntarget: exact: met (0 off)\n"
+        for n, word in ((1_200, "met"), (900, "missed"), (10_000, "met"))
+    ]
+    assert bench.rows(*(bench.Run("made", text, int("missed" in text)) for text in texts)) == [
+        "| made | fast | 900 rows/s / 1,200 rows/s / 10,000 rows/s | missed in 1 of 3 |",
+        "| made | exact | 0 off | met |",
+    ]
+
+
 def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
     """Each script reports with `say`, prints no target itself, and ends in `finish`."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in bench.SCRIPTS.items()}

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "docs" / "explanations" / "security.md").read_text(encoding="utf-8")
 MOST_BYTES = 150_000
-BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=2")
+BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 LOADED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\s(?:src|href)=\"([^\"]+)\"")
@@ -305,6 +305,22 @@ def test_every_page_is_in_the_menu(site):
 
     assert {"explanations/u128", "guides/sending"} <= pages
     assert [name for name in {*pages, "tutorials/index"} if f'href="{name}.html"' not in home] == []
+
+
+def test_the_menu_marks_its_page(site):
+    """In its menu a page is the current one, below an open item; the others are links."""
+    menu = (
+        site.html("api/verbs/ft.html").partition('class="sidebar-tree"')[2].partition("</div>")[0]
+    )
+
+    assert re.findall(r'<li class="([^"]*\bcurrent\b[^"]*)"><a [^>]*href="([^"]+)"', menu) == [
+        ("toctree-l1 current has-children", "../index.html"),
+        ("toctree-l2 current current-page", "#"),
+    ]
+    assert menu.count(' checked=""') == 1
+    assert menu.count('<ul class="current">') == 2
+    assert 'href="nft.html"' in menu
+    assert 'href="../../guides/sending.html"' in menu
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -51,6 +51,7 @@ def requirements(extra: str | None = None) -> dict[str, Requirement]:
     return {r.name.replace("-", "_"): r for r in map(Requirement, listed)}
 
 
+@functools.cache
 def imported() -> set[str]:
     """Return the top-level modules that the package imports, at any depth of its code."""
     names = set()
@@ -248,29 +249,30 @@ RIDDLES = {"asked", "found", "held", "kept", "shown", "told", "wanted"}
 VAGUE = {"Ask", "Give", "How", "Let", "Say", "Take", "Tell", "Want", "What", "Whether", "Who"}
 
 
-def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Return (place, function) for each function of the package."""
+@functools.cache
+def functions() -> list[tuple[str, frozenset[str], str]]:
+    """Return the place of each function of the package, the names in it and its docstring."""
     return [
-        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        (f"{path.relative_to(ROOT)}:{node.lineno}", names_in(node), ast.get_docstring(node) or "")
         for path in sorted((ROOT / "ledgerkit").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
+def names_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Return the names of a function's parameters and local variables."""
+    nodes = list(ast.walk(function))
+    stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return frozenset([n.arg for n in nodes if isinstance(n, ast.arg)] + [n.id for n in stored])
+
+
 def test_names_say_what_they_hold():
     """No parameter or local variable has a name such as `found` or `told`."""
-    riddles = []
-    for place, function in functions():
-        nodes = list(ast.walk(function))
-        names = {node.arg for node in nodes if isinstance(node, ast.arg)}
-        stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        names.update(node.id for node in stored)
-        riddles += [f"{place} {name}" for name in sorted(names & RIDDLES)]
+    riddles = [f"{place} {name}" for place, names, _ in functions() for name in names & RIDDLES]
     assert riddles == []
 
 
 def test_docstrings_begin_with_a_verb_of_the_field():
     """A function's docstring begins with "Return" or "Parse", not with "Tell" or "Take"."""
-    texts = [(place, ast.get_docstring(function)) for place, function in functions()]
-    assert [place for place, text in texts if text and text.split()[0] in VAGUE] == []
+    assert [place for place, _, text in functions() if text and text.split()[0] in VAGUE] == []

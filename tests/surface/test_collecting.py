@@ -223,15 +223,15 @@ def test_a_refused_key_ends_it_at_once(tmp_path: Path) -> None:
 
 def test_a_dead_service_ends_it(tmp_path: Path) -> None:
     """64 in a row without an answer are not 64 rows of errors: nobody could be asked."""
-    dead = set(names(1_000)[100:])
+    dead = set(names(300)[100:])
     with lab(disturbed(lambda who: Reply(502) if who in dead else None)) as (_, ledger):
         with pytest.raises(TransportError, match="64 accounts in a row had no response") as told:
-            collect(names(1_000), tmp_path / "out", ledger)
+            collect(names(300), tmp_path / "out", ledger)
         assert "stored data is kept" in told.value.remedy
         assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(100)
         dead.clear()
-        collect(names(1_000), tmp_path / "out", ledger)
-        collect(names(1_000), tmp_path / "peace", ledger)
+        collect(names(300), tmp_path / "out", ledger)
+        collect(names(300), tmp_path / "peace", ledger)
     assert_same(tmp_path / "out", tmp_path / "peace")
 
 

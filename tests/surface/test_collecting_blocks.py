@@ -69,7 +69,7 @@ def lab(world: World, script: Script = quiet, **options: Any) -> Iterator[tuple[
     def handler(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
         return script(json.loads(body)) or respond(way, body)
 
-    options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), "in_flight": 4, **options}
+    options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), "in_flight": 16, **options}
     with serve(handler) as server, lk.connect("lab", rpc_url=server.url, **options) as ledger:
         yield server, ledger
     lk.disconnect()

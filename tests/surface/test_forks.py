@@ -9,7 +9,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.localnet import open_world, rpc_api
+from ledgerkit.localnet import rpc_api
 from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
@@ -21,6 +21,7 @@ from ledgerkit.protocol import (
     Transfer,
 )
 from tests.loopback import Reply, serve
+from tests.world_copies import open_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ class Network:
     """A world behind HTTP, which records the methods that it is asked."""
 
     def __init__(self) -> None:
-        self.world = open_world("demo")
+        self.world = open_copy("demo")
         self.ledger = lk.connect("local", world=self.world, make_default=False)
         self.methods: list[str] = []
         self.faults: dict[str, Reply] = {}

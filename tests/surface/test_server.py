@@ -50,6 +50,12 @@ HASTE = (  # what waits ten seconds waits less
 )
 
 
+CHUNKED = (
+    b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
 class Running(NamedTuple):
     """A server in a process."""
 
@@ -249,8 +255,19 @@ def test_a_body_that_is_no_call(running: Running, body: bytes) -> None:
         b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n",
+        b"GET http://evil.example/api/health HTTP/1.1\r\nhost: localhost\r\n\r\n",
     ],
-    ids=["tls", "nonsense", "no-host", "huge-header", "negative-length", "bad-chunk"],
+    ids=[
+        "tls",
+        "nonsense",
+        "no-host",
+        "huge-header",
+        "negative-length",
+        "bad-chunk",
+        "two-hosts",
+        "whole-address",
+    ],
 )
 def test_what_is_no_http(running: Running, data: bytes) -> None:
     """A malformed request is refused or cut off, and the server goes on."""
@@ -264,10 +281,14 @@ def test_what_is_no_http(running: Running, data: bytes) -> None:
     ("data", "status"),
     [
         (b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx: %b" % (b"y" * 20_000), 431),
+        (CHUNKED + b"1\r\n{\r\n0\r\nx: %b" % (b"y" * 20_000), 431),
+        (CHUNKED + b"1;x=%b" % (b"y" * 20_000), 431),
         (b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n", 501),
         (b"PRI * HTTP/2.0\r\n\r\n", 505),
+        (b"GET / HTTP/2.0\r\nhost: localhost\r\n\r\n", 505),
     ],
-    ids=["long-head", "transfer-coding", "http-2"],
+    ids=["head", "trailer", "chunk-head", "coding", "two-codings", "http-2", "get-http-2"],
 )
 def test_the_status_says_what_is_not_served(running: Running, data: bytes, status: int) -> None:
     """A head that is too long, an unknown transfer coding and another version have their own."""
@@ -285,6 +306,22 @@ def test_two_lengths_of_one_body(running: Running) -> None:
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.endswith(b"a request has content-length or transfer-encoding, not both\n")
+
+
+def test_headers_behind_a_body(running: Running) -> None:
+    """A trailer is no header: neither an origin nor a fault is taken from it."""
+    chunk = b"%x\r\n%b\r\n0\r\n" % (len(CALL), CALL)
+    trailers = b"origin: https://evil.example\r\nx-ledgerkit-fault: drop\r\n\r\n"
+    with running.open(CHUNKED + chunk + trailers) as opened:
+        assert _last_words(opened).startswith(b"HTTP/1.1 200 ")
+
+
+def test_nonsense_behind_a_request(running: Running) -> None:
+    """The requests before it are answered, it is refused, and the connection is closed."""
+    for nonsense in (b"NONSENSE\r\n\r\n" + WHOLE, CHUNKED + b"zz\r\n"):
+        with running.open(WHOLE + WHOLE + nonsense) as opened:
+            read = _last_words(opened)
+        assert re.findall(rb"HTTP/1.1 (\d+) ", read) == [b"200", b"200", b"400"]
 
 
 # Web pages ------------------------------------------------------------------------------
@@ -385,10 +422,10 @@ def test_a_connection_that_drips() -> None:
     """Single bytes earn no more time, neither in the head nor before the second request."""
     with serving(script=HASTE) as running:
         whole = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        for begin in (b"", whole):
+        for before in (b"", whole):
             start = time.monotonic()
-            with running.open(begin) as opened:
-                if begin:
+            with running.open(before + b"GET /") as opened:
+                if before:
                     assert opened.recv(1000).startswith(b"HTTP/1.1 200 ")
                 while _still_open(opened) and time.monotonic() - start < 60:
                     time.sleep(0.05)
@@ -413,13 +450,15 @@ def test_several_requests_on_one_connection(running: Running) -> None:
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
     )
     one += str(len(CALL)).encode() + b"\r\n\r\n" + CALL
-    with running.open(one * 3) as opened:
+    upgrade = WHOLE[:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    count = 1_000  # far more than are parsed at a time
+    with running.open(upgrade + one * count) as opened:
         read = b""
-        while read.count(b'"gas_price":"100000000"') < 3:
-            part = opened.recv(10_000)
+        while read.count(b'"gas_price":"100000000"') < count:
+            part = opened.recv(1_000_000)
             assert part
             read += part
-    assert read.count(b"HTTP/1.1 200 OK") == 3
+    assert read.count(b"HTTP/1.1 200 OK") == count + 1
 
 
 def test_an_answer_leaves_at_once(running: Running) -> None:
@@ -433,6 +472,48 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
         times.append(time.monotonic() - begin)
     assert sorted(times)[15] < 0.035  # all but the first few would wait; the machine may be busy
     connection.close()
+
+
+class Written(asyncio.Transport):
+    """A transport that records what is done with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[bytes | str] = []
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]  # a server writes bytes only
+        """Record the data."""
+        self.done.append(data)
+
+    def close(self) -> None:
+        """Record it."""
+        self.done.append("close")
+
+    def abort(self) -> None:
+        """Record it."""
+        self.done.append("abort")
+
+
+def test_a_head_leaves_with_its_body() -> None:
+    """Short parts are sent together, before a close, and not after an abort; long ones at once."""
+    long = bytes(20_000)
+
+    async def run() -> list[list[bytes | str]]:
+        records = []
+        for parts, end in (([b"a", b"b"], ""), ([b"a"], "close"), ([b"a"], "abort"), ([long], "")):
+            written = Written()
+            joined = uvicorn_server.JoinedWrites(written, asyncio.get_running_loop())
+            for each in parts:
+                joined.write(each)
+            at_once = list(written.done)
+            if end:
+                getattr(joined, end)()
+            await asyncio.sleep(0)
+            records += [at_once, written.done]
+        return records
+
+    together, closed, aborted = [b"ab"], [b"a", "close"], ["abort"]
+    assert asyncio.run(run()) == [[], together, [], closed, [], aborted, [long], [long]]
 
 
 def test_a_reader_that_never_reads() -> None:
@@ -845,14 +926,23 @@ def test_transfers_and_block_documents_are_served(running: Running) -> None:
     assert (status, headers["location"]) == (302, f"/blocks/archive/v0/block/{genesis}")
 
 
-def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("library", ["uvicorn", "httptools"])
+def test_libraries_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """Without the extra the error says what to install."""
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, "ledgerkit.localnet.uvicorn_server", raising=False)
     monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
-    assert 'needs uvicorn: pip install "ledgerkit[serve]"' in str(caught.value)
+    assert f'needs {library}: pip install "ledgerkit[serve]"' in str(caught.value)
+
+
+def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where uvloop is not installed, the loop is that of asyncio."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = uvicorn_server.new_event_loop()
+    loop.close()
+    assert type(loop).__module__.startswith("asyncio.")
 
 
 # Who lives there --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,11 +16,12 @@ import ledgerkit as lk
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 
 
-@pytest.fixture
-def demo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+@pytest.fixture(scope="module")
+def demo() -> Iterator[ModuleType]:
     """Import the demo as it is run, with its own folder on the path."""
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("demo")
 
 
 @pytest.fixture
@@ -91,42 +93,40 @@ def test_the_tree_is_of_the_refunded_swap(demo: Any, ledger: Any):
     ]
 
 
-def report_of(demo: Any, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def page(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Write the report, and read it."""
-    demo.main(["--out", str(tmp_path / "page.html")])
+    path: Path = tmp_path_factory.mktemp("report") / "page.html"
+    demo.main(["--out", str(path)])
     lk.disconnect()
-    return (tmp_path / "page.html").read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
-def test_report_needs_nothing_else(demo: Any, tmp_path, capsys):
+def test_report_needs_nothing_else(page: str):
     """The page loads no script, style or picture, and is small enough to be sent by mail."""
-    page = report_of(demo, tmp_path)
     loaded = ("<script", "<link", "<img", "@import", "url(h", "http:", "https:", "data:", "src=")
     assert [word for word in loaded if word in page] == []
     assert len(page) < 250_000
     assert "the contract is paused" in page
-    assert capsys.readouterr().err == ""
 
 
-def test_report_names_the_network(demo: Any, tmp_path):
+def test_report_names_the_network(page: str):
     """Its first line says which ledger it is of, and that its accounts are invented."""
-    notice = report_of(demo, tmp_path).partition("<h2>")[0]
+    notice = page.partition("<h2>")[0]
     assert "Network: local" in notice
     assert "Its accounts are invented" in notice
 
 
-def test_report_has_amounts_in_units_and_numbers_aligned(demo: Any, tmp_path):
+def test_report_has_amounts_in_units_and_numbers_aligned(page: str):
     """No amount is a row of 25 digits; each number is at the right, in digits of one width."""
-    page = report_of(demo, tmp_path)
     texts = re.sub(r'<svg.*?</svg>|<style.*?</style>|title="[^"]*"', "", page, flags=re.DOTALL)
     assert re.findall(r"\b\d{20,}\b", texts) == []
     assert re.search(r'<td style="text-align:right[^>]*>12,340\.68 NEAR</td>', page)
     assert "font-variant-numeric: tabular-nums" in page
 
 
-def test_report_has_each_plot_for_light_and_for_dark_pages(demo: Any, tmp_path):
+def test_report_has_each_plot_for_light_and_for_dark_pages(page: str):
     """The style sheet hides one drawing of each pair, as the reader's system prefers."""
-    page = report_of(demo, tmp_path)
     for theme in ("light", "dark"):
         drawings = re.findall(rf'<div class="{theme}"><svg.*?</svg></div>', page, flags=re.DOTALL)
         assert len(drawings) == 4

@@ -88,6 +88,37 @@ def test_a_first_verb_loads_nothing_to_draw_with() -> None:
     assert run(FT_CALL.replace("HEAVY", repr(HEAVY))) == [0, []]
 
 
+def test_a_ledger_loads_no_command_line_of_httpx() -> None:
+    """The libraries of httpx's command line stay out, and can be imported afterwards."""
+    loaded = run(
+        "import json, sys\n"
+        "import ledgerkit as lk\n"
+        "lk.connect('local')\n"
+        "found = len(lk.accounts('alice.near'))\n"
+        "loaded = [name for name in ('click', 'rich', 'httpx._main') if name in sys.modules]\n"
+        "import httpx._main\n"
+        "print(json.dumps([found, loaded, callable(httpx._main.main)]))"
+    )
+    assert loaded == [1, [], True]
+
+
+@pytest.mark.parametrize("first", ["pass", "import pandas"])
+def test_a_first_frame_searches_for_no_garbage(first: str) -> None:
+    """Modules and the world are no garbage: the collector runs a few times, not a hundred."""
+    searches = run(
+        f"import gc, json\n{first}\n"
+        "searches = []\n"
+        "gc.callbacks.append(lambda phase, info: searches.append(info) if phase == 'stop' else 0)\n"
+        "import ledgerkit as lk\n"
+        "lk.connect('local')\n"
+        "lk.accounts('alice.near')\n"
+        "del gc.callbacks[:]\n"
+        "print(json.dumps([info['generation'] for info in searches]))"
+    )
+    assert len(searches) < 10
+    assert 2 not in searches
+
+
 def test_errors_need_no_pandas() -> None:
     """A caught error costs no pandas."""
     loaded = run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from typing import Any
 
@@ -279,26 +278,6 @@ def test_a_null_error_is_none():
     """`error: null` beside a result is no error."""
     result = decode(b'{"error": null, "result": {"final_execution_status": "FINAL"}}')
     assert result.final_execution_status == "FINAL"
-
-
-def test_the_collector_is_paused_and_restored():
-    """Pausing keeps the caller's choice, also after an error and when nested."""
-    assert gc.isenabled()
-    with wire.collector_paused():
-        assert not gc.isenabled()
-        with wire.collector_paused():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(errors.DecodeError):
-        decode(b"")
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        decode(envelope(final_execution_status="FINAL"))
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_blocks_are_added_to_a_document_and_read_back():

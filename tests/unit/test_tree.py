@@ -727,7 +727,7 @@ def test_a_forest_has_the_trees_of_its_transactions(written: list[dict[str, Any]
         for name in ("outcomes", "executions", "bodies")
     }
     joined = {name: DecodedList(items, "$.receipts") for name, items in lists.items()}
-    counts = [len(result.outcomes) for result in results]
+    counts = [len(result.receipt_ids()) for result in results]
     forest = build_forest(TxResults(results, counts, **joined))
     assert forest.starts.tolist() == list(accumulate(map(len, trees), initial=0))
     assert forest.conversions == tuple(tree.conversion for tree in trees)

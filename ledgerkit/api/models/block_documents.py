@@ -24,11 +24,11 @@ from ledgerkit.api.models.transactions import (
     ReceiptBody,
     TxResult,
     WholeOutcome,
-    collector_paused,
     decode_error,
     decode_with_unknown_actions,
 )
 from ledgerkit.errors import DecodeError
+from ledgerkit.garbage_collector import collector_paused
 
 
 class Block(Struct, gc=False):

@@ -7,12 +7,10 @@ take more memory than the document.
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -21,11 +19,13 @@ from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.protocol_rules import Gas, Rules
+from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class FunctionCall(Struct, gc=False):
@@ -289,9 +289,14 @@ class Result(Struct, gc=False):
 
 
 class IndexedReceipt(Struct, gc=False):
-    """A receipt with its outcome, as the Transactions API sends them."""
+    """A pair of receipt and outcome, as the Transactions API sends them; the receipt is read."""
 
     receipt: Receipt | None = None
+
+
+class IndexedOutcome(Struct, gc=False):
+    """A pair of receipt and outcome of which the outcome is read."""
+
     execution_outcome: ExecutionOutcome | None = None
 
 
@@ -337,11 +342,6 @@ _ANY = json_decoding.decoder(Any)
 _DOCUMENT = json_decoding.decoder(Document)
 _BARE = json_decoding.decoder(Result)
 _INDEXED = json_decoding.decoder(IndexedTransaction)
-_OUTCOME = json_decoding.decoder(ExecutionOutcome)
-_EXECUTION = json_decoding.decoder(Execution)
-_EXECUTED = json_decoding.decoder(IndexedExecution)
-_RECEIPT = json_decoding.decoder(Receipt)
-_PAIR = json_decoding.decoder(IndexedReceipt)
 _SAVED = json_decoding.decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
 _CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs format JSON anew
@@ -349,60 +349,72 @@ _ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
 _UNKNOWN_FIELD = "Object contains unknown field"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LazyList(Generic[T]):
+class LongList(Protocol[T_co]):
     """
-    A long list in a document, decoded a piece at a time.
+    A long list in a document, whose elements are yielded a piece at a time.
 
     `path` is its place in the document. In a Transactions API document outcomes and bodies are
     members of pairs, and `member` is the one to read.
     """
 
+    @property
+    def path(self) -> str:
+        """The place in the document."""
+
+    @property
+    def member(self) -> str | None:
+        """The member of the elements to read; None for the elements themselves."""
+
+    def pieces(self) -> Iterator[tuple[int, Sequence[T_co]]]:
+        """Yield the first position and the decoded elements of each piece, without nulls."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LazyList(Generic[T]):
+    """A `LongList` of encoded elements of one type, decoded a piece at a time."""
+
     raws: Sequence[Raw]
-    decoder: json_decoding.Decoder[Any]
+    element: Any
     path: str
     request: str
     member: str | None = None
 
-    def __len__(self) -> int:
-        """Count the elements."""
-        return len(self.raws)
-
-    def pieces(self) -> Iterator[tuple[int, list[T]]]:
+    def pieces(self, first: int = 0) -> Iterator[tuple[int, list[T]]]:
         """Yield the first position and the decoded elements of each piece, without nulls."""
-        for start in range(0, len(self.raws), PIECE):
+        decoder = json_decoding.decoder(self.element)
+        for start in range(first, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
-                piece = self.decoder.decode_all(raws)
+                piece = decoder.decode_all(raws)
             except msgspec.DecodeError:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
-            if self.member is not None:
-                members = [getattr(pair, self.member) for pair in piece]
-                piece = [member for member in members if member is not None]
-            yield start, piece
+            yield start, self.members(piece)
+
+    def members(self, elements: list[Any]) -> list[T]:
+        """Return the members to read of decoded elements, without nulls."""
+        if self.member is None:
+            return elements
+        members = [getattr(pair, self.member) for pair in elements]
+        return [member for member in members if member is not None]
 
     def _decode(self, position: int, raw: Raw) -> Any:
         """Decode one element; an error has its path."""
         try:
-            return decode_with_unknown_actions(self.decoder, raw)
+            return decode_with_unknown_actions(json_decoding.decoder(self.element), raw)
         except msgspec.DecodeError as problem:
             path = f"{self.path}[{position}]"
             raise decode_error(problem, bytes(raw), self.request, path) from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DecodedList(Generic[T]):
-    """A list that is decoded already, in the form of a `LazyList`."""
+class DecodedList:
+    """A `LongList` that is decoded already."""
 
-    elements: Sequence[T]
+    elements: Sequence[Any]
     path: str
     member: str | None = None
 
-    def __len__(self) -> int:
-        """Count the elements."""
-        return len(self.elements)
-
-    def pieces(self) -> Iterator[tuple[int, Sequence[T]]]:
+    def pieces(self) -> Iterator[tuple[int, Sequence[Any]]]:
         """Yield all elements as one piece."""
         yield 0, self.elements
 
@@ -420,14 +432,13 @@ class TxResult:
     status: Status | str | None
     transaction: Transaction | None
     transaction_outcome: ExecutionOutcome | None
-    outcomes: LazyList[ExecutionOutcome] | DecodedList[Any]
-    executions: LazyList[Execution] | DecodedList[Any]
-    bodies: LazyList[Receipt] | DecodedList[Any] | None
+    outcomes: LongList[ExecutionOutcome]
+    executions: LongList[Execution]
+    bodies: LongList[Receipt] | None
 
     def alone(self) -> TxResults:
         """Return the results of this transaction only."""
-        lists = self.outcomes, self.executions, self.bodies
-        return TxResults((self,), (len(self.outcomes),), *lists)
+        return TxResults((self,), (), self.outcomes, self.executions, self.bodies)
 
     def receipt_ids(self) -> set[str]:
         """Return the ids of the receipts that ran."""
@@ -482,15 +493,15 @@ class TxResults:
     """
     The results of several transactions, and the joined lists of their receipts, in their order.
 
-    `n_outcomes` counts the outcomes of each; those lists of `transactions` are not read. No
-    receipt belongs to two transactions.
+    `n_outcomes` counts the outcomes of each, and is empty for a single transaction; those lists of
+    `transactions` are not read. No receipt belongs to two transactions.
     """
 
     transactions: Sequence[TxResult]
     n_outcomes: Sequence[int]
-    outcomes: LazyList[ExecutionOutcome] | DecodedList[Any]
-    executions: LazyList[Execution] | DecodedList[Any]
-    bodies: LazyList[Receipt] | DecodedList[Any] | None
+    outcomes: LongList[ExecutionOutcome]
+    executions: LongList[Execution]
+    bodies: LongList[Receipt] | None
 
 
 class TransactionResponse(NamedTuple):
@@ -504,18 +515,6 @@ class TransactionResponse(NamedTuple):
     def transaction(self) -> Transaction | None:
         """The transaction itself, if the response has it."""
         return self.result.transaction
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would scan a large document repeatedly."""
-    was_running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_running:
-            gc.enable()
 
 
 def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None) -> TxResult:
@@ -624,9 +623,9 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
         result.status,
         result.transaction,
         result.transaction_outcome,
-        LazyList(outcomes, _OUTCOME, f"{path}.receipts_outcome", request),
-        LazyList(outcomes, _EXECUTION, f"{path}.receipts_outcome", request),
-        None if bodies is None else LazyList(bodies, _RECEIPT, f"{path}.receipts", request),
+        LazyList(outcomes, ExecutionOutcome, f"{path}.receipts_outcome", request),
+        LazyList(outcomes, Execution, f"{path}.receipts_outcome", request),
+        None if bodies is None else LazyList(bodies, Receipt, f"{path}.receipts", request),
     )
 
 
@@ -658,9 +657,9 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
         None,
         indexed.transaction,
         indexed.execution_outcome,
-        LazyList(pairs, _PAIR, path, request, "execution_outcome"),
-        LazyList(pairs, _EXECUTED, path, request, "execution_outcome"),
-        LazyList(pairs, _PAIR, path, request, "receipt"),
+        LazyList(pairs, IndexedOutcome, path, request, "execution_outcome"),
+        LazyList(pairs, IndexedExecution, path, request, "execution_outcome"),
+        LazyList(pairs, IndexedReceipt, path, request, "receipt"),
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.rpc.errors import ParseError
-from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+from ledgerkit.protocol import AccountId, CryptoHash, PublicKey, types
 from ledgerkit.units import U64_MAX
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ def account_id(value: Any) -> AccountId:
     """Read an account id."""
     name = text(value)
     try:
-        return AccountId(name)
+        return types.account_id(name)
     except InvalidRequestError:
         reason = account_rule(name)
     raise error(f'invalid value: "{name}", {reason}')

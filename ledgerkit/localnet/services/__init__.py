@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Service = Literal["transactions", "transfers", "blocks", "kv"]
 SERVICES: tuple[Service, ...] = get_args(Service)
 
+_BY_NAME: dict[str, Service] = {service: service for service in SERVICES}
+
 # Block documents may wait for a block, so the gateway runs them in steps.
 _RESPOND: dict[Service, Respond] = {
     "transactions": transactions_api.respond,
@@ -33,7 +35,8 @@ _RESPOND: dict[Service, Respond] = {
 
 def service_of(path: str) -> Service | None:
     """Return the service that serves a path, or None."""
-    return next((each for each in SERVICES if path.startswith(f"/{each}/")), None)
+    begin, *names = path.split("/", 2)
+    return _BY_NAME.get(names[0]) if not begin and len(names) > 1 else None
 
 
 def respond(service: Service, world: World, request: HttpRequest) -> HttpResponse:

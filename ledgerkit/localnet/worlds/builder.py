@@ -47,10 +47,13 @@ class WorldGenesis(Genesis):
     def __init__(self, name: str, seed: int) -> None:
         super().__init__()
         self._name, self._seed = name, seed
+        self._keys: dict[str, SecretKey] = {}
 
     def key(self, name: str) -> SecretKey:
         """Return a published key by its name: an account id, or any other text."""
-        return published_key(self._name, self._seed, name)
+        if name not in self._keys:
+            self._keys[name] = published_key(self._name, self._seed, name)
+        return self._keys[name]
 
     def public_key(self, name: str) -> PublicKey:
         """Return the public key of a published key."""

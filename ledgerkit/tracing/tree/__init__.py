@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import UNSET
 
-from ledgerkit.api.models.transactions import Outcome, Status, Transaction, collector_paused
+from ledgerkit.api.models.transactions import Outcome, Status, Transaction
+from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
 from ledgerkit.tracing.tree.linking import link_receipts
@@ -20,8 +22,6 @@ from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, failure_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import numpy as np
 
     from ledgerkit.api.models.transactions import TxResult, TxResults
     from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
@@ -230,22 +230,24 @@ _ALL_BUT_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL")
 
 def _verdict_on_success(tree: Tree) -> str:
     """Return the verdict on a transaction whose result is a value."""
-    statuses = list(tree.columns["status"])
-    if "failure" in statuses:
+    statuses = tree.columns["status"]
+    if (statuses == "failure").any():
         return "succeeded_with_failed_receipts"
     unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in _ALL_BUT_REFUNDS
-    rows = zip(statuses, tree.columns["kind"], strict=True)
-    waiting = any(status == "not_executed" and kind != "refund" for status, kind in rows)
-    if not all_ran and (waiting or 0 in unknown_gas):
+    kinds = tree.columns["kind"][statuses == "not_executed"]
+    if not all_ran and ((kinds != "refund").any() or 0 in unknown_gas):
         return "pending"
     return "unknown" if unknown_gas else "fully_succeeded"
 
 
 def _gas_of_unknown(tree: Tree) -> list[int | None]:
     """List the gas burnt by receipts of unknown status; one that has not run has burnt none."""
-    names = ("status", "kind", "gas_burnt")
-    rows = zip(*(tree.columns[name].tolist() for name in names), strict=True)
-    return [gas for status, kind, gas in rows if status == "unknown" and kind != "refund"]
+    columns = tree.columns
+    rows = np.flatnonzero(columns["status"] == "unknown")
+    if not rows.size:
+        return []
+    gas: list[int | None] = columns["gas_burnt"][rows[columns["kind"][rows] != "refund"]].tolist()
+    return gas
 
 
 def _overall_status(status: Status | str | None) -> str | None:

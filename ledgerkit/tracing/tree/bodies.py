@@ -8,10 +8,17 @@ import numpy as np
 from msgspec import UNSET
 from pandas import NA
 
-from ledgerkit.api.models.transactions import Action, ActionReceipt, ReceiptBody
+from ledgerkit.api.models.transactions import (
+    Action,
+    ActionReceipt,
+    Deposit,
+    FunctionCall,
+    GasKeyDeposit,
+    ReceiptBody,
+)
 from ledgerkit.tracing.action_fields import (
     action_name,
-    decode_args,
+    decode_all_args,
     deposit_digits,
     function_calls,
     parse_amount,
@@ -21,20 +28,37 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
-    unzip_structs,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ledgerkit.api.models.transactions import DataReceiver, FunctionCall, Receipt
+    from ledgerkit.api.models.transactions import Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 
 _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
 _EMPTY_ACTION = Action()
+_NO_CALL = FunctionCall(gas=0)
+_NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
+_NAMES: dict[Any, str] = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
 _DISTRIBUTION = "GlobalContractDistribution"
+
+
+class DataIds:
+    """The data_ids of bodies, one after another, and the position of each one's body."""
+
+    def __init__(self) -> None:
+        """Start without ids."""
+        self.ids: list[str] = []
+        self.positions: list[int] = []
+
+    def add(self, lists: Iterable[tuple[int, list[str]]]) -> None:
+        """Append the ids of bodies."""
+        for position, data_ids in lists:
+            self.ids += data_ids
+            self.positions += [position] * len(data_ids)
 
 
 class Bodies:
@@ -52,55 +76,62 @@ class Bodies:
     def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
-        self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
-        self.outputs: list[tuple[int, list[DataReceiver]]] = []  # position and receivers
+        self.inputs, self.outputs = DataIds(), DataIds()
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
-        self.deposit, self.gas_attached = AmountColumn(), IntegerColumn(np.uint64)
+        self.deposit = AmountColumn("receipt.Action")
+        self.gas_attached = IntegerColumn("receipt.Action", np.uint64)
         self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
 
     def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
         """Append the bodies of a piece at `place`; data receipts are skipped."""
         if not piece:
             return
-        ids, predecessors, receivers, optional_bodies = unzip_structs(piece)
-        bodies: list[ReceiptBody] = [body or _NO_BODY for body in optional_bodies]
-        if any(body.data is not UNSET for body in bodies):
+        bodies = [receipt.receipt or _NO_BODY for receipt in piece]
+        if any([body.data is not UNSET for body in bodies]):  # noqa: C419 - faster than a generator
             self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
             return
-        action_receipts = [body.action or _NO_ACTIONS for body in bodies]
-        signers, actions, inputs, outputs = unzip_structs(action_receipts)
-        start = len(self.ids)
+        contents = [body.action or _NO_ACTIONS for body in bodies]
+        ids, start = [receipt.receipt_id for receipt in piece], len(self.ids)
         expected = self._expected_ids[start : start + len(ids)]
-        self.ids += expected if expected == list(ids) else ids
-        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
-        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
-        self.predecessor_id.add(self._texts.share(predecessors))
-        self.receiver_id.add(self._texts.share(receivers))
-        self.signer_id.add(self._texts.share(signers))
-        self.input_data_ids.add([data_ids or EMPTY_LIST for data_ids in inputs])
-        self.output_data_receivers.add([to or EMPTY_LIST for to in outputs])
-        self._add_actions(actions, bodies, place)
+        self.ids += expected if expected == ids else ids
+        inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
+        outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
+        self.inputs.add((at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids)
+        self.outputs.add(
+            (at, [receiver.get("data_id", "") for receiver in receivers])
+            for at, receivers in enumerate(outputs, start)
+            if receivers
+        )
+        self.input_data_ids.add(inputs)
+        self.output_data_receivers.add(outputs)
+        self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))
+        self.receiver_id.add(self._texts.share([receipt.receiver_id for receipt in piece]))
+        self.signer_id.add(self._texts.share([content.signer_id for content in contents]))
+        self._add_actions([content.actions for content in contents], bodies, place)
 
     def _add_actions(
         self, actions: Sequence[Any], bodies: Sequence[ReceiptBody], place: PiecePath
     ) -> None:
         """Append the actions: single calls and transfers all at once, others one by one."""
-        single = [
-            a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION for a in actions
-        ]
-        calls = [action.function_call for action in single]
-        simple = [action.function_call or action.transfer for action in single]
-        pairs = zip(calls, simple, strict=True)
+        try:
+            simple = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
+        except (TypeError, ValueError, AttributeError):  # not one known action each
+            single = [
+                a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION
+                for a in actions
+            ]
+            simple = [a.function_call or a.transfer or _NEITHER for a in single]
+        calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
         columns: list[list[Any]] = [
-            ["FunctionCall" if call else "Transfer" if action else None for call, action in pairs],
-            list(self._texts.share([call.method_name if call else None for call in calls])),
-            [decode_args(call) if call else NA for call in calls],
-            [action.deposit if action else "0" for action in simple],
-            [call.gas if call else 0 for call in calls],
+            [_NAMES.get(type(content)) for content in simple],
+            list(self._texts.share([call.method_name for call in calls])),
+            decode_all_args([call.args for call in calls]),
+            [content.deposit for content in simple],
+            [call.gas for call in calls],
         ]
-        for at in [at for at, action in enumerate(simple) if action is None]:
+        for at in [at for at, content in enumerate(simple) if content is _NEITHER]:
             fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value
@@ -108,8 +139,8 @@ class Bodies:
         self.actions.add(names)
         self.method_name.add(methods)
         self.args.add(args)
-        self.deposit.add(deposits, "receipt.Action", place)
-        self.gas_attached.add(gas, "receipt.Action", place)
+        self.deposit.add(deposits, place)
+        self.gas_attached.add(gas, place)
 
 
 def _action_fields(
@@ -120,7 +151,7 @@ def _action_fields(
         is_distribution = body.global_contract_distribution is not UNSET
         return _DISTRIBUTION if is_distribution else None, None, NA, None, None
     calls = list(function_calls(actions))
-    args = [decode_args(call) for call in calls]
+    args = decode_all_args([call.args for call in calls])
     return (
         "+".join(map(action_name, actions)),
         "+".join([call.method_name or "" for call in calls]) if calls else None,

@@ -7,10 +7,10 @@ Row -1 of each column is the value for a receipt without an outcome or a body.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from msgspec.structs import astuple
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
@@ -18,9 +18,7 @@ from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from msgspec import Struct
+    from collections.abc import Iterable, Sequence
 
 
 class EmptyList(list[Any]):
@@ -44,6 +42,7 @@ class EmptyList(list[Any]):
 
 EMPTY_LIST = EmptyList()
 _MISSING_AMOUNT = amounts.parse([None])
+_MANY_AMOUNTS = 4096
 
 
 class PiecePath(NamedTuple):
@@ -62,43 +61,51 @@ class ObjectColumn:
 
     def __init__(self, missing: object = None) -> None:
         """Start an empty column whose row -1 is `missing`."""
-        self._pieces: list[np.ndarray] = []
-        self._end = np.fromiter([missing], dtype=object, count=1)
+        self._values: list[object] = []
+        self._missing = missing
 
-    def add(self, values: Collection[object]) -> None:
+    def add(self, values: Iterable[object]) -> None:
         """Append a piece."""
-        self._pieces.append(np.fromiter(values, dtype=object, count=len(values)))
+        self._values += values
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of these rows; row -1 is missing."""
-        taken: np.ndarray = np.concatenate([*self._pieces, self._end])[rows]
+        values = [*self._values, self._missing]
+        taken: np.ndarray = np.fromiter(values, dtype=object, count=len(values))[rows]
         return taken
 
 
 class IntegerColumn:
-    """A column of 64-bit integers, any of which may be missing; gas is unsigned."""
+    """
+    A column of 64-bit integers, any of which may be missing; gas is unsigned.
 
-    def __init__(self, dtype: type[np.integer[Any]] = np.int64) -> None:
+    `member` is their place in the elements of a piece, for errors.
+    """
+
+    def __init__(self, member: str, dtype: type[np.integer[Any]] = np.int64) -> None:
         """Start an empty column."""
-        self._dtype = dtype
+        self._member, self._dtype = member, dtype
         self._values: list[np.ndarray] = []
         self._missing: list[np.ndarray] = []
 
-    def add(self, values: Sequence[int | None], member: str, place: PiecePath) -> None:
-        """Append a piece; `member` of the elements at `place`, for the error."""
+    def add(self, values: Sequence[int | None], place: PiecePath) -> None:
+        """Append a piece at `place`."""
         n_missing = values.count(None)
         missing = np.full(len(values), n_missing > 0)
         if 0 < n_missing < len(values):
-            missing = np.fromiter((value is None for value in values), dtype=bool)
+            missing = np.fromiter((value is None for value in values), bool, len(values))
             values = [value or 0 for value in values]
-        filled = missing if n_missing == len(values) else values
         try:
-            self._values.append(np.array(filled, dtype=self._dtype))
+            self._values.append(
+                np.zeros(len(values), self._dtype)
+                if n_missing == len(values)
+                else np.fromiter(values, self._dtype, len(values))
+            )
         except OverflowError:
             bounds = np.iinfo(self._dtype)
             allowed = range(bounds.min, bounds.max + 1)
             offset = next(at for at, value in enumerate(values) if (value or 0) not in allowed)
-            path = place.member(member, offset)
+            path = place.member(self._member, offset)
             bound = f"below {bounds.min}" if (values[offset] or 0) < 0 else f"above {bounds.max}"
             sentence = f"the integer {values[offset]} at {path} is {bound}"
             raise DecodeError(sentence, path=path) from None
@@ -112,31 +119,62 @@ class IntegerColumn:
 
 
 class AmountColumn:
-    """A column of exact amounts, any of which may be missing."""
+    """
+    A column of exact amounts, any of which may be missing.
 
-    def __init__(self) -> None:
+    `member` is their place in the elements of a piece, for errors.
+    """
+
+    def __init__(self, member: str) -> None:
         """Start an empty column."""
-        self._pieces: list[U128Array] = []
+        self._member = member
+        self._parsed: list[U128Array] = []
+        self._waiting: list[tuple[Sequence[str | None], PiecePath]] = []
+        self._n_waiting = 0
 
-    def add(self, texts: Sequence[str | None], member: str, place: PiecePath) -> None:
-        """Parse and append a piece; `member` of the elements at `place`, for the error."""
-        try:
-            self._pieces.append(amounts.parse(texts))
-        except DecodeError:
-            # Parsed one by one, the first bad amount raises an error with its exact path.
-            for offset, text in enumerate(texts):
-                if text is not None:
-                    parse_amount(text, place.member(member, offset))
-            raise
+    def add(self, texts: Sequence[str | None], place: PiecePath) -> None:
+        """Append a piece at `place`; texts are parsed by thousands, which is faster."""
+        self._waiting.append((texts, place))
+        self._n_waiting += len(texts)
+        if self._n_waiting >= _MANY_AMOUNTS:
+            self._parse()
 
     def take(self, rows: np.ndarray) -> U128Array:
         """Return the values of these rows; row -1 is missing."""
-        pieces = [*self._pieces, _MISSING_AMOUNT]
+        self._parse()
+        pieces = [*self._parsed, _MISSING_AMOUNT]
         hi, lo, mask = (
             np.concatenate([getattr(piece, plane) for piece in pieces])[rows]
             for plane in ("hi", "lo", "mask")
         )
         return U128Array.of((hi, lo), mask)
+
+    def _parse(self) -> None:
+        """Parse the texts that wait."""
+        if not self._waiting:
+            return
+        joined = list(chain.from_iterable(texts for texts, _ in self._waiting))
+        try:
+            self._parsed.append(amounts.parse(joined))
+        except DecodeError:
+            self._refuse()
+            raise
+        self._waiting, self._n_waiting = [], 0
+
+    def _refuse(self) -> None:
+        """Raise for the first bad amount, with its exact path."""
+        for texts, place in self._waiting:
+            for offset, text in enumerate(texts):
+                if text is not None:
+                    parse_amount(text, place.member(self._member, offset))
+
+
+def list_values(values: np.ndarray) -> list[Any]:
+    """List the values of a column, None where one is missing; numpy's own way is slow for few."""
+    listed: list[Any] = np.ma.getdata(values).tolist()
+    for row in np.flatnonzero(np.ma.getmask(values)).tolist():
+        listed[row] = None
+    return listed
 
 
 class SharedTexts(dict[Any, Any]):
@@ -144,12 +182,7 @@ class SharedTexts(dict[Any, Any]):
 
     def share(self, texts: Sequence[str | None]) -> Sequence[str | None]:
         """Replace each text by the stored one that is equal."""
-        first = self.setdefault(texts[0], texts[0])
-        if texts.count(first) == len(texts):
-            return [first] * len(texts)
+        first, last = texts[0], texts[-1]
+        if first == last and texts.count(first) == len(texts):
+            return [self.setdefault(first, first)] * len(texts)
         return list(map(self.setdefault, texts, texts))
-
-
-def unzip_structs(structs: Sequence[Struct]) -> Iterator[tuple[Any, ...]]:
-    """Return the fields of structs of one type, a column each."""
-    return zip(*map(astuple, structs), strict=True)

@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 SYSTEM = "system"  # the sender of refunds
 _STATUSES = np.array(STATUS_NAMES, dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
-_EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 
 
 def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -> Columns:
     """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
     outcomes, bodies = receipts.outcomes, receipts.bodies
     outcome_at, body_at = receipts.outcome_at, receipts.body_at
-    depths = graph.depths(receipts.parents)
     gas_burnt = outcomes.gas_burnt.take(outcome_at)
     tokens_burnt = outcomes.tokens_burnt.take(outcome_at)
     predecessors = bodies.predecessor_id.take(body_at)
@@ -43,8 +41,8 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     return {
         "receipt_id": receipts.ids.copy(),
         "parent_id": _parent_ids(receipts),
-        "depth": depths,
-        "order": np.arange(len(depths)) - receipts.starts[receipts.trees],
+        "depth": receipts.depths,
+        "order": np.arange(len(receipts.ids)) - receipts.starts[receipts.trees],
         "kind": kinds,
         "is_local": receipts.is_local,
         "predecessor_id": predecessors,
@@ -66,7 +64,7 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
         "input_data_ids": bodies.input_data_ids.take(body_at),
         "output_data_receivers": bodies.output_data_receivers.take(body_at),
         "waits_for": waits_for,
-        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0), depths)),
+        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0))),
         "on_critical_path": on_critical_path,
     }
 
@@ -74,18 +72,15 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
 def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
     """Compute the columns of the edges frame: by child, its creation before its data edges."""
     created = np.flatnonzero(parents >= 0)
-    children = np.append(created, data.consumers)
-    by_child = np.argsort(children, kind="stable")
-    is_data = by_child >= len(created)
-    data_ids = np.full(len(children), None, dtype=object)
-    data_ids[is_data] = data.data_ids  # the edges are by consumer, and the sort is stable
-    creators = np.append(parents[created], data.producers)
-    return {
-        "parent_id": ids[creators[by_child]],
-        "child_id": ids[children[by_child]],
-        "kind": _EDGE_KINDS[is_data.astype(np.int8)],
-        "data_id": data_ids,
-    }
+    is_data = graph.merged_places(created, data.consumers)  # both are by child
+    creators = graph.interleave(is_data, parents[created], data.producers)
+    children = graph.interleave(is_data, created, data.consumers)
+    # One block of memory, because fresh pages take as long as what is written to them.
+    parent_ids, child_ids, kinds, data_ids = np.full((4, len(is_data)), None, dtype=object)
+    np.take(ids, creators, out=parent_ids, mode="clip")  # "raise" would make another copy
+    np.take(ids, children, out=child_ids, mode="clip")
+    kinds[:], kinds[is_data], data_ids[is_data] = "creation", "data", data.data_ids
+    return {"parent_id": parent_ids, "child_id": child_ids, "kind": kinds, "data_id": data_ids}
 
 
 def _fill_shards(
@@ -165,12 +160,13 @@ def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
 
 def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
     """Return the producers that each receipt waits for, and whether it is on the critical path."""
-    producers: dict[int, dict[int, None]] = {}  # the inner dicts are ordered sets
-    for producer, consumer, _ in receipts.data:
-        producers.setdefault(consumer, {})[producer] = None
     waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
-    for consumer, positions in producers.items():
-        waits_for[consumer] = [receipts.ids[position] for position in positions]
+    ends = receipts.data.consumers.tolist(), receipts.data.producers.tolist()
+    for consumer, producer in dict.fromkeys(zip(*ends, strict=True)):
+        if waits_for[consumer] is EMPTY_LIST:
+            waits_for[consumer] = [receipts.ids[producer]]
+        else:
+            waits_for[consumer].append(receipts.ids[producer])
     critical = np.zeros(len(receipts.parents), dtype=bool)
     critical[_critical_path(receipts)] = True
     return waits_for, critical

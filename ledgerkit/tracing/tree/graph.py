@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -22,13 +22,14 @@ class Graph:
     """
     Rows in causal order, and the edges that were kept.
 
-    `parents` is the creator of each row (-1: none), and `is_kept` marks the pairs of producer and
-    consumer that were kept. The other three list rows of which an edge was dropped, because it
-    contradicted an earlier one.
+    `parents` is the creator of each row (-1: none), `depths` the number of creators above it, and
+    `is_kept` marks the pairs of producer and consumer that were kept. The other three list rows of
+    which an edge was dropped, because it contradicted an earlier one.
     """
 
     order: np.ndarray
     parents: np.ndarray
+    depths: np.ndarray
     is_kept: np.ndarray
     listed_twice: list[int]
     cut_from_cycle: list[int]
@@ -53,21 +54,25 @@ def arrange(
     tree, rows are sorted tree by tree; no edge leads from one to another.
     """
     created, listed_twice = _one_creator_each(created, roots, n_rows)
-    is_kept = data[0] != data[1]
-    order = _order(created, roots, n_rows, _select(data, is_kept))
     cut: list[int] = []
+    parents = _parents(created, n_rows)
+    depths = _depths(parents)
+    if depths.max(initial=0) >= n_rows:
+        created, cut = _cut_cycles(created, parents, set(np.flatnonzero(depths >= n_rows).tolist()))
+        parents = _parents(created, n_rows)
+        depths = _depths(parents)
+    is_kept = data[0] != data[1]
+    order = _order(created, roots, depths, _select(data, is_kept))
     cyclic: list[int] = []
     if len(order) < n_rows:
-        created, cut = _cut_cycles(created, n_rows)
-        cyclic = sorted(_unreached(_order(created, roots, n_rows, _select(data, is_kept)), n_rows))
+        cyclic = sorted(_unreached(order, n_rows))
         is_kept &= ~(np.isin(data[0], cyclic) & np.isin(data[1], cyclic))
-        order = _order(created, roots, n_rows, _select(data, is_kept))
-    parents = _parents(created, n_rows)
+        order = _order(created, roots, depths, _select(data, is_kept))
     if heights is not None:
         order = _by_height(order, parents, _select(data, is_kept), heights)
     if trees is not None:
         order = order[np.argsort(trees[order], kind="stable")]
-    return Graph(order, parents, is_kept, listed_twice, cut, cyclic)
+    return Graph(order, parents, depths, is_kept, listed_twice, cut, cyclic)
 
 
 def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:
@@ -75,38 +80,36 @@ def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:
     return pairs if is_kept.all() else (pairs[0][is_kept], pairs[1][is_kept])
 
 
-def depths(parents: np.ndarray) -> np.ndarray:
-    """Count the creators above each row; each parent stands before its row (-1: none)."""
-    n_rows = len(parents)
-    above = np.append(np.where(parents < 0, n_rows, parents), n_rows)
-    depths = (above < n_rows).astype(np.int64)
-    while (above < n_rows).any():  # each round doubles the distance
+def _depths(parents: np.ndarray) -> np.ndarray:
+    """Count the creators above each row; in or below a cycle, they are as many as the rows."""
+    depths = np.zeros(len(parents) + 1, dtype=np.int64)  # the last element is above all rows
+    depths[:-1] = parents >= 0
+    for above in _ancestors(parents):
         depths += depths[above]
+    return np.minimum(depths[:-1], len(parents), out=depths[:-1])
+
+
+def _ancestors(parents: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the creator of each row, then those 2, 4, 8 … above it; `len(parents)` if none."""
+    n_rows = len(parents)
+    above = np.full(n_rows + 1, n_rows, dtype=np.int64)
+    np.copyto(above[:-1], parents, where=parents >= 0)
+    for _ in range(n_rows.bit_length()):  # more only in a cycle
+        if above.min() == n_rows:
+            return
+        yield above
         above = above[above]
-    return depths[:-1]
 
 
-def subtree_sums(parents: np.ndarray, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def subtree_sums(parents: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Sum each row's value and those below it; Python integers if a sum may exceed 64 bits."""
-    n_levels = int(levels.max(initial=0)) + 1
-    if n_levels > _MANY_LEVELS or values.sum(dtype=np.float64) > _SAFE:
-        return _python_sums(parents.tolist(), values.tolist())
-    sums = values.copy()
-    by_level = np.argsort(levels.astype(np.int16), kind="stable")  # the fastest to sort
-    starts = np.cumsum(np.bincount(levels, minlength=n_levels))
-    for level in range(n_levels - 1, 0, -1):
-        rows = by_level[starts[level - 1] : starts[level]]
-        np.add.at(sums, parents[rows], sums[rows])
-    return sums
-
-
-def _python_sums(parents: list[int], values: list[int]) -> np.ndarray:
-    """Sum Python integers row by row: for large sums, and for deep trees with narrow levels."""
-    for row in range(len(values) - 1, -1, -1):
-        parent = parents[row]
-        if parent >= 0:
-            values[parent] += values[row]
-    return np.fromiter(values, dtype=object, count=len(values))
+    fits = values.sum(dtype=np.float64) <= _SAFE
+    # The last element is the sum of all rows, several times over.
+    sums = np.zeros(len(values) + 1, dtype=values.dtype if fits else object)
+    sums[:-1] = values
+    for above in _ancestors(parents):
+        np.add.at(sums, above[:-1], sums[:-1].copy())
+    return sums[:-1]
 
 
 def latest_chains(ends: Sequence[int], parents: np.ndarray, data: Pairs) -> list[int]:
@@ -144,8 +147,27 @@ def _parents(created: Pairs, n_rows: int) -> np.ndarray:
     return parents
 
 
-def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
+def _order(created: Pairs, roots: Sequence[int], depths: np.ndarray, data: Pairs) -> np.ndarray:
     """Sort rows topologically, level by level; rows in or after a cycle are omitted."""
+    order = None if len(data[0]) else _order_by_depth(created, roots, depths)
+    return _order_by_level(created, roots, len(depths), data) if order is None else order
+
+
+def _order_by_depth(created: Pairs, roots: Sequence[int], depths: np.ndarray) -> np.ndarray | None:
+    """Sort rows by depth; None if rows of one depth are not in the order of their creation."""
+    # The fastest to sort are 16 bits.
+    is_short = depths.max(initial=0) <= np.iinfo(np.int16).max
+    order = np.argsort(depths.astype(np.int16) if is_short else depths, kind="stable")
+    creation = np.arange(len(depths)) - len(depths)  # of rows without a creator
+    creation[list(roots)] = np.arange(len(roots)) - 2 * len(depths)
+    creation[created[1]] = np.arange(len(created[1]))
+    by_depth, in_order = depths[order], creation[order]
+    rises = (by_depth[1:] > by_depth[:-1]) | (in_order[1:] > in_order[:-1])
+    return order if rises.all() else None
+
+
+def _order_by_level(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
+    """Sort rows by the longest way from a row that waits for no other."""
     starts, following = _adjacent(created, n_rows, data)
     waits = np.bincount(following, minlength=n_rows)
     free = waits == 0
@@ -164,14 +186,30 @@ def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np
 
 def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.ndarray]:
     """Return the successors of all rows in one array, and where each row's part begins."""
-    creators, rows = created
-    if len(data[0]):
-        creators, rows = np.append(creators, data[0]), np.append(rows, data[1])
-        by_creator = np.argsort(creators, kind="stable")
-        creators, rows = creators[by_creator], rows[by_creator]
+    counts = np.bincount(created[0], minlength=n_rows) + np.bincount(data[0], minlength=n_rows)
     starts = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(np.bincount(creators, minlength=n_rows), out=starts[1:])
-    return starts, rows
+    np.cumsum(counts, out=starts[1:])
+    if not len(data[0]):
+        return starts, created[1]
+    by_producer = np.argsort(data[0], kind="stable")
+    is_data = merged_places(created[0], data[0][by_producer])
+    return starts, interleave(is_data, created[1], data[1][by_producer])
+
+
+def merged_places(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Mark the places of the second of two sorted arrays when merged; equal values follow."""
+    is_second = np.zeros(len(first) + len(second), dtype=bool)
+    is_second[np.searchsorted(first, second, side="right") + np.arange(len(second))] = True
+    return is_second
+
+
+def interleave(is_second: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Merge two arrays of row numbers; `is_second` marks the places of the second."""
+    if not len(second):
+        return first
+    values = np.empty(len(is_second), dtype=np.int64)
+    values[is_second], values[~is_second] = second, first
+    return values
 
 
 def _next_level(
@@ -213,11 +251,10 @@ def _unreached(order: np.ndarray, n_rows: int) -> set[int]:
     return set(range(n_rows)).difference(order.tolist())
 
 
-def _cut_cycles(created: Pairs, n_rows: int) -> tuple[Pairs, list[int]]:
-    """Cut each cycle of creators at one row."""
+def _cut_cycles(created: Pairs, parents: np.ndarray, cyclic: set[int]) -> tuple[Pairs, list[int]]:
+    """Cut each cycle of creators at one row; `cyclic` are the rows in or below one."""
     creators, rows = created
-    unreached = _unreached(_order(created, (), n_rows, (creators[:0], rows[:0])), n_rows)
-    cut = sorted(_cycle_rows(_parents(created, n_rows).tolist(), unreached))
+    cut = sorted(_cycle_rows(parents.tolist(), cyclic))
     keep = ~np.isin(rows, cut)
     return (creators[keep], rows[keep]), cut
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,13 +11,13 @@ from pandas import NA
 
 from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody, Status
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.bodies import Bodies
+from ledgerkit.tracing.tree.bodies import Bodies, DataIds
 from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 from ledgerkit.tracing.tree.id_index import IdIndex
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from ledgerkit.api.models.transactions import Transaction, TxResult, TxResults
 
@@ -52,8 +52,9 @@ class LinkedReceipts:
 
     `trees` is the number of each receipt's transaction, and `starts` the first position of each
     tree and their end. `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and
-    `bodies` (-1: none). `parents` and `data` refer to positions, and `is_local` marks the receipts
-    that ran with the transactions themselves.
+    `bodies` (-1: none). `parents` and `data` refer to positions, `depths` counts the creators
+    above each receipt, and `is_local` marks the receipts that ran with the transactions
+    themselves.
     """
 
     results: TxResults
@@ -65,6 +66,7 @@ class LinkedReceipts:
     outcome_at: np.ndarray
     body_at: np.ndarray
     parents: np.ndarray
+    depths: np.ndarray
     data: DataEdges
     is_local: np.ndarray
     notes: list[str]
@@ -81,7 +83,10 @@ class LinkedReceipts:
         status = first.outcome.status
         if not isinstance(status, Status) or status.success_receipt_id is None:
             return status_code(status)
-        outcome_at = dict(zip(self.ids.tolist(), self.outcome_at.tolist(), strict=True))
+        targets = {status.success_receipt_id, *self.outcomes.result_ids.values()}
+        rows = [at for at, id_ in enumerate(self.outcomes.ids) if id_ in targets]
+        # Backwards: the first of repeated outcomes is written last.
+        outcome_at = {self.outcomes.ids[at]: at for at in reversed(rows)}
         target, seen = status.success_receipt_id, set()
         while target not in seen:
             seen.add(target)
@@ -153,9 +158,24 @@ def _read_outcomes(draft: _Draft) -> None:
         for receipt_id in _root_ids(own)
     ]
     draft.root_trees = [tree for tree, _ in roots]
-    draft.roots = draft.index.rows([receipt_id for _, receipt_id in roots]).tolist()
-    draft.created = _created_pairs(draft)
+    _read_creation(draft, [receipt_id for _, receipt_id in roots])
     draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+
+
+def _read_creation(draft: _Draft, root_ids: list[str]) -> None:
+    """Pair creators with the receipts they created; the lists of ids are then dropped."""
+    outcomes, creators = draft.outcomes, np.flatnonzero(draft.outcome_at >= 0)
+    counts, created_ids = np.array(outcomes.n_created, dtype=np.int64), outcomes.created_ids
+    if len(creators) < len(counts):  # repeated outcomes are ignored
+        is_first = np.zeros(len(counts), dtype=bool)
+        is_first[draft.outcome_at] = True
+        created_ids = list(compress(created_ids, np.repeat(is_first, counts).tolist()))
+        counts = counts[draft.outcome_at[creators]]
+    # Often the receipts are mentioned in the order of the outcomes, which takes no look-up.
+    rows = draft.index.rows(root_ids + created_ids)
+    draft.roots = rows[: len(root_ids)].tolist()
+    draft.created = np.repeat(creators, counts), rows[len(root_ids) :]
+    outcomes.created_ids, outcomes.n_created = [], []
 
 
 def _read_bodies(draft: _Draft) -> None:
@@ -207,47 +227,50 @@ def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
     return np.append(at, np.full(n_rows - len(at), -1))
 
 
-def _created_pairs(draft: _Draft) -> graph.Pairs:
-    """Pair creators with the receipts they created; the lists of ids are then dropped."""
-    creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
-    if len(creators) < len(created):  # repeated outcomes are ignored
-        created = [created[at] for at in draft.outcome_at[creators].tolist()]
-    counts = np.fromiter(map(len, created), dtype=np.int64, count=len(created))
-    ids = chain.from_iterable(created)
-    rows = draft.index.rows(np.fromiter(ids, dtype=object, count=int(counts.sum())))
-    draft.outcomes.created_ids = []
-    return np.repeat(creators, counts), rows
-
-
 def _data_edges(draft: _Draft) -> DataEdges:
     """Pair the producer of each data_id with the receipts that wait for it."""
-    rows = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
-    rows[draft.body_at] = np.arange(len(draft.body_at))
-    rows[-1] = -1
-    row_of = rows.tolist()  # a repeated body has no row
-    trees = draft.trees.tolist()
-    producers: dict[tuple[int, str], int] = {}
-    for at, receivers in draft.bodies.outputs:
-        row = row_of[at]
-        for receiver in receivers if row >= 0 else ():
-            key = trees[row], receiver.get("data_id", "")
-            earlier = producers.setdefault(key, row)
-            # A receipt that passes its output on still lists the receivers of its data.
-            if earlier != row and _passes_on(draft, earlier, row):
-                producers[key] = row
-    waiting = [
-        (producers.get((trees[row_of[at]], data_id), -1), row_of[at], data_id)
-        for at, data_ids in draft.bodies.inputs
-        for data_id in data_ids
-        if row_of[at] >= 0
-    ]
-    edges = [edge for edge in waiting if edge[0] >= 0]
-    data_ids = [data_id for *_, data_id in edges]
-    return DataEdges(
-        np.array([producer for producer, *_ in edges], dtype=np.int64),
-        np.array([consumer for _, consumer, _ in edges], dtype=np.int64),
-        np.fromiter(data_ids, dtype=object, count=len(data_ids)),
-    )
+    rows, data_ids = _by_row(draft, draft.bodies.outputs)
+    keys = _data_keys(draft, rows, data_ids)
+    producers = dict(zip(keys, rows.tolist(), strict=True))
+    if len(producers) < len(keys):
+        producers = _first_producers(draft, keys, rows.tolist())
+    rows, data_ids = _by_row(draft, draft.bodies.inputs)
+    keys = _data_keys(draft, rows, data_ids)
+    producer_rows = np.fromiter(map(producers.get, keys, repeat(-1)), np.int64, count=len(keys))
+    is_known = producer_rows >= 0
+    names = np.fromiter(data_ids, dtype=object, count=len(data_ids))
+    return DataEdges(producer_rows[is_known], rows[is_known], names[is_known])
+
+
+def _by_row(draft: _Draft, data: DataIds) -> tuple[np.ndarray, list[str]]:
+    """Return the row and the text of each data_id; repeated bodies are ignored."""
+    row_of = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
+    row_of[draft.body_at] = np.arange(len(draft.body_at))
+    rows = row_of[np.array(data.positions, dtype=np.int64)]
+    is_known = rows >= 0
+    if is_known.all():
+        return rows, data.ids
+    return rows[is_known], list(compress(data.ids, is_known.tolist()))
+
+
+def _data_keys(draft: _Draft, rows: np.ndarray, data_ids: Sequence[str]) -> Sequence[Hashable]:
+    """Return keys for data_ids: receipts wait for the data of their own tree only."""
+    if len(draft.results.transactions) == 1:
+        return data_ids
+    return list(zip(draft.trees[rows].tolist(), data_ids, strict=True))
+
+
+def _first_producers(
+    draft: _Draft, keys: Sequence[Hashable], rows: Sequence[int]
+) -> dict[Hashable, int]:
+    """Return the producer of each data_id, where several receipts list the same receiver."""
+    producers: dict[Hashable, int] = {}
+    for key, row in zip(keys, rows, strict=True):
+        earlier = producers.setdefault(key, row)
+        # A receipt that passes its output on still lists the receivers of its data.
+        if earlier != row and _passes_on(draft, earlier, row):
+            producers[key] = row
+    return producers
 
 
 def _passes_on(draft: _Draft, earlier: int, later: int) -> bool:
@@ -348,6 +371,7 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
         outcome_at=draft.outcome_at[order],
         body_at=draft.body_at[order],
         parents=np.where(creators < 0, -1, position[creators]),
+        depths=ordered.depths[order],
         data=_data_positions(data, ordered.is_kept, position),
         is_local=_local(draft)[order],
         notes=draft.notes + _contradictions(ordered, ids),

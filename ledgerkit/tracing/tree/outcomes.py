@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
-    unzip_structs,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 STATUS_NAMES = ("success_value", "success_receipt_id", "failure", "unknown", "not_executed")
 SUCCESS_VALUE, SUCCESS_RECEIPT_ID, FAILURE, UNKNOWN, NOT_EXECUTED = range(len(STATUS_NAMES))
-_WITH_DETAILS = (SUCCESS_RECEIPT_ID, FAILURE)
 
 
 class Outcomes:
@@ -47,51 +46,62 @@ class Outcomes:
     def __init__(self, texts: SharedTexts, blocks: Blocks) -> None:
         self._texts, self._blocks = texts, blocks
         self.ids: list[str] = []
-        self.created_ids: list[Sequence[str]] = []
+        self.created_ids: list[str] = []  # one after another
+        self.n_created: list[int] = []
         self.codes: list[int] = []
         self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
         self.has_heights = False
         self.block_hash, self.logs = ObjectColumn(), ObjectColumn(EMPTY_LIST)
-        self.tokens_burnt, self.gas_burnt = AmountColumn(), IntegerColumn(np.uint64)
-        self.height, self.time, self.shard_id = IntegerColumn(), IntegerColumn(), IntegerColumn()
+        self.tokens_burnt = AmountColumn("outcome.tokens_burnt")
+        self.gas_burnt = IntegerColumn("outcome.gas_burnt", np.uint64)
+        self.height = IntegerColumn("block_height")
+        self.time = IntegerColumn("block_timestamp")
+        self.shard_id = IntegerColumn("shard_id")
 
     def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
         """Append the outcomes of a piece at `place`."""
         if not piece:  # every pair of it lacks its outcome
             return
-        ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
-        logs, created, gas, tokens, statuses, *_ = unzip_structs(outcomes)
-        heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
+        outcomes = [execution.outcome for execution in piece]
+        hashes = [execution.block_hash for execution in piece]
+        heights, times = _heights_and_times(
+            hashes,
+            [execution.block_height for execution in piece],
+            [execution.block_timestamp for execution in piece],
+            self._blocks,
+        )
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
-        self.ids += ids
-        self.created_ids += [children or () for children in created]
-        self._add_statuses(statuses, place)
+        self.ids += [execution.id for execution in piece]
+        lists = [outcome.receipt_ids or () for outcome in outcomes]
+        self.created_ids += chain.from_iterable(lists)
+        self.n_created += map(len, lists)
+        self._add_statuses([outcome.status for outcome in outcomes], place)
         self.block_hash.add(self._texts.share(hashes))
-        self.logs.add([lines or EMPTY_LIST for lines in logs])
-        self.tokens_burnt.add(tokens, "outcome.tokens_burnt", place)
-        self.gas_burnt.add(gas, "outcome.gas_burnt", place)
-        self.height.add(heights, "block_height", place)
-        self.time.add(times, "block_timestamp", place)
-        self.shard_id.add(shards, "shard_id", place)
+        self.logs.add([outcome.logs or EMPTY_LIST for outcome in outcomes])
+        self.tokens_burnt.add([outcome.tokens_burnt for outcome in outcomes], place)
+        self.gas_burnt.add([outcome.gas_burnt for outcome in outcomes], place)
+        self.height.add(heights, place)
+        self.time.add(times, place)
+        self.shard_id.add([execution.shard_id for execution in piece], place)
 
     def _add_statuses(self, statuses: Sequence[Any], place: PiecePath) -> None:
         """Append the status code of each execution, and the details of some."""
-        codes = [
-            SUCCESS_VALUE
-            if type(status) is Status and status.success_value.__class__ is str
-            else status_code(status)
-            for status in statuses
+        start = len(self.codes)
+        self.codes += [SUCCESS_VALUE] * len(statuses)
+        others = [
+            at
+            for at, status in enumerate(statuses)
+            if type(status) is not Status or type(status.success_value) is not str
         ]
-        rows = enumerate(zip(codes, statuses, strict=True))
-        for at, status in [(at, status) for at, (code, status) in rows if code in _WITH_DETAILS]:
-            position = len(self.codes) + at
-            if status.success_receipt_id is not None:
-                self.result_ids[position] = status.success_receipt_id
-            else:
+        for at in others:
+            status = statuses[at]
+            self.codes[start + at] = code = status_code(status)
+            if code == SUCCESS_RECEIPT_ID:
+                self.result_ids[start + at] = status.success_receipt_id
+            elif code == FAILURE:
                 path = place.member("outcome.status.Failure", at)
-                self.failures[position] = self._failure_texts(status.failure, path)
-        self.codes += codes
+                self.failures[start + at] = self._failure_texts(status.failure, path)
 
     def _failure_texts(self, failure: Raw, path: str) -> tuple[str, str]:
         """Describe a failure; equal failures are decoded once."""

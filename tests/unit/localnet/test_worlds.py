@@ -12,6 +12,7 @@ from ledgerkit.localnet import Contract, call, open_world, view
 from ledgerkit.localnet.chain_types import SuccessValue
 from ledgerkit.protocol import CryptoHash, FullAccess, FunctionCall, SecretKey, Transaction
 from ledgerkit.units import U128_MAX
+from tests.world_copies import open_copy
 
 NEAR = 10**24
 GOLD = 10**6
@@ -437,3 +438,19 @@ def test_deploying_where_an_account_is_says_so() -> None:
     world = open_world("demo")
     with pytest.raises(InvalidRequestError, match="AccountAlreadyExists"):
         world.deploy("bob.near", Guestbook)
+
+
+@pytest.mark.parametrize("name", ["demo", "empty"])
+def test_a_copy_continues_as_the_world_itself(name):
+    """The copies that other tests open have the state and the future of a new world."""
+    built, changed, copied = open_world(name), open_copy(name), open_copy(name)
+    changed.deploy(f"book.{next(iter(changed.keys()))}", Guestbook)
+    changed.settle()
+    for world in (built, copied):
+        world.advance(3)
+        world.settle()
+
+    assert copied.chain.head == built.chain.head
+    assert copied.keys() == built.keys()
+    assert copied.total_supply() == built.total_supply()
+    assert changed.chain.head != built.chain.head

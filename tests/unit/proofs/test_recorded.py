@@ -99,6 +99,17 @@ def test_all_outcomes_of_a_shard_lead_to_one_root():
     assert n_outcomes == 471
 
 
+def test_outcomes_of_an_account_in_a_block_lead_to_one_root():
+    """An account is in one shard, so its outcomes in a recorded transaction's block agree."""
+    roots: dict[Any, list[bytes]] = {}
+    for name, execution in recorded.transaction_outcomes():
+        place = name, execution["block_hash"], execution["outcome"]["executor_id"]
+        roots.setdefault(place, []).append(root_of(execution))
+    assert sum(map(len, roots.values())) == 30
+    several = [each for each in roots.values() if len(each) > 1]
+    assert [(len(each), len(set(each))) for each in several] == [(2, 1)] * 3
+
+
 def test_a_changed_outcome_leads_elsewhere():
     """Each member that a leaf commits to changes the root; the gas profile does not."""
     execution = next(e for _, shard in recorded.shards() for e in shard if e.get("proof"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ledgerkit.u128 import planes
 from ledgerkit.u128.planes import LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ledgerkit.u128.planes import Planes
 
@@ -23,7 +24,7 @@ EDGES = sorted(
     {0, 1, TOP, 10**24, 10**38}
     | {2**bits + more for bits in (32, 53, 63, 64, 76, 96, 127) for more in (-1, 0, 1)}
 )
-ROWS = 40_000  # more than a few blocks
+ROWS = 70_000  # more than a few blocks, and than one part of a sum by group
 
 values = st.one_of(st.sampled_from(EDGES), st.integers(0, TOP), st.integers(0, 2**64 - 1))
 columns = st.lists(values, max_size=30)
@@ -296,7 +297,21 @@ def test_totals(ints: list[int]) -> None:
     assert found == sum(ints)
 
 
-@pytest.mark.parametrize("value", [0, 1, 2**32, 2**64 - 1, 2**64, 10**30, TOP], ids=str)
+@pytest.fixture(params=["Arrow", "numpy"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let long columns be added by Arrow, and by numpy where Arrow is not installed."""
+    planes._arrow_sum.cache_clear()
+    if request.param == "numpy":
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    yield
+    assert (planes._arrow_sum() is None) == (request.param == "numpy")
+    planes._arrow_sum.cache_clear()
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    "value", [0, 1, 2**32 - 1, 2**32, 2**64 - 2**32, 2**64 - 1, 2**64, 10**30, TOP], ids=str
+)
 def test_totals_of_long_columns(value: int) -> None:
     """Nothing is lost in a long column, small at first or not, or of every third row."""
     for ints in ([value] * ROWS, [1] * ROWS + [value] * ROWS):

@@ -1,0 +1,147 @@
+"""
+Saved results of transactions, whose long lists are decoded slice by slice.
+
+To find the elements of a list, msgspec reads the whole document, and each element again to decode
+it. Here a list is cut where an element seems to end. The rest of the document is read first, with
+a mark in place of the slices. If it is a valid document that has the mark in that list, and each
+slice is a valid list, then they are the elements of the whole document. If not, the whole document
+is read, so a cut at a wrong place only takes time.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from ledgerkit import json_decoding
+from ledgerkit.api.models.transactions import LazyList, TxResult, decode_transaction
+from ledgerkit.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Slices = Sequence[tuple[int, int]]
+
+T = TypeVar("T")
+
+LONG = 2**20  # bytes of a document, below which its lists are not cut
+SLICE = 2**18  # bytes of a slice, at least
+_NEAR = 2**16  # bytes in which an element ends after them
+_KEY = 200  # bytes in which the first key of an element ends
+_LISTS = ("outcomes", "executions", "bodies")
+_LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlicedList(Generic[T]):
+    """
+    A long list in slices of a document, in the form of a `LazyList`.
+
+    `after` are the elements after the slices. `read_whole` returns the list of the whole document.
+    """
+
+    data: bytes
+    slices: Slices
+    after: LazyList[T]
+    read_whole: Callable[[], LazyList[T]]
+
+    @property
+    def path(self) -> str:
+        """The place in the document."""
+        return self.after.path
+
+    @property
+    def member(self) -> str | None:
+        """The member of the elements that is read."""
+        return self.after.member
+
+    def pieces(self) -> Iterator[tuple[int, list[T]]]:
+        """Yield the first position and the decoded elements of each slice, without nulls."""
+        position = 0
+        try:
+            for elements in self._decoded():
+                yield position, self.after.members(elements)
+                position += len(elements)
+        except msgspec.DecodeError:
+            yield from self.read_whole().pieces(position)
+
+    def _decoded(self) -> Iterator[list[Any]]:
+        """Decode the elements of each slice, and those after them."""
+        decoder = json_decoding.decoder(list[self.after.element])  # type: ignore[name-defined]
+        view = memoryview(self.data)
+        for begin, end in self.slices:
+            yield decoder.decode(b"".join((b"[", view[begin:end], b"]")))
+        yield json_decoding.decoder(self.after.element).decode_all(self.after.raws)
+
+
+def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
+    """
+    Decode the saved result of a transaction, as `decode_transaction` does.
+
+    The elements of the long lists of a long document are not read before they are decoded.
+    """
+    decode = partial(decode_transaction, request="a saved transaction", tx_hash=tx_hash)
+    slices_by_mark = _cut(data) if len(data) >= LONG else {}
+    if not slices_by_mark:
+        return decode(data)
+    try:
+        result = decode(_rest(data, slices_by_mark))
+    except DecodeError:  # its place is not that in the whole document
+        return decode(data)
+    marks: set[bytes] = set()
+    lists: dict[str, Any] = {}
+    for name in _LISTS:
+        rest = getattr(result, name)
+        mark = bytes(rest.raws[0]) if rest is not None and rest.raws else b""
+        if mark in slices_by_mark:
+            marks.add(mark)
+            after = replace(rest, raws=rest.raws[1:])
+            read_whole = partial(_read_list, decode, data, name)
+            lists[name] = SlicedList(data, slices_by_mark[mark], after, read_whole)
+    is_cut_right = marks == slices_by_mark.keys()
+    return replace(result, **lists) if is_cut_right else decode(data)
+
+
+def _read_list(decode: Callable[[bytes], TxResult], data: bytes, name: str) -> LazyList[Any]:
+    """Read one list of a whole document."""
+    elements: LazyList[Any] = getattr(decode(data), name)
+    return elements
+
+
+def _cut(data: bytes) -> dict[bytes, Slices]:
+    """Cut the long lists; return the slices of each by a mark that the document cannot contain."""
+    slices_by_mark: dict[bytes, Slices] = {}
+    at = 0
+    while start := _LIST_START.search(data, at, at + LONG):
+        slices = list(_slices(data, start.end()))
+        at = slices[-1][1] if slices else start.end()
+        if slices:
+            slices_by_mark[b'"%b"' % secrets.token_hex().encode()] = slices
+    return slices_by_mark
+
+
+def _slices(data: bytes, begin: int) -> Iterator[tuple[int, int]]:
+    """Find slices of a list that begins there: each ends where an element seems to begin."""
+    opening = data[begin : data.find(b":", begin, begin + _KEY) + 1].lstrip()
+    while opening:
+        following = data.find(opening, begin + SLICE, begin + SLICE + _NEAR)
+        comma = data.rfind(b",", begin, max(following, begin))
+        if comma < 0 or data[comma + 1 : following].strip():
+            return
+        yield begin, comma
+        begin = following
+
+
+def _rest(data: bytes, slices_by_mark: Mapping[bytes, Slices]) -> bytes:
+    """Return the document with marks in place of the slices."""
+    parts: list[bytes] = []
+    at = 0
+    for mark, slices in slices_by_mark.items():
+        parts += data[at : slices[0][0]], mark
+        at = slices[-1][1]
+    return b"".join([*parts, data[at:]])
