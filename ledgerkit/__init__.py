@@ -323,7 +323,7 @@ def _load(module: str) -> Any:
 
     from ledgerkit.garbage_collector import collector_paused
 
-    with collector_paused():
+    with collector_paused(ages=True):
         return import_module(f"ledgerkit.{module}")
 
 

@@ -11,10 +11,14 @@ class collector_paused:  # noqa: N801 - used as a function; a generator takes se
     """
     Pause the garbage collector, which would search the new objects again and again in vain.
 
-    If many were made, all objects count as old afterwards, as if they had been searched.
+    With `ages`, if many were made, all objects count as old afterwards, as if they had been
+    searched. It takes longer the more objects the caller has frozen, so it is for rare moments.
     """
 
-    __slots__ = ("_was_running",)
+    __slots__ = ("_ages", "_was_running")
+
+    def __init__(self, *, ages: bool = False) -> None:
+        self._ages = ages
 
     def __enter__(self) -> None:
         self._was_running = gc.isenabled()
@@ -23,7 +27,7 @@ class collector_paused:  # noqa: N801 - used as a function; a generator takes se
     def __exit__(self, *error: object) -> None:
         if not self._was_running:
             return
-        if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
+        if self._ages and gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
             gc.freeze()  # moves all objects out of the collector's generations, without a search,
             gc.unfreeze()  # and back into the oldest; what the caller has frozen would not stay so
         gc.enable()

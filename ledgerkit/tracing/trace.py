@@ -729,6 +729,7 @@ class _decoding(collector_paused):  # noqa: N801 - as its base
     __slots__ = ("_is_saved",)
 
     def __init__(self, *, is_saved: bool) -> None:
+        super().__init__()
         self._is_saved = is_saved
 
     def __exit__(self, *error: object) -> None:

@@ -21,7 +21,7 @@ def register() -> None:
     if "pandas" in sys.modules:
         from ledgerkit.garbage_collector import collector_paused
 
-        with collector_paused():
+        with collector_paused(ages=True):
             import ledgerkit.u128.array  # noqa: F401 - registers the dtype
     elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PandasFinder())

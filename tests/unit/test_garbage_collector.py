@@ -46,11 +46,11 @@ def test_the_collector_is_paused_while_objects_are_made() -> None:
 
 def test_many_objects_are_old() -> None:
     """No later search among the young objects meets them; a few stay young."""
-    with collector_paused():
+    with collector_paused(ages=True):
         made = new_objects()
     assert is_old(made)
     assert gc.get_freeze_count() == 0
-    with collector_paused():
+    with collector_paused(ages=True):
         few = new_objects(10)
     assert not is_old(few)
 
@@ -65,7 +65,7 @@ def test_an_error_passes_and_the_collector_runs_again() -> None:
 def test_a_collector_that_the_caller_has_stopped_stays_so() -> None:
     """Nothing is changed for a caller without a collector."""
     gc.disable()
-    with collector_paused():
+    with collector_paused(ages=True):
         made = new_objects()
     assert not gc.isenabled()
     assert not is_old(made)
@@ -75,7 +75,7 @@ def test_what_the_caller_has_frozen_stays_so() -> None:
     """Frozen objects are not returned to the collector."""
     frozen = new_objects(1)
     gc.freeze()
-    with collector_paused():
+    with collector_paused(ages=True):
         new_objects()
     assert not is_old(frozen)
     assert gc.get_freeze_count() > 0
