@@ -72,6 +72,7 @@ class SlicedList(Generic[T]):
 
     def _decoded(self) -> Iterator[list[Any]]:
         """Decode the elements of each slice, and those after them."""
+        # A type that is known only here is no name to a type checker.
         decoder = json_decoding.decoder(list[self.after.element])  # type: ignore[name-defined]
         view = memoryview(self.data)
         for begin, end in self.slices:

@@ -96,11 +96,11 @@ class _HashTable:
         self._table = np.zeros(self._last_bits + 1, dtype=np.int32)
         places = hashes & self._last_bits
         self._table[places] = rows
-        kept = self._table[places]
-        others = np.flatnonzero(kept != rows)
+        last_rows = self._table[places]
+        others = np.flatnonzero(last_rows != rows)
         self._others = others[np.argsort(hashes[others])]
         self._other_hashes = hashes[self._others]
-        is_equal = hashes[kept[self._others]] == self._other_hashes
+        is_equal = hashes[last_rows[self._others]] == self._other_hashes
         is_equal[1:] |= self._other_hashes[1:] == self._other_hashes[:-1]
         self.has_equal = bool(is_equal.any())
 
