@@ -91,17 +91,17 @@ def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
     if not slices_by_mark:
         return decode(data)
     try:
-        result = decode(_rest(data, slices_by_mark))
+        result = decode(_shortened(data, slices_by_mark))
     except DecodeError:  # its place is not that in the whole document
         return decode(data)
     marks: set[bytes] = set()
     lists: dict[str, Any] = {}
     for name in _LISTS:
-        rest = getattr(result, name)
-        mark = bytes(rest.raws[0]) if rest is not None and rest.raws else b""
+        list_after = getattr(result, name)
+        mark = bytes(list_after.raws[0]) if list_after is not None and list_after.raws else b""
         if mark in slices_by_mark:
             marks.add(mark)
-            after = replace(rest, raws=rest.raws[1:])
+            after = replace(list_after, raws=list_after.raws[1:])
             read_whole = partial(_read_list, decode, data, name)
             lists[name] = SlicedList(data, slices_by_mark[mark], after, read_whole)
     is_cut_right = marks == slices_by_mark.keys()
@@ -138,7 +138,7 @@ def _slices(data: bytes, begin: int) -> Iterator[tuple[int, int]]:
         begin = following
 
 
-def _rest(data: bytes, slices_by_mark: Mapping[bytes, Slices]) -> bytes:
+def _shortened(data: bytes, slices_by_mark: Mapping[bytes, Slices]) -> bytes:
     """Return the document with marks in place of the slices."""
     parts: list[bytes] = []
     at = 0
