@@ -80,10 +80,11 @@ def account_ids() -> list[str]:
 
 
 def connect(world: Any, n_failures: int) -> lk.Ledger:
-    """Connect to a world; some requests after the first one fail."""
+    """Connect to a world; some requests after the first ones fail."""
     ledger = lk.connect("local", world=world, in_flight=4, retries=lk.RetryPolicy(attempts=1))
     if n_failures:
-        ledger.faults.add("latency=0; times=1")  # `collect_blocks` reads the final height first
+        # `collect_blocks` reads the final height first, `statements` both ends of the period.
+        ledger.faults.add("latency=0; times=2")
         ledger.faults.add(f"status=503; times={n_failures}")
     return ledger
 
