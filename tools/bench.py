@@ -3,9 +3,8 @@ Run the benchmarks, one after the other, and end with a table of their targets.
 
 `python tools/bench.py` runs all; `--only u128 trees` runs these, `--small` runs the small
 editions of those that have one, `--runs 6` runs each six times, and `--write` stores the table in
-docs/explanations/benchmarks.md. Of several runs a figure is the minimum, the median and the
-maximum, and a target is met if every run met it. The exit code is 1 if a target is missed or a
-benchmark fails.
+docs/benchmarks.md. Of several runs a figure is the minimum, the median and the maximum, and a
+target is met if every run met it. The exit code is 1 if a target is missed or a benchmark fails.
 """
 
 import argparse
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "explanations" / "benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
 SMALL = {"block_documents": ["--small"], "collect": ["--small"], "statement": ["--small"]}
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")

@@ -87,7 +87,7 @@ def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
 
 def test_the_table_has_its_place(bench: ModuleType, tmp_path: Path, monkeypatch):
     """Writing replaces the table between the marks of its page, and nothing else."""
-    assert bench.PAGE == ROOT / "docs" / "explanations" / "benchmarks.md"
+    assert bench.PAGE == ROOT / "docs" / "benchmarks.md"
     stored = bench.PAGE.read_text(encoding="utf-8")
     before, begin, table = stored.partition("<!-- benchmarks begin -->\n")
     _, end, after = table.partition("<!-- benchmarks end -->\n")
