@@ -7,6 +7,9 @@ account before it loads the libraries. With 50 ms latency and 128 requests in fl
 can be faster than 391 us per account. The loop is the usual code with httpx and pandas. Without
 latency the limit is the exchange and the decoding alone: bytes over a socket, and msgspec.
 
+The stream alone is `Ledger.stream` with the same requests, whose responses are dropped as bytes:
+what a collection could take if tables cost nothing. Its rounds alternate with the collections.
+
 `--small` stops at 10,000 accounts and fails for wrong rows only, because a busy machine misses
 the targets of time.
 """
@@ -16,7 +19,7 @@ import asyncio
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +31,10 @@ from http_clients import floor, path
 LATENCY_S = 0.050
 IN_FLIGHT = (64, 128)  # the loop is compared with the last
 FEW = 32  # in flight where there is no latency
+FEW_ACCOUNTS = 10**4
 LOOPED = 1_000
 ROUNDS = 3
+BATCH = 256  # as many responses as a collection takes at a time
 AGAINST_LIMIT, AGAINST_LOOP = 1.1, 100.0
 MOST_US, GROWTH = 150.0, 1.2  # per account without latency
 FLAT, MOST_MB = 1.2, 250.0
@@ -108,6 +113,26 @@ def exchanged(url: str, count: int) -> Figures:
     return Figures(count, took, peak_mb(), rows, complete=rows == count_tokens(count))
 
 
+def streamed(url: str, count: int, in_flight: int) -> Figures:
+    """Read the responses as collections do, and drop them."""
+    import ledgerkit as lk
+    from ledgerkit.api import rest
+
+    def calls(count: int) -> Iterator[Any]:
+        for account_id in account_ids(count):
+            call: Any = rest.full(account_id)
+            call.read = lambda response: len(response.body)
+            yield call
+
+    with lk.connect("lab", api_url=url, in_flight=in_flight, rate=None) as ledger:
+        for _ in ledger.stream(calls(1), size=BATCH):
+            pass
+        begin = time.perf_counter()
+        read = sum(len(batch) for batch in ledger.stream(calls(count), size=BATCH))
+        took = time.perf_counter() - begin
+    return Figures(count, took, peak_mb(), 0, complete=read == count)
+
+
 def looped(url: str, count: int) -> Figures:
     """Read account by account, normalize each response, write one file at the end."""
     import httpx
@@ -144,27 +169,35 @@ def limit(in_flight: int) -> float:
     return LATENCY_S / in_flight * 1e6
 
 
-def judge(ours: dict[int, Figures], loop: Figures, *, binding: bool) -> None:
+def judge(
+    ours: dict[int, Figures], streams: dict[int, Figures], loop: Figures, *, binding: bool
+) -> None:
     """Compare the collector's times with the limit and the loop."""
     for in_flight, run in ours.items():
         claim = f"at most {AGAINST_LIMIT} x the network's limit, {in_flight} in flight"
         ratio = run.us / limit(in_flight)
-        say(claim, f"{ratio:.2f}", met=ratio <= AGAINST_LIMIT, binding=binding)
+        figure = f"{ratio:.2f}, the stream alone {streams[in_flight].us / limit(in_flight):.2f}"
+        say(claim, figure, met=ratio <= AGAINST_LIMIT, binding=binding)
     ratio = loop.us / ours[IN_FLIGHT[-1]].us
     claim = f"at least {AGAINST_LOOP:.0f} x as fast as the loop"
     say(claim, f"{ratio:.0f}", met=ratio >= AGAINST_LOOP, binding=binding)
 
 
-def judge_at_once(runs: dict[int, Figures], bare: Figures, *, binding: bool) -> None:
+def judge_at_once(
+    runs: dict[int, Figures], stream: Figures, bare: Figures, *, binding: bool
+) -> None:
     """Compare the times without latency with their limits."""
-    ours = runs[10**4].us
+    ours = runs[FEW_ACCOUNTS].us
     claim = f"at most {MOST_US:.0f} us an account without latency, {FEW} in flight"
-    figure = f"{ours:.0f} us, {ours / bare.us:.1f} x exchange and decoding alone"
+    figure = (
+        f"{ours:.0f} us, {ours / stream.us:.2f} x the stream alone,"
+        f" {ours / bare.us:.1f} x exchange and decoding alone"
+    )
     say(claim, figure, met=ours <= MOST_US, binding=binding)
-    if max(runs) == 10**4:
+    if max(runs) == FEW_ACCOUNTS:
         return
     growth = runs[max(runs)].us / ours
-    claim = f"an account of {max(runs):,} takes at most {GROWTH} x one of 10,000"
+    claim = f"an account of {max(runs):,} takes at most {GROWTH} x one of {FEW_ACCOUNTS:,}"
     say(claim, f"{growth:.2f}", met=growth <= GROWTH, binding=binding)
 
 
@@ -181,30 +214,51 @@ def head() -> None:
     print(f"{'peak MB':>9}{'rows':>13}")
 
 
-def at_once(counts: tuple[int, ...]) -> tuple[dict[int, Figures], Figures]:
-    """Collect from a host without latency; return the runs by their number, and the limit."""
+def alternating(url: str, in_flight: int, rounds: int) -> tuple[Figures, Figures]:
+    """Collect, and read the stream alone, in turns; return the median runs of both."""
+    runs, streams = [], []
+    for _ in range(rounds):
+        streams.append(apart(streamed, url, FEW_ACCOUNTS, in_flight))
+        runs.append(apart(collected, url, FEW_ACCOUNTS, in_flight))
+    return median(runs), median(streams)
+
+
+def median(runs: list[Figures]) -> Figures:
+    """Return the run of median time."""
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+
+
+def at_once(rounds: int, more: tuple[int, ...]) -> tuple[dict[int, Figures], Figures, Figures]:
+    """
+    Collect from a host without latency, also more accounts.
+
+    Return the runs by their number of accounts, the stream alone, and the limit.
+    """
     runs = {}
     with running() as url:
-        bare = apart(exchanged, url, 10**4)
+        bare = apart(exchanged, url, FEW_ACCOUNTS)
         row("no latency, exchange and decoding", bare)
-        for count in counts:
+        runs[FEW_ACCOUNTS], stream = alternating(url, FEW, rounds)
+        row("no latency, the stream alone", stream)
+        row(f"no latency, {FEW} in flight", runs[FEW_ACCOUNTS])
+        for count in more:
             runs[count] = apart(collected, url, count, FEW)
             row(f"no latency, {FEW} in flight", runs[count])
-    return runs, bare
+    return runs, stream, bare
 
 
-def late(rounds: int, n_looped: int) -> tuple[dict[int, Figures], Figures]:
-    """Collect from a host with latency; return the median runs, and the loop's."""
-    medians = {}
+def late(rounds: int, n_looped: int) -> tuple[dict[int, Figures], dict[int, Figures], Figures]:
+    """Collect from a host with latency; return the runs, the streams alone, and the loop's."""
+    runs, streams = {}, {}
     with running(LATENCY_S) as url:
         for in_flight in IN_FLIGHT:
-            runs = [apart(collected, url, 10**4, in_flight) for _ in range(rounds)]
-            medians[in_flight] = sorted(runs, key=lambda run: run.seconds)[rounds // 2]
-            name = f"{LATENCY_S * 1e3:.0f} ms, {in_flight} in flight (median)"
-            row(name, medians[in_flight], limit(in_flight))
+            runs[in_flight], streams[in_flight] = alternating(url, in_flight, rounds)
+            name = f"{LATENCY_S * 1e3:.0f} ms, {in_flight}"
+            row(f"{name}, the stream alone", streams[in_flight], limit(in_flight))
+            row(f"{name} in flight", runs[in_flight], limit(in_flight))
         loop = apart(looped, url, n_looped)
         row(f"{LATENCY_S * 1e3:.0f} ms, a loop", loop, limit(IN_FLIGHT[-1]))
-    return medians, loop
+    return runs, streams, loop
 
 
 def main() -> None:
@@ -212,13 +266,14 @@ def main() -> None:
     options.add_argument("--small", action="store_true", help="stop at 10,000 accounts")
     small = options.parse_args().small
     head()
-    instant, bare = at_once((10**3, 10**4) if small else (10**3, 10**4, 10**5, 10**6))
-    runs, loop = late(1, LOOPED // 10) if small else late(ROUNDS, LOOPED)
-    every = [bare, *instant.values(), *runs.values(), loop]
+    rounds = 1 if small else ROUNDS
+    instant, stream, bare = at_once(rounds, () if small else (10**5, 10**6))
+    runs, streams, loop = late(rounds, LOOPED // 10 if small else LOOPED)
+    every = [bare, stream, *instant.values(), *streams.values(), *runs.values(), loop]
     stored, whole = sum(run.rows for run in every), all(run.complete for run in every)
     say("each run stored all that the service holds", f"{stored:,} rows", met=whole)
-    judge_at_once(instant, bare, binding=not small)
-    judge(runs, loop, binding=not small)
+    judge_at_once(instant, stream, bare, binding=not small)
+    judge(runs, streams, loop, binding=not small)
     if not small:
         judge_memory(instant)
     finish()

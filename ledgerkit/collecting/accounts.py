@@ -11,8 +11,8 @@ from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.verbs.tokens import exposure_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ class AccountReader:
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
         self._call = _SINGLE_VIEW.get(tuple(views), rest.full)
-        exposure = partial(exposure_columns, liquid=frozenset(liquid_tokens))
+        exposure = partial(exposure_frames.exposure_columns, liquid=frozenset(liquid_tokens))
         builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
         self._columns = {view: builders[view] for view in views}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +130,10 @@ def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
     def integers(values: Sequence[Any] | np.ndarray, name: str) -> Any:
         if isinstance(values, np.ndarray) and values.dtype == kind:  # a masked one too
             return array(np.ma.getdata(values), np.ma.getmaskarray(values))
+        if not isinstance(values, np.ndarray):
+            with suppress(TypeError, ValueError, OverflowError):  # one is missing or too large
+                known = np.fromiter(values, dtype=kind, count=len(values))
+                return array(known, np.zeros(len(known), dtype=np.bool_))
         objects = _objects(values)
         missing = pd.isna(objects)
         filled = np.where(missing, 0, objects)

@@ -1,11 +1,20 @@
-"""Classification of an account's staking, from the pools and tokens listed for it."""
+"""The frame of the staking exposure of accounts, from the pools and tokens listed for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.api.models import rest
+
+    # The pools, or the liquid staking tokens, of each account, with their amounts if known.
+    Entries = list[list[tuple[str, int | None]]]
 
 _CLASSES = {
     (True, True): "mixed",
@@ -15,32 +24,62 @@ _CLASSES = {
 }
 
 
-class Entry(NamedTuple):
-    """A pool or liquid staking token that is listed for an account, and its amount if known."""
-
-    contract_id: str
-    amount: int | None = None
-
-
-class Exposure(NamedTuple):
-    """The class of an account, and the pools and tokens it is based on."""
-
-    exposure_class: str
-    direct: tuple[Entry, ...]
-    liquid: tuple[Entry, ...]
-
-    @property
-    def n_unknown(self) -> int:
-        """The number of entries of unknown amount."""
-        return [entry.amount for entry in (*self.direct, *self.liquid)].count(None)
+def exposure(
+    responses: Sequence[rest.Full],
+    *,
+    liquid: frozenset[str],
+    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
+) -> pd.DataFrame:
+    """Build the exposure frame; with `stakes`, pools and tokens of zero are ignored."""
+    return build.build_frame("exposure", exposure_columns(responses, liquid, stakes))
 
 
-def classify(
-    direct: Sequence[Entry], liquid: Sequence[Entry], *, nonzero: bool = False
-) -> Exposure:
-    """Classify an account; `nonzero` ignores pools and tokens whose amount is known to be zero."""
-    if nonzero:
-        direct = [entry for entry in direct if entry.amount != 0]
-        liquid = [entry for entry in liquid if entry.amount != 0]
-    exposure_class = _CLASSES[bool(direct), bool(liquid)]
-    return Exposure(exposure_class, tuple(direct), tuple(liquid))
+def exposure_columns(
+    responses: Sequence[rest.Full],
+    liquid: frozenset[str],
+    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
+) -> dict[str, Any]:
+    """Return the columns of the exposure frame; `stakes` as in `exposure`."""
+    pools, tokens = _pools(responses, stakes or {}), _liquid_tokens(responses, liquid)
+    if stakes is not None:
+        pools, tokens = _nonzero(pools), _nonzero(tokens)
+    indexed = [response.is_indexed for response in responses]
+    rows = list(zip(pools, tokens, indexed, strict=True))
+    return {
+        "account_id": [response.account_id for response in responses],
+        "exposure_class": [_CLASSES[bool(direct), bool(held)] for direct, held, _ in rows],
+        "status": ["ok" if known else "not_indexed" for known in indexed],
+        "n_direct": [len(direct) if known else None for direct, _, known in rows],
+        "n_liquid": [len(held) if known else None for _, held, known in rows],
+        "n_unknown": [
+            [amount for _, amount in direct + held].count(None) if known else None
+            for direct, held, known in rows
+        ],
+        "direct_pools": [[pool_id for pool_id, _ in direct] for direct in pools],
+        "liquid_tokens": [[contract_id for contract_id, _ in held] for held in tokens],
+    }
+
+
+def _pools(
+    responses: Sequence[rest.Full], stakes: Mapping[tuple[str | None, str], int | None]
+) -> Entries:
+    """List the pools of each account, with its stake if known."""
+    return [
+        [(p.pool_id, stakes.get((response.account_id, p.pool_id))) for p in response.pools or ()]
+        for response in responses
+    ]
+
+
+def _liquid_tokens(responses: Sequence[rest.Full], liquid: frozenset[str]) -> Entries:
+    """List the liquid staking tokens of each account, with their balances if known."""
+    tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
+    # All balances are parsed at once: one call per account would be slow.
+    texts = [token.balance or None for held in tokens for token in held]
+    parsed = amounts.parse(texts).tolist()
+    balances = iter([b if isinstance(b, int) else None for b in parsed])
+    return [[(token.contract_id, next(balances)) for token in held] for held in tokens]
+
+
+def _nonzero(entries: Entries) -> Entries:
+    """Drop the pools or tokens whose amount is known to be zero."""
+    return [[entry for entry in account if entry[1] != 0] for account in entries]

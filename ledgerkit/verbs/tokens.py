@@ -17,14 +17,13 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
-from ledgerkit.frames import exposure as frames_exposure
+from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.frames.build import build_frame
 from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -630,52 +629,9 @@ def exposure(
         stakes = {row[:2]: _stake(p) for row, p in zip(read_rows, positions, strict=True)}
         unread = {row.account_id for row in rows if row[:2] not in stakes}
         fetched = [item for item in fetched if item[1].account_id not in unread]
-    build = partial(exposure_frame, liquid=liquid_ids, stakes=stakes)
+    build = partial(exposure_frames.exposure, liquid=liquid_ids, stakes=stakes)
     frame = fetcher.frame(fetched, build, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
-
-
-def exposure_frame(
-    responses: Sequence[rest_models.Full],
-    *,
-    liquid: frozenset[str],
-    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
-) -> pd.DataFrame:
-    """Tabulate the exposure of accounts; with `stakes`, pools and tokens of zero are ignored."""
-    return build_frame("exposure", exposure_columns(responses, liquid=liquid, stakes=stakes))
-
-
-def exposure_columns(
-    responses: Sequence[rest_models.Full],
-    *,
-    liquid: frozenset[str],
-    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
-) -> dict[str, Any]:
-    """Return the columns of the exposure frame."""
-    tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
-    # All balances are parsed at once: one call per account would be slow.
-    texts = [token.balance or None for account_tokens in tokens for token in account_tokens]
-    balances = iter(amounts.parse(texts).tolist())
-    exposures = [
-        frames_exposure.classify(
-            _pool_entries(response, stakes or {}),
-            [_token_entry(token, next(balances)) for token in account_tokens],
-            nonzero=stakes is not None,
-        )
-        for response, account_tokens in zip(responses, tokens, strict=True)
-    ]
-    indexed = [response.is_indexed for response in responses]
-    counted = list(zip(exposures, indexed, strict=True))
-    return {
-        "account_id": [response.account_id for response in responses],
-        "exposure_class": [e.exposure_class for e in exposures],
-        "status": ["ok" if known else "not_indexed" for known in indexed],
-        "n_direct": [len(e.direct) if known else None for e, known in counted],
-        "n_liquid": [len(e.liquid) if known else None for e, known in counted],
-        "n_unknown": [e.n_unknown if known else None for e, known in counted],
-        "direct_pools": [[entry.contract_id for entry in e.direct] for e in exposures],
-        "liquid_tokens": [[entry.contract_id for entry in e.liquid] for e in exposures],
-    }
 
 
 def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -> frozenset[str]:
@@ -693,21 +649,6 @@ def _stake(position: Position) -> int | None:
     if position.staked is None or position.unstaked is None:
         return None
     return int(position.staked) + int(position.unstaked)
-
-
-def _pool_entries(
-    response: rest_models.Full, stakes: Mapping[tuple[str | None, str], int | None]
-) -> list[frames_exposure.Entry]:
-    """List the pools of an account, with its stake if known."""
-    return [
-        frames_exposure.Entry(pool.pool_id, stakes.get((response.account_id, pool.pool_id)))
-        for pool in response.pools or ()
-    ]
-
-
-def _token_entry(token: rest_models.Token, balance: Any) -> frames_exposure.Entry:
-    """Return the entry of a liquid staking token, with its balance if known."""
-    return frames_exposure.Entry(token.contract_id, balance if isinstance(balance, int) else None)
 
 
 def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFrame:

@@ -1,13 +1,19 @@
-"""Many objects are made without a search for garbage, and count as old afterwards."""
+"""Many objects are made with few searches for garbage, or with none; they may then be old."""
 
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ledgerkit.garbage_collector import MANY_OBJECTS, collector_paused
+from ledgerkit.garbage_collector import (
+    IN_USE,
+    MANY_OBJECTS,
+    collector_paused,
+    collector_slowed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +26,9 @@ def running_collector() -> Iterator[None]:
     """Start with nothing frozen; afterwards the collector runs, and all is frozen as before."""
     assert gc.isenabled()
     gc.unfreeze()  # what conftest.py froze
+    thresholds = gc.get_threshold()
     yield
+    gc.set_threshold(*thresholds)
     gc.enable()
     gc.freeze()
 
@@ -80,3 +88,44 @@ def test_what_the_caller_has_frozen_stays_so() -> None:
     assert not is_old(frozen)
     assert gc.get_freeze_count() > 0
     assert gc.isenabled()
+
+
+class Cycle:
+    """An object that only the collector can free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_a_slowed_collector_searches_after_more_objects() -> None:
+    """Fewer are not searched; more are, so that garbage does not pile up."""
+    garbage = weakref.ref(Cycle())
+    with collector_slowed():
+        few = new_objects(IN_USE // 2)
+        assert garbage() is not None
+        more = new_objects(IN_USE)
+        assert garbage() is None
+    assert len(few) + len(more) > IN_USE
+
+
+def test_the_collector_is_as_fast_as_before_after_the_last_block() -> None:
+    """Blocks may begin and end in any order, as in two threads; an error ends one too."""
+    gc.set_threshold(500, 5, 6)
+    first, second = collector_slowed(), collector_slowed()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold() == (IN_USE, 5, 6)
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == (500, 5, 6)
+    with pytest.raises(ZeroDivisionError), collector_slowed():
+        _ = 1 // 0
+    assert gc.get_threshold() == (500, 5, 6)
+
+
+@pytest.mark.parametrize("threshold", [0, 10 * IN_USE])
+def test_a_collector_that_the_caller_has_slowed_more_stays_so(threshold: int) -> None:
+    """With 0 it never searches by itself."""
+    gc.set_threshold(threshold)
+    with collector_slowed():
+        assert gc.get_threshold()[0] == threshold
