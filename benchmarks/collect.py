@@ -267,7 +267,7 @@ def main() -> None:
     small = options.parse_args().small
     head()
     rounds = 1 if small else ROUNDS
-    instant, stream, bare = at_once(rounds, () if small else (10**5, 10**6))
+    instant, stream, bare = at_once(rounds, (10**3,) if small else (10**3, 10**5, 10**6))
     runs, streams, loop = late(rounds, LOOPED // 10 if small else LOOPED)
     every = [bare, stream, *instant.values(), *streams.values(), *runs.values(), loop]
     stored, whole = sum(run.rows for run in every), all(run.complete for run in every)
