@@ -2,9 +2,10 @@
 A thousand traces: explained, and their balance changes and transfers as frames.
 
 The documents are those of the embedded ledger's transactions, repeated. The limit is the typed
-decoding of the same documents: every outcome, gas profile and body, once. Each round reads fresh
-traces, because a trace computes its parts once. Prints medians of rounds in CPU time. Targets:
-each of the three takes at most three times as long as the decoding.
+decoding of the same documents: every outcome, gas profile and body, once, just before each of the
+three in each round. Each round reads fresh traces, because a trace computes its parts once. Prints
+CPU times, and the median of the rounds' ratios. Targets: each of the three takes at most three
+times as long as the decoding.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 TRACES = 1_000
 TARGET = 3.0
-ROUNDS = 5
+ROUNDS = 7
 
 
 def documents() -> list[bytes]:
@@ -74,20 +75,22 @@ def main() -> None:
         "transfers": lambda traces: traces.transfers,
     }
     taken: dict[str, list[float]] = {name: [] for name in ("decoding", "reading", *ways)}
+    ratios: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
-        taken["decoding"].append(seconds(partial(decode_alone, whole)))
         taken["reading"].append(seconds(read))
         for name, way in ways.items():
-            taken[name].append(seconds(partial(way, read())))
-    medians = {name: statistics.median(rounds) for name, rounds in taken.items()}
+            traces = read()
+            taken["decoding"].append(seconds(partial(decode_alone, whole)))
+            taken[name].append(seconds(partial(way, traces)))
+            ratios[name].append(taken[name][-1] / taken["decoding"][-1])
     size = sum(map(len, whole)) / len(whole)
-    print(f"{len(whole):,} documents of {size / 1e3:.1f} kB, median of {ROUNDS} rounds, in ms")
-    for name, median in medians.items():
-        print(f"{name:16}{median * 1e3:6.0f}  {median / medians['decoding']:5.1f} x the decoding")
-    for name in ways:
-        times = medians[name] / medians["decoding"]
+    print(f"{len(whole):,} documents of {size / 1e3:.1f} kB, {ROUNDS} rounds, in ms")
+    for name, times in taken.items():
+        print(f"{name:16}{min(times) * 1e3:6.0f} to {max(times) * 1e3:4.0f}")
+    for name, rounds in ratios.items():
+        ratio = statistics.median(rounds)
         claim = f"{name} of {TRACES:,} traces: at most {TARGET:g} x the decoding"
-        say(claim, f"{times:.1f}", met=times <= TARGET)
+        say(claim, f"{ratio:.1f}, {min(rounds):.1f} to {max(rounds):.1f}", met=ratio <= TARGET)
     finish()
 
 

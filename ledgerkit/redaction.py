@@ -179,7 +179,7 @@ def secrets_in_use() -> Iterator[tuple[str, bytes]]:
 
 def _hide_used(text: str) -> str:
     """Replace the API keys and passwords that this process uses."""
-    for secret in list(_in_use):
+    for secret in list(_in_use) if _in_use else ():  # mostly none, which takes less time to see
         text = secret.hide_text(text)
     return text
 

@@ -32,6 +32,7 @@ Number = int | str | Decimal | float
 _MAX_DIGITS = 120  # more than any amount has, on either side of the decimal point
 _MAX_DECIMALS = 255
 _EXACT_FLOAT = 2.0**53  # all integers up to here are floats
+_GROUP = 3  # digits between two separators
 _TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", re.ASCII)
@@ -168,12 +169,7 @@ def to_text(units: int, decimals: int, unit: str = "", *, thousands: str = "") -
     InvalidRequestError
         If `units` is not an integer, or `decimals` is not from 0 to 255.
     """
-    integer = _check_units(units, decimals)
-    before, after = divmod(abs(integer), 10**decimals)
-    grouped = f"{before:,}".replace(",", thousands) if thousands else str(before)
-    fraction = f".{after:0{decimals}d}".rstrip("0") if after else ""
-    number = f"{'-' if integer < 0 else ''}{grouped}{fraction}"
-    return f"{number} {unit}" if unit else number
+    return _format(_check_units(units, decimals), decimals, unit, None, thousands)
 
 
 def to_decimal(units: int, decimals: int) -> Decimal:
@@ -364,18 +360,7 @@ def amount_text(value: int, decimals: int, symbol: str, digits: int | None = 2) 
     integer, places = _check_units(value, decimals), _as_integer(digits)
     if digits is not None and (places is None or places < 0):
         raise InvalidRequestError.refuse("digits", digits, "None, or an integer from 0 on")
-    magnitude = abs(integer)
-    if places is not None and magnitude < 10**decimals:
-        places = max(places, 1) + decimals - len(str(magnitude))
-    if places is None or magnitude % 10 ** max(decimals - places, 0) == 0:
-        return to_text(integer, decimals, symbol, thousands=",")
-    step = 10 ** (decimals - places)
-    rounded, rest = divmod(magnitude, step)
-    rounded += 2 * rest + rounded % 2 > step
-    before, after = divmod(rounded, 10**places)
-    fraction = f".{after:0{places}d}" if places else ""
-    number = f"{'-' if integer < 0 else ''}{before:,}{fraction}"
-    return f"{number} {symbol}" if symbol else number
+    return _format(integer, decimals, symbol, places, ",")
 
 
 def token_symbol(symbol: object) -> str:
@@ -453,6 +438,30 @@ def count_text(count: int, noun: str) -> str:
         Text such as ``"1 receipt"`` or ``"1,200 receipts"``.
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _format(units: int, decimals: int, symbol: str, digits: int | None, thousands: str) -> str:
+    """Format smallest units with all digits, or rounded to `digits` as `amount_text` does."""
+    number = str(abs(units))
+    if digits is not None and len(number) <= decimals:  # below 1
+        digits = max(digits, 1) + decimals - len(number)
+    before, after = _split(number, decimals)
+    after = after.rstrip("0")
+    if digits is not None and len(after) > digits:
+        dropped, rounded = after[digits:], int(before + after[:digits])
+        rounded += dropped > "5" or (dropped == "5" and rounded % 2)
+        before, after = _split(str(rounded), digits)
+    if thousands and len(before) > _GROUP:
+        before = f"{int(before):,}".replace(",", thousands)
+    text = f"{'-' if units < 0 else ''}{before}{'.' if after else ''}{after}"
+    return f"{text} {symbol}" if symbol else text
+
+
+def _split(number: str, decimals: int) -> tuple[str, str]:
+    """Split the digits of a number of smallest units at its decimal point."""
+    digits = number.zfill(decimals + 1)
+    point = len(digits) - decimals
+    return digits[:point], digits[point:]
 
 
 def _as_integer(value: object) -> int | None:

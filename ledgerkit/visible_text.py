@@ -33,8 +33,12 @@ def escape_invisible(text: str, *, keep: str = "", as_json: bool = False) -> str
     some scripts need are left. `keep` are characters to leave, such as a line break; with
     `as_json` the text is JSON, and stays the same document.
     """
-    if text.isascii() and text.isprintable():
-        return text
+    if text.isascii():
+        others = text
+        for char in keep:
+            others = others.replace(char, "")
+        if others.isprintable():
+            return text
     write = _json_escape if as_json else _python_escape
 
     def replace(match: re.Match[str]) -> str:

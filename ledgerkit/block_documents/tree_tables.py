@@ -20,7 +20,12 @@ from ledgerkit.api.models.transactions import (
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.garbage_collector import collector_paused
-from ledgerkit.tracing.actions import actions_by_receipt, event_columns, parse_events
+from ledgerkit.tracing.actions import (
+    actions_by_receipt,
+    event_columns,
+    parse_events,
+    with_receipts,
+)
 from ledgerkit.tracing.gas import ReceiptValues
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
 from ledgerkit.tracing.tree import build_forest
@@ -55,11 +60,15 @@ def tree_tables(
         events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
         columns: dict[str, tuple[np.ndarray, Columns]] = {
             "receipts": (forest.trees, _receipts(forest, transactions)),
-            "events": (_trees(forest, events), event_columns(forest, events)),
+            "events": (
+                _trees(forest, events),
+                with_receipts(event_columns(forest, events), forest.columns),
+            ),
         }
         if "transfers" in views:
             transfers = _transfers(forest, transactions, events)
-            columns["transfers"] = _trees(forest, transfers), transfer_columns(forest, transfers)
+            keyed = with_receipts(transfer_columns(transfers), forest.columns)
+            columns["transfers"] = _trees(forest, transfers), keyed
         return {view: _table(view, transactions, *columns[view]) for view in views}
 
 

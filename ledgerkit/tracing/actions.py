@@ -24,7 +24,7 @@ from ledgerkit.tracing.action_fields import (
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree import Forest
@@ -33,27 +33,28 @@ if TYPE_CHECKING:
 
 EVENT_PREFIX = "EVENT_JSON:"  # NEP-297
 SUCCEEDED = ("success_value", "success_receipt_id")
+RECEIPT_COLUMNS = ("receipt_id", "order", "block_height")
 _QUOTED = 80  # characters of an invalid event in its note
 
 
-def receipt_key_columns(forest: Forest, positions: Sequence[int]) -> Columns:
+def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
     """
-    Build the columns that identify each row's receipt.
+    Replace the position `at` of each row's receipt, if it is given, by columns that identify it.
 
-    Position -1 is the first transaction itself, -2 the second one.
+    A negative position stands for a transaction itself.
     """
-    at = np.array(positions, dtype=np.int64)
-    heights, n_rows = forest.columns["block_height"], len(forest)
+    if "at" not in columns:
+        return columns
+    at, heights = np.array(columns["at"], dtype=np.int64), receipts["block_height"]
     rows = np.maximum(at, -1)  # the last element of each array stands for the transactions
-    ids = np.full(n_rows + 1, None, dtype=object)
-    order, values = np.zeros((2, n_rows + 1), dtype=np.int64)
-    missing = np.ones(n_rows + 1, dtype=bool)
-    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.data, np.ma.getmaskarray(heights)
-    order[:-1] = forest.columns["order"]
+    ids = np.concatenate([receipts["receipt_id"], np.array([None])])
+    order, values = (np.append(np.ma.getdata(part), 0) for part in (receipts["order"], heights))
+    is_missing = np.append(np.ma.getmaskarray(heights), True)
     return {
         "receipt_id": ids[rows],
         "order": np.ma.MaskedArray(order[rows], at < 0),
-        "block_height": np.ma.MaskedArray(values[rows], missing[rows]),
+        "block_height": np.ma.MaskedArray(values[rows], is_missing[rows]),
+        **{name: values for name, values in columns.items() if name != "at"},
     }
 
 
@@ -101,11 +102,12 @@ def _action_rows(forest: Forest, actions: Iterable[Actions | None]) -> Iterator[
 
 
 def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns:
-    """Compute the columns of the actions frame from the actions of each receipt."""
+    """Compute the columns of the actions frame, by position, from the actions of each receipt."""
     rows = list(_action_rows(forest, actions))
     calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
     deposits = [deposit(row.action) for row in rows]
-    return receipt_key_columns(forest, [row.at for row in rows]) | {
+    return {
+        "at": [row.at for row in rows],
         "action_index": [row.action_index for row in rows],
         "inner_index": [row.inner_index for row in rows],
         "action": [action_name(row.action) for row in rows],
@@ -135,9 +137,10 @@ def action_details(action: Action | str) -> Any:
 
 
 def log_columns(forest: Forest) -> Columns:
-    """Compute the columns of the logs frame."""
+    """Compute the columns of the logs frame, by position of the receipt."""
     positions, indices, lines = _log_lines(forest)
-    return receipt_key_columns(forest, positions) | {
+    return {
+        "at": positions,
         "log_index": indices,
         **_contract_columns(forest, positions),
         "log": lines,
@@ -185,9 +188,11 @@ class Event(NamedTuple):
 
 def parse_events(forest: Forest) -> list[Event]:
     """Parse all events in the order of receipts; one that is not valid has a `note`."""
-    rows = zip(*_log_lines(forest), strict=True)
     return [
-        _parse_event(at, index, line) for at, index, line in rows if line.startswith(EVENT_PREFIX)
+        _parse_event(at, index, line)
+        for at, lines in enumerate(forest.listed("logs"))
+        for index, line in enumerate(lines)
+        if line.startswith(EVENT_PREFIX)
     ]
 
 
@@ -228,9 +233,10 @@ def _broken_event(at: int, index: int, note: str) -> Event:
 
 
 def event_columns(forest: Forest, events: Sequence[Event]) -> Columns:
-    """Compute the columns of the events frame."""
+    """Compute the columns of the events frame, by position of the receipt."""
     positions = [event.at for event in events]
-    return receipt_key_columns(forest, positions) | {
+    return {
+        "at": positions,
         "log_index": [event.log_index for event in events],
         **_contract_columns(forest, positions),
         "standard": [event.standard for event in events],

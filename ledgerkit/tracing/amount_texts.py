@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import cut
@@ -37,8 +36,7 @@ class AmountTexts:
             for contract_id, fact in facts.items()
             if fact.decimals is not None and fact.decimals <= _MAX_DECIMALS
         }
-        symbols = [fact.symbol or "" for fact in self._facts.values()]
-        self._counts = Counter(symbol.casefold() for symbol in symbols)
+        self._symbols = [(fact.symbol or "").casefold() for fact in self._facts.values()]
 
     def text(self, asset: str, amount: int, digits: int | None = 2) -> str:
         """Format an amount for reading; a token by its symbol if that is unambiguous."""
@@ -64,7 +62,7 @@ class AmountTexts:
         text = amount_text(amount, fact.decimals, symbol, digits)
         if symbol == TOKENS:
             return f"{text} of {contract}"
-        is_ambiguous = has_contract or self._counts[symbol.casefold()] > 1
+        is_ambiguous = has_contract or self._symbols.count(symbol.casefold()) > 1
         return f"{text} ({contract})" if is_ambiguous else text
 
 

@@ -172,9 +172,8 @@ def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
 
 def _creation(data: Calls) -> Summary | None:
     """Summarize the creation of an account by a contract."""
-    columns = data.tx.tree.columns
-    names = [str(actions or "").split("+") for actions in columns["actions"]]
-    created = [at for at in data.tx.own_receipts() if "CreateAccount" in names[at]]
+    columns, names = data.tx.tree.columns, data.tx.column("actions")
+    created = [at for at in data.tx.own_receipts if "CreateAccount" in (names[at] or "").split("+")]
     if len(created) != 1:
         return None
     at, yocto = created[0], columns["deposit"][created[0]]
@@ -275,26 +274,28 @@ def _nft_summary(
 def _wrapping(data: Calls) -> Summary | None:
     """Summarize the wrapping or unwrapping of NEAR: as much of one as of the other."""
     sender_id, contract_id = data.request.sender_id, data.request.receiver_id
-    minted = data.moved(data.token, None, sender_id)
-    if data.has("near_deposit") and minted and data.gives == {NEAR: minted}:
-        return Summary(f"wrapped {data.tx.amounts.text(NEAR, minted)}")
-    burnt = data.moved(data.token, sender_id, None)
-    # The call demands one yoctoNEAR, which the contract may add to what it pays.
-    paid = data.moved(NEAR, contract_id, sender_id)
-    if data.has("near_withdraw") and burnt and 0 <= paid - burnt <= len(data.calls):
-        return Summary(f"unwrapped {data.tx.amounts.text(data.token, burnt)}")
+    if data.has("near_deposit"):
+        minted = data.moved(data.token, None, sender_id)
+        if minted and data.gives == {NEAR: minted}:
+            return Summary(f"wrapped {data.tx.amounts.text(NEAR, minted)}")
+    if data.has("near_withdraw"):
+        burnt = data.moved(data.token, sender_id, None)
+        # The call demands one yoctoNEAR, which the contract may add to what it pays.
+        paid = data.moved(NEAR, contract_id, sender_id)
+        if burnt and 0 <= paid - burnt <= len(data.calls):
+            return Summary(f"unwrapped {data.tx.amounts.text(data.token, burnt)}")
     return None
 
 
 def _liquid_staking(data: Calls) -> Summary | None:
     """Summarize a stake for which its contract minted tokens, or for which it burnt them."""
     sender_id, amounts = data.request.sender_id, data.tx.amounts
-    minted = data.moved(data.token, None, sender_id)
-    if data.has_word("stake") and minted and set(data.gives) == {NEAR}:
+    minted = data.moved(data.token, None, sender_id) if data.has_word("stake") else 0
+    if minted and set(data.gives) == {NEAR}:
         near, tokens = data.text(data.gives), amounts.text(data.token, minted)
         return Summary(f"staked {near} with {data.contract_id} for {tokens}")
-    burnt = data.moved(data.token, sender_id, None)
-    if data.has_word("unstake") and burnt and set(data.gives) == {data.token}:
+    burnt = data.moved(data.token, sender_id, None) if data.has_word("unstake") else 0
+    if burnt and set(data.gives) == {data.token}:
         price = f" for {data.text(data.gets)}" if data.gets else ""
         return Summary(f"unstaked {amounts.text(data.token, burnt)} from {data.contract_id}{price}")
     return None
@@ -322,7 +323,7 @@ def _pool_lines(data: Calls) -> dict[str, int]:
     """Return the changes of the sender's account that a pool logged, with their amounts."""
     columns, sender_id = data.tx.tree.columns, data.request.sender_id
     changes: dict[str, int] = {}
-    for at in data.tx.own_receipts():
+    for at in data.tx.own_receipts:
         is_pool = columns["receiver_id"][at] == data.request.receiver_id
         if is_pool and columns["status"][at] in SUCCEEDED:
             lines = read_pool_lines(columns["logs"][at])

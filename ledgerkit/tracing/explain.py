@@ -11,7 +11,7 @@ from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import action_name, deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain
-from ledgerkit.tracing.gas import action_deposit
+from ledgerkit.tracing.gas import UNKNOWN
 from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
@@ -57,7 +57,7 @@ def explain(tx: TransactionData, notes: Iterable[str]) -> str:
 
 def _describe_request(tx: TransactionData) -> str:
     """Describe the transaction's actions, their sender and their receiver."""
-    request, transaction = tx.request(), tx.result.transaction
+    request, transaction = tx.request, tx.result.transaction
     if request is None:
         return "The document does not contain the transaction."
     tx_hash = transaction.hash if transaction else None
@@ -100,7 +100,7 @@ def _describe_outcome(tx: TransactionData) -> str:
     outcome = tx.verdict
     if outcome == "fully_succeeded":
         ending = "It succeeded, and so did all its receipts."
-        if "not_executed" in tx.tree.columns["status"]:
+        if "not_executed" in tx.column("status"):
             ending = "It succeeded; only refunds may not have run yet."
         return f"{ending}{_describe_return_value(tx.result)}"
     if outcome == "succeeded_with_failed_receipts":
@@ -118,7 +118,7 @@ def _describe_outcome(tx: TransactionData) -> str:
 
 def _describe_partial_failure(tx: TransactionData) -> str:
     """Describe the failed receipts of a transaction whose status is success."""
-    own, n_failed = tx.own_receipts(), len(tx.failed_receipts())
+    own, n_failed = tx.own_receipts, len(tx.failed_receipts)
     if not n_failed:
         return (
             "It succeeded, but a refund failed because its receiver no longer exists: that amount "
@@ -136,7 +136,7 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
     if first.status == "failure":
         reason = first.error_message or first.error_kind or "The reason is unknown"
         return f"It failed before any receipt was created: {_sentence(reason)}"
-    status, own = tx.column("status"), tx.own_receipts()
+    status, own = tx.column("status"), tx.own_receipts
     n_succeeded = sum(status[at] in SUCCEEDED for at in own)
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
@@ -170,37 +170,39 @@ def _sentence(text: str) -> str:
 
 def _describe_receipts(tx: TransactionData) -> str:
     """List the receipts in order, with block and shard; after the first 12 steps, count them."""
-    own = tx.own_receipts()
+    own = tx.own_receipts
     if not own:
         return ""
-    steps = _steps(tx, own)
+    steps = _steps(tx)
     lines = [f"It led to {count_text(len(own), 'receipt')}:"]
-    for number, (place, positions) in enumerate(steps[:_MAX_STEPS], 1):
-        times = f" {len(positions)} times" if len(positions) > 1 else ""
-        first = positions[0]
-        lines.append(f"{number}. {tx.name(first)}{times}{place}: {_status_text(tx, first)}")
-    others = [at for _, positions in steps[_MAX_STEPS:] for at in positions]
-    if others:
-        counts = Counter(map(tx.name, others))
+    for number, (name, ending, count) in enumerate(steps[:_MAX_STEPS], 1):
+        times = f" {count} times" if count > 1 else ""
+        lines.append(f"{number}. {name}{times}{ending}")
+    counts: Counter[str] = Counter()
+    for name, _, count in steps[_MAX_STEPS:]:
+        counts[name] += count
+    if counts:
         most_frequent = counts.most_common(_MAX_NAMED)
         names = [f"{name}, {count} times" if count > 1 else name for name, count in most_frequent]
         names += ["and others"] if len(counts) > len(names) else []
-        lines.append(f"… and {len(others)} more: {'; '.join(names)}")
+        lines.append(f"… and {counts.total()} more: {'; '.join(names)}")
     return "\n".join(lines)
 
 
-def _steps(tx: TransactionData, own: list[int]) -> list[tuple[str, list[int]]]:
-    """Group consecutive receipts with the same name, place and status."""
-    heights, shards = tx.column("block_height"), tx.column("shard_id")
-    groups: list[tuple[tuple[str, ...], str, list[int]]] = []
-    for at in own:
-        place = _place(heights[at], shards[at])
-        key = (tx.name(at), place, _status_text(tx, at))
-        if groups and groups[-1][0] == key:
-            groups[-1][2].append(at)
-        else:
-            groups.append((key, place, [at]))
-    return [(place, positions) for _, place, positions in groups]
+def _steps(tx: TransactionData) -> list[tuple[str, str, int]]:
+    """Count consecutive receipts with the same name, place and status."""
+    statuses, heights = tx.column("status"), tx.column("block_height")
+    shards = tx.column("shard_id")
+    steps: list[tuple[str, str, int]] = []
+    name = ending = ""
+    for at in tx.own_receipts:
+        before, count = (name, ending), 1
+        name = tx.name(at)
+        ending = f"{_place(heights[at], shards[at])}: {_STATUS_TEXTS[statuses[at]]}"
+        if before == (name, ending):
+            count += steps.pop()[2]
+        steps.append((name, ending, count))
+    return steps
 
 
 def _place(height: int | None, shard_id: int | None) -> str:
@@ -218,15 +220,10 @@ _STATUS_TEXTS = {
 }
 
 
-def _status_text(tx: TransactionData, at: int) -> str:
-    """Return the status of one receipt in words."""
-    return _STATUS_TEXTS[tx.tree.columns["status"][at]]
-
-
 def _describe_waiting(tx: TransactionData) -> str:
     """Describe the receipts that waited for the results of others."""
     producers: dict[int, list[int]] = {}
-    for producer, consumer, _ in tx.tree.data:
+    for producer, consumer, _ in tx.data_edges:
         positions = producers.setdefault(consumer, [])
         if producer not in positions:
             positions.append(producer)
@@ -252,10 +249,12 @@ def _list_names(tx: TransactionData, positions: list[int]) -> str:
 
 def _describe_external_data(tx: TransactionData) -> list[str]:
     """Describe the receipts that wait for data from outside the transaction (NEP-519)."""
-    delivered = {data_id for *_, data_id in tx.tree.data}
     inputs, status = tx.column("input_data_ids"), tx.column("status")
+    if not any(inputs):
+        return []
+    delivered = {data_id for *_, data_id in tx.data_edges}
     waiting = [
-        at for at in tx.own_receipts() if inputs[at] and not delivered.intersection(inputs[at])
+        at for at in tx.own_receipts if inputs[at] and not delivered.intersection(inputs[at])
     ]
     verbs = {True: "still waits", False: "waited"}
     return [
@@ -271,7 +270,7 @@ def _describe_external_data(tx: TransactionData) -> list[str]:
 def _describe_failures(tx: TransactionData) -> list[str]:
     """Describe each kind of failure once."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for at in tx.failed_receipts():
+    for at in tx.failed_receipts:
         error = tx.failures[at]
         groups.setdefault((tx.name(at), str(error.args[0]) if error.args else ""), []).append(at)
     paragraphs = [
@@ -291,7 +290,7 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
     kind, message = columns["error_kind"][at], columns["error_message"][at]
     reason = message or "The reason is unknown"
     index = getattr(error, "index", None)
-    n_actions, where = len(tx.actions[at] or ()), ""
+    n_actions, where = len(tx.values.actions[at] or ()), ""
     if n_actions > 1 and index is not None:
         where = f" at action {index + 1} of {n_actions}"
     parts = [
@@ -308,14 +307,14 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
 def _describe_rollback(tx: TransactionData, at: int) -> str:
     """Describe which changes a failed receipt undid, and which of earlier receipts it did not."""
     status = tx.column("status")
-    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts() if earlier < at):
+    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts if earlier < at):
         return "The changes of that receipt were rolled back; those of earlier receipts were not."
     return "Its changes were rolled back."
 
 
 def _describe_awaited(tx: TransactionData, at: int) -> str:
     """List the receipts of which the failed receipt was the callback."""
-    producers = list(dict.fromkeys(p for p, consumer, _ in tx.tree.data if consumer == at))
+    producers = list(dict.fromkeys(p for p, consumer, _ in tx.data_edges if consumer == at))
     return f"It was the callback of {_list_names(tx, producers)}." if producers else ""
 
 
@@ -324,7 +323,7 @@ def _describe_callback(tx: TransactionData, positions: list[int]) -> str:
     status = tx.column("status")
     callbacks = [
         consumer
-        for producer, consumer, _ in tx.tree.data
+        for producer, consumer, _ in tx.data_edges
         if producer in positions and status[consumer] in SUCCEEDED
     ]
     return f"Its callback, {tx.name(callbacks[0])}, ran and succeeded." if callbacks else ""
@@ -361,12 +360,12 @@ def _describe_transfers(tx: TransactionData) -> str:
 
 def _describe_no_transfers(tx: TransactionData) -> str:
     """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
-    status, gas = tx.column("status"), tx.column("gas_burnt")
-    actions = [action for receipt in tx.actions for action in receipt or ()]
+    status, values = tx.column("status"), tx.values
     has_unknown = any(
-        name == "unknown" and burnt != 0 for name, burnt in zip(status, gas, strict=True)
+        name == UNKNOWN and has_run
+        for name, has_run in zip(status, values.was_executed, strict=True)
     )
-    if has_unknown or not status or None in tx.actions or None in map(action_deposit, actions):
+    if has_unknown or not status or None in values.deposits:
         return "The document does not contain what was transferred."
     if all(name in SUCCEEDED or name == "failure" for name in status):
         return "Nothing was transferred."
@@ -402,27 +401,24 @@ _HAVE_RUN = (*SUCCEEDED, "failure", "unknown")
 def _describe_cost(tx: TransactionData) -> str:
     """Describe the gas burnt, its cost and payer, and contract rewards."""
     first, gas_burnt = tx.tree.conversion, tx.column("gas_burnt")
-    gas = (first.gas_burnt or 0) + sum(burnt or 0 for burnt in gas_burnt)
+    gas = (first.gas_burnt or 0) + sum(filter(None, gas_burnt))
     if not gas:
         return ""
-    unknown = {
-        status
+    is_part = first.gas_burnt is None or any(
+        burnt is None and status in _HAVE_RUN
         for status, burnt in zip(tx.column("status"), gas_burnt, strict=True)
-        if burnt is None
-    }
-    is_part = first.gas_burnt is None or not unknown.isdisjoint(_HAVE_RUN)
+    )
     payer = "the signer" if first.signer_id is None else account(first.signer_id)
-    fees = [row for row in tx.transfers if row.kind == "fee"]
-    if fees and fees[0].asset != NEAR:
+    fee = next((row for row in tx.transfers if row.kind == "fee"), None)
+    if fee is not None and fee.asset != NEAR:
         payer = f"a gas key of {payer}"
-    fee = fees[0].amount if fees else None
-    cost = "an unknown amount" if fee is None else near_amount(fee)
+    yocto = None if fee is None else fee.amount
+    cost = "an unknown amount" if yocto is None else near_amount(yocto)
     start = "So far it burnt" if tx.verdict == "pending" else "It burnt"
-    burnt = f"{'at least ' if is_part else ''}{gas_amount(gas)} of gas"
-    parts = [f"{start} {burnt}, which cost {payer} {cost}."]
+    text = f"{start} {'at least ' if is_part else ''}{gas_amount(gas)} of gas"
+    text += f", which cost {payer} {cost}."
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
-    parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
-    return " ".join(parts)
+    return f"{text} Contract rewards from the burnt gas: {rewards}." if rewards else text
 
 
 def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
+from ledgerkit.api.models.transactions import Action
 from ledgerkit.frames.amounts import plain
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
-from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
+from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.burnt_tokens import (
     BurntTokens,
     Execution,
@@ -23,7 +24,6 @@ from ledgerkit.tracing.burnt_tokens import (
     may_take,
     split_burnt_tokens,
 )
-from ledgerkit.tracing.tree.column_builders import list_values
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
@@ -33,14 +33,13 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import Metadata, TxResult
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree import Forest
-    from ledgerkit.u128.array import U128Array
 
     Columns = dict[str, Any]
 
 FAILURE, UNKNOWN = "failure", "unknown"
 _IN_PROFILE = -1  # the gas that only the gas profile of an outcome contains
 NO_NAMES, CALLS, TRANSFERS = map(frozenset, ((), ("FunctionCall",), ("Transfer",)))
-_ALONE = {"FunctionCall": CALLS, "Transfer": TRANSFERS}
+_EXECUTED = frozenset({*SUCCEEDED, FAILURE})
 
 
 class ReceiptValues:
@@ -63,26 +62,36 @@ class ReceiptValues:
     def __init__(
         self, forest: Forest, actions: list[Actions | None], rules: Sequence[Rules | None]
     ) -> None:
-        columns, transactions = forest.columns, forest.results.transactions
         self.forest, self.rules, self.actions = forest, rules, actions
         self.has_bodies = forest.results.bodies is not None
         self.trees: list[int] = forest.trees.tolist()
+        self.starts: list[int] = forest.starts.tolist()
         self.parents: list[int] = forest.parents.tolist()
-        self.status: list[str] = columns["status"].tolist()
-        self.is_refund: list[bool] = (columns["kind"] == "refund").tolist()
-        self.receivers: list[str | None] = columns["receiver_id"].tolist()
-        self.senders: list[str | None] = columns["predecessor_id"].tolist()
-        self.signers: list[str | None] = columns["signer_id"].tolist()
-        self.names = [_name_set(receipt_actions) for receipt_actions in actions]
-        self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
-        self.tokens_burnt: list[int | None] = _or_none(columns["tokens_burnt"])
-        self.gas_burnt: list[int | None] = list_values(columns["gas_burnt"])
-        self.gas_keys = [_gas_key(result) for result in transactions]
-        self.conversions, self.burnt = self._split_burnt_tokens()
+        self.status: list[str] = forest.listed("status")
+        self.is_refund = [kind == "refund" for kind in forest.listed("kind")]
+        self.receivers: list[str | None] = forest.listed("receiver_id")
+        self.senders: list[str | None] = forest.listed("predecessor_id")
+        self.tokens_burnt: list[int | None] = forest.listed("tokens_burnt")
+        self.gas_burnt: list[int | None] = forest.listed("gas_burnt")
+        contents = [_names_and_deposit(receipt_actions) for receipt_actions in actions]
+        self.names = [names for names, _ in contents]
+        self.deposits = [total for _, total in contents]
+        self.was_executed = [
+            status in _EXECUTED or (status == UNKNOWN and gas != 0)
+            for status, gas in zip(self.status, self.gas_burnt, strict=True)
+        ]
+        self.gas_keys = [_gas_key(result) for result in forest.results.transactions]
         self.refund_kinds = [
             self._refund_kind(at) if is_refund else None
             for at, is_refund in enumerate(self.is_refund)
         ]
+
+    @cached_property
+    def taken(self) -> list[int | None]:
+        """What each receipt took from the balance of the account that ran it, or its gas keys."""
+        if not any(map(may_take, self.names)):
+            return [0] * len(self.names)
+        return [part.balance for part in self.burnt[1]]
 
     @cached_property
     def gas_in_calls(self) -> list[int | None]:
@@ -123,16 +132,9 @@ class ReceiptValues:
                 sums[parent] = total + amount
         return sums
 
-    def was_executed(self, at: int) -> bool:
-        """Return True if a receipt has run; one of unknown status has, unless it burnt no gas."""
-        status = self.status[at]
-        if status == UNKNOWN:
-            return self.gas_burnt[at] != 0
-        return status in SUCCEEDED or status == FAILURE
-
     def rows(self, tree: int) -> range:
         """Return the positions of the receipts of a tree."""
-        return range(int(self.forest.starts[tree]), int(self.forest.starts[tree + 1]))
+        return range(self.starts[tree], self.starts[tree + 1])
 
     def transaction_fee(self, tree: int = 0) -> int | None:
         """Return what was paid for gas so far, less refunds; None if it is unknown."""
@@ -148,16 +150,17 @@ class ReceiptValues:
 
     def _fee(self, at: int) -> int | None:
         """Return what a receipt adds to the fee: the tokens burnt, or a refund that was lost."""
-        if not self.was_executed(at):
+        if not self.was_executed[at]:
             return 0
         if self.is_refund[at]:
             is_gas = self.refund_kinds[at] == "refund_gas"
             is_lost = self.status[at] == FAILURE or self.is_refund_to_account(at)
             return self.deposits[at] if is_gas and is_lost else 0
-        tokens, (price, taken) = self.tokens_burnt[at], self.burnt[at]
+        tokens, taken = self.tokens_burnt[at], self.taken[at]
         if tokens is None:
             return None
         if taken is None:  # before protocol version 83 the tokens did not include it
+            price = self.burnt[1][at].gas_price
             is_fee = price is not None and tokens == price * (self.gas_burnt[at] or 0)
             return tokens if is_fee else None
         return tokens - taken
@@ -183,8 +186,9 @@ class ReceiptValues:
                 positions.setdefault((self.trees[at], self.receivers[at]), at)
         return positions
 
-    def _split_burnt_tokens(self) -> tuple[list[BurntTokens], list[BurntTokens]]:
-        """Split the tokens that the transactions themselves and the receipts burnt."""
+    @cached_property
+    def burnt(self) -> tuple[list[BurntTokens], list[BurntTokens]]:
+        """The tokens that the transactions themselves burnt, and those that the receipts did."""
         firsts = [
             BurntTokens(gas_price(first.tokens_burnt, first.gas_burnt), 0)
             for first in self.forest.conversions
@@ -216,10 +220,10 @@ class ReceiptValues:
 
     def _gas_in_calls(self, at: int) -> int | None:
         """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
-        burnt, actions = self.gas_burnt[at], self.actions[at]
-        if not self.was_executed(at) or burnt is None:
+        burnt = self.gas_burnt[at]
+        if not self.was_executed[at] or burnt is None:
             return None
-        has_calls = actions is None or "FunctionCall" in self.names[at]
+        has_calls = "FunctionCall" in self.names[at] or self.actions[at] is None
         if self.is_refund[at] or not has_calls:
             return 0
         fees = self._fees(at)
@@ -243,7 +247,7 @@ class ReceiptValues:
 
     def _refund_kind(self, at: int) -> str:
         """Classify a refund: of gas, of a deposit, or the balance of a deleted account."""
-        if self.signers[at] not in (None, SYSTEM):
+        if self.forest.columns["signer_id"][at] not in (None, SYSTEM):
             return "refund_gas"
         parent = self.parents[at]
         succeeded = parent >= 0 and self.status[parent] != FAILURE
@@ -264,7 +268,7 @@ class ReceiptValues:
 
     def _reward(self, at: int, burnt: int | None) -> int | None:
         """Return the contract's share of the gas that its calls burnt, including failed calls."""
-        if burnt == 0 or not self.was_executed(at):
+        if burnt == 0 or not self.was_executed[at]:
             return 0
         rules = self.rules[self.trees[at]]
         if burnt is None or rules is None:
@@ -276,7 +280,7 @@ class ReceiptValues:
             return 0
         if has_failed and "DeterministicStateInit" in names:
             return None  # the result does not say whether the account existed before
-        price = self.burnt[at].gas_price
+        price = self.burnt[1][at].gas_price
         return None if price is None else share * price
 
 
@@ -339,27 +343,24 @@ def _profile_entry(value: int | str | None) -> int:
     return parse_amount(value, "$..gas_profile") if isinstance(value, str) else value or 0
 
 
-def _name_set(actions: Actions | None) -> frozenset[str]:
-    """Return the names of actions."""
-    if not actions:
-        return NO_NAMES
-    first = action_name(actions[0])
-    if len(actions) == 1 and first in _ALONE:
-        return _ALONE[first]
-    return frozenset(map(action_name, actions))
-
-
-def _or_none(amounts: U128Array) -> list[int | None]:
-    """List amounts, with None where one is missing."""
-    parts = zip(amounts.hi.tolist(), amounts.lo.tolist(), amounts.mask.tolist(), strict=True)
-    return [None if is_missing else upper << 64 | lower for upper, lower, is_missing in parts]
+def _names_and_deposit(actions: Actions | None) -> tuple[frozenset[str], int | None]:
+    """Return the names of actions, and the sum of their deposits."""
+    if actions is not None and len(actions) == 1:
+        action = actions[0]
+        if type(action) is Action and action.delegate is None and action.delegate_v2 is None:
+            content = action.function_call or action.transfer
+            if content is not None:  # most receipts
+                return CALLS if content is action.function_call else TRANSFERS, deposit(action)
+    return frozenset(map(action_name, actions or ())), total_deposit(actions)
 
 
 def gas_columns(values: ReceiptValues) -> Columns:
     """Compute the columns of one tree's gas frame: the transaction's conversion, then receipts."""
     forest, [first] = values.forest, values.forest.conversions
-    burnt = [*values.conversions, *values.burnt]
-    return receipt_key_columns(forest, range(-1, len(forest))) | {
+    conversions, receipts = values.burnt
+    burnt = [*conversions, *receipts]
+    return {
+        "at": range(-1, len(forest)),
         "kind": ["conversion", *forest.columns["kind"]],
         "account_id": [first.signer_id, *forest.columns["receiver_id"]],
         "gas_burnt": [first.gas_burnt, *values.gas_burnt],

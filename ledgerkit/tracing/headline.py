@@ -31,7 +31,7 @@ def headline(tx: TransactionData) -> str:
     It is empty if the document does not contain the transaction. Amounts are
     rounded for reading.
     """
-    request = tx.request()
+    request = tx.request
     if request is None:
         return ""
     summary = _summarize(tx, request)
@@ -47,7 +47,7 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
     if outcome in _SUCCEEDED:
         summary = summarize_calls(tx, request) or summarize_plainly(tx, request)
         clauses = () if summary.has_reason else _failure_clauses(tx)
-        return summary._replace(clauses=(*summary.clauses, *clauses))
+        return Summary(summary.text, (*summary.clauses, *clauses)) if clauses else summary
     infinitive = describe_request(request, tx.amounts).infinitive
     if outcome == "failed":
         return Summary(f"tried to {infinitive}", (*_reasons(tx, request), *_returned(tx, request)))
@@ -58,7 +58,7 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
 
 def _failure_clauses(tx: TransactionData) -> tuple[str, ...]:
     """Describe the first failed receipt of a transaction that succeeded, and count the others."""
-    failed = tx.failed_receipts()
+    failed = tx.failed_receipts
     if not failed:
         return ()
     clause = f"{tx.name(failed[0])} failed ({reason_text(tx, failed[0])[1]})"
@@ -73,7 +73,7 @@ def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
     if first.status == "failure":
         reason = as_clause(first.error_message or first.error_kind or "")
         return (f"the network refused it: {reason}" if reason else "the network refused it",)
-    failed = tx.failed_receipts()
+    failed = tx.failed_receipts
     if not failed:
         return ("it failed",)
     is_panic, reason = reason_text(tx, failed[-1])

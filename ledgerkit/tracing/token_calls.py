@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from pandas import NA
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, Status
@@ -37,8 +36,7 @@ from ledgerkit.tracing.token_standards import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ledgerkit.tracing.action_fields import Actions
-    from ledgerkit.tracing.tree import Forest
+    from ledgerkit.tracing.gas import ReceiptValues
 
 _ARGS = "args"  # the name of a call's arguments in errors
 _DELETED = "The account of the sender was deleted"
@@ -69,7 +67,6 @@ class TokenCall(NamedTuple):
     """A call of a token's method that succeeded; `is_last` if its result is the receipt's."""
 
     at: int
-    contract_id: str
     predecessor_id: str | None
     method: str
     args: bytes
@@ -83,7 +80,7 @@ class _Rule(NamedTuple):
     words: tuple[str, ...]
     read: Callable[[TokenCall, CallReader], list[Movement]]
     standard: str = FUNGIBLE
-    contracts: str = r".*"  # a pattern of the contracts that the rule is for
+    contracts: re.Pattern[str] = re.compile(r".*")  # the contracts that the rule is for
 
 
 class CallReader:
@@ -92,36 +89,33 @@ class CallReader:
 
     Parameters
     ----------
-    forest
-        The receipt trees.
-    actions
-        The actions of each receipt.
+    values
+        The values of the receipts.
     """
 
-    def __init__(self, forest: Forest, actions: list[Actions | None]) -> None:
-        self.forest, self._actions = forest, actions
+    def __init__(self, values: ReceiptValues) -> None:
+        self.values = values
+        self._lines: list[list[str]] = values.forest.listed("logs")
 
     def calls(self, at: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
-        actions = self._actions[at] or ()
+        actions = self.values.actions[at] or ()
         calls = []
         for index, action in enumerate(actions, 1):
             call = action.function_call if isinstance(action, Action) else None
             if call is None or call.method_name not in _RULES:
                 continue
-            contract_id = self.forest.columns["receiver_id"][at]
-            rules = _RULES[call.method_name]
-            rule = next((r for r in rules if re.fullmatch(r.contracts, contract_id or "")), None)
+            contract_id, rules = self.values.receivers[at] or "", _RULES[call.method_name]
+            rule = next((rule for rule in rules if rule.contracts.fullmatch(contract_id)), None)
             if rule is not None:
-                predecessor_id = self.forest.columns["predecessor_id"][at]
-                fields = at, contract_id, predecessor_id, call.method_name, call.args or b""
-                calls.append(TokenCall(*fields, index == len(actions), rule))
+                sender_id, args = self.values.senders[at], call.args or b""
+                is_last = index == len(actions)
+                calls.append(TokenCall(at, sender_id, call.method_name, args, is_last, rule))
         return calls
 
     def lines(self, at: int) -> list[str]:
         """Return the log lines of a receipt."""
-        lines: list[str] = self.forest.columns["logs"][at]
-        return lines
+        return self._lines[at]
 
     def children(self, at: int) -> list[int]:
         """Return the positions of the receipts that a receipt created."""
@@ -131,13 +125,13 @@ class CallReader:
     def _children(self) -> defaultdict[int, list[int]]:
         """The positions of created receipts, by that of their creator."""
         children = defaultdict(list)
-        for at, parent in enumerate(self.forest.parents.tolist()):
+        for at, parent in enumerate(self.values.parents):
             children[parent].append(at)
         return children
 
     def returned(self, call: TokenCall) -> Any:
         """Decode the JSON that a call returned; a StandardError says why there is none."""
-        text = self._returned.get(self.forest.ids[call.at])
+        text = self._returned.get(self.values.forest.ids[call.at])
         if text is None or not call.is_last:
             raise StandardError("its result is not in the document")
         try:
@@ -149,7 +143,9 @@ class CallReader:
     def _returned(self) -> dict[str, str]:
         """The returned values as base64, by receipt; a promise is no value."""
         outcomes = (
-            outcome for _, piece in self.forest.results.outcomes.pieces() for outcome in piece
+            outcome
+            for _, piece in self.values.forest.results.outcomes.pieces()
+            for outcome in piece
         )
         return {
             outcome.id: status.success_value
@@ -232,18 +228,18 @@ def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
 
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer; a contract that leaves it to another receipt may move nothing itself."""
-    if reader.forest.columns["status"][call.at] != "success_value":
+    if reader.values.status[call.at] != "success_value":
         raise StandardError("it left the transfer to another receipt")
     return _read_transfer(call, reader)
 
 
 def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer whose receiver is called next, as the standard demands."""
-    columns, movements = reader.forest.columns, _read_transfer(call, reader)
+    movements, methods = _read_transfer(call, reader), reader.values.forest.listed("method_name")
     called = {
-        columns["receiver_id"][child]
+        reader.values.receivers[child]
         for child in reader.children(call.at)
-        if "ft_on_transfer" in (columns["method_name"][child] or "").split("+")
+        if "ft_on_transfer" in (methods[child] or "").split("+")
     }
     if any(movement.receiver_id not in called for movement in movements):
         raise StandardError("the document has no call of ft_on_transfer of its receiver")
@@ -266,14 +262,14 @@ def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movem
 
 def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount burnt; the predecessor receives as much NEAR."""
-    deposits, account_id = reader.forest.columns["deposit"], _predecessor(call)
+    values, account_id = reader.values, _predecessor(call)
     amount = read_amount(_arguments(call), "amount", _ARGS)
     paid = [
-        deposits[child]
+        values.forest.listed("deposit")[child]
         for child in reader.children(call.at)
-        if reader.forest.columns["receiver_id"][child] == account_id
+        if values.receivers[child] == account_id
     ]
-    if not any(deposit is not NA and deposit >= amount for deposit in paid):
+    if not any(deposit is not None and deposit >= amount for deposit in paid):
         raise StandardError("the document has no receipt that pays the amount out")
     return _movement(account_id, None, amount)
 
@@ -306,7 +302,7 @@ def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
 
 def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount that the predecessor burnt, after an Ethereum address, in Borsh."""
-    if reader.forest.columns["status"][call.at] != "success_value":
+    if reader.values.status[call.at] != "success_value":
         raise StandardError("it left the withdrawal to another receipt")
     if len(call.args) != _ADDRESS_BYTES + _AMOUNT_BYTES:
         raise StandardError(f"{_ARGS} is not an address and an amount")
@@ -336,8 +332,9 @@ _read_nothing = _refusing(_NO_EVENT)
 _read_near_deposit = _refusing("the amount minted is not logged, and may be less than the deposit")
 _read_finish_deposit = _refusing("the amount minted is not logged")
 
-_OF_AURORA, _OF_BRIDGE = r"aurora", r"[0-9a-f]{40}\.factory\.bridge\.near"
-_OF_FACTORIES = r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near"
+_OF_AURORA = re.compile(r"aurora")
+_OF_BRIDGE = re.compile(r"[0-9a-f]{40}\.factory\.bridge\.near")
+_OF_FACTORIES = re.compile(r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near")
 # As near-microindexers (indexer-events, coin/legacy) reads these contracts.
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "ft_transfer": (_Rule(("transfer",), _read_ft_transfer),),

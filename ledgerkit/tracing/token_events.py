@@ -18,11 +18,10 @@ from ledgerkit.tracing.tree.linking import first_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.actions import Event
+    from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_calls import CallReader, TokenCall
     from ledgerkit.tracing.token_standards import Movement
-    from ledgerkit.tracing.tree import Forest
 
 _KINDS = {FUNGIBLE: "token", NON_FUNGIBLE: "nft", MULTI_TOKEN: "multi_token"}
 _QUOTED = 60  # characters of a log line in a note
@@ -53,23 +52,23 @@ class Transfer(NamedTuple):
 
 
 def token_transfers(
-    forest: Forest, receipt_actions: list[Actions | None], events: Iterable[Event]
+    values: ReceiptValues, events: Iterable[Event]
 ) -> tuple[list[Transfer], tuple[str, ...]]:
     """Return the token transfers of receipts that succeeded, and notes on what is not counted."""
-    reports = _Reports(token_calls.CallReader(forest, receipt_actions))
+    reports = _Reports(token_calls.CallReader(values))
     by_receipt: dict[int, list[Movement]] = {}
     for event in events:
-        if forest.columns["status"][event.at] in actions.SUCCEEDED:
+        if values.status[event.at] in actions.SUCCEEDED:
             by_receipt.setdefault(event.at, []).extend(event.movements)
             reports.add(event.at, event.movements, "event")
             if event.note and event.standard in (None, *STANDARDS):
                 reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
-    for at, status in enumerate(forest.columns["status"].tolist()):
+    for at, (status, names) in enumerate(zip(values.status, values.names, strict=True)):
         if status in actions.SUCCEEDED:
-            calls = reports.reader.calls(at)
+            calls = reports.reader.calls(at) if "FunctionCall" in names else []
             if calls or reports.reader.lines(at):
                 _read_without_events(reports, at, calls, by_receipt.get(at, []))
-    return sorted(reports.transfers, key=lambda transfer: transfer.at), reports.notes()
+    return reports.transfers, reports.notes()
 
 
 class _Reports:
@@ -83,7 +82,7 @@ class _Reports:
 
     def add(self, at: int, movements: list[Movement], evidence: str) -> None:
         """Add the transfers of a receipt's movements."""
-        contract_id = self.reader.forest.columns["receiver_id"][at]
+        contract_id = self.reader.values.receivers[at]
         if contract_id is None:
             if movements:
                 self.note(_UNKNOWN_CONTRACTS, at, evidence)
@@ -95,9 +94,9 @@ class _Reports:
 
     def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
         """Note something of a receipt that is not counted."""
-        forest = self.reader.forest
-        contract_id = forest.columns["receiver_id"][at] or "an unknown contract"
-        text = f"{name} of {contract_id} in {forest.ids[at]}"
+        values = self.reader.values
+        contract_id = values.receivers[at] or "an unknown contract"
+        text = f"{name} of {contract_id} in {values.forest.ids[at]}"
         names = self._notes.setdefault(sentence, {})
         names[f"{text} ({reason})" if reason else text] = None
 
@@ -116,6 +115,8 @@ def _read_without_events(
         for line in lines:
             if token_calls.is_unread(line, methods):
                 reports.note(_UNREAD_LINES, at, repr(line[:_QUOTED]))
+    if not calls:
+        return
     n_methods, n_calls = len(methods), Counter(call.method for call in calls)
     logged = [
         movement

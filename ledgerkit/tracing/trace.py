@@ -293,16 +293,16 @@ class Trace:
         """One row for the transaction and per receipt, typed as ``schema("gas")``."""
         return self._frame("gas")
 
-    def _columns(self, name: str) -> Mapping[str, Any]:
-        """Compute the columns of a frame."""
+    def _columns(self, name: str) -> dict[str, Any]:
+        """Compute the columns of a frame; those about receipts have the position `at` of each."""
         tree = self._tree
-        builders: dict[str, Callable[[], Mapping[str, Any]]] = {
-            "receipts": lambda: tree.columns,
+        builders: dict[str, Callable[[], dict[str, Any]]] = {
+            "receipts": lambda: {**tree.columns},
             "edges": tree.edges,
             "actions": lambda: action_rows.action_columns(tree, self._receipt_actions),
             "logs": lambda: action_rows.log_columns(tree),
             "events": lambda: action_rows.event_columns(tree, self._events),
-            "transfers": lambda: transfer_rows.transfer_columns(tree, self._transfers[0]),
+            "transfers": lambda: transfer_rows.transfer_columns(self._transfers[0]),
             "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
@@ -312,39 +312,34 @@ class Trace:
     def _frame(self, name: str) -> pd.DataFrame:
         """Build a frame of this transaction."""
         with _decoding(is_saved=self._is_saved):
-            return build.build_frame(name, self._columns(name), attrs=self._attrs)
+            columns = action_rows.with_receipts(self._columns(name), self._tree.columns)
+            return build.build_frame(name, columns, attrs=self._attrs)
 
     @cached_property
     def _receipt_actions(self) -> list[Actions | None]:
         """The actions of each receipt."""
-        with _decoding(is_saved=self._is_saved):
-            return action_rows.actions_by_receipt(self._tree)
+        return action_rows.actions_by_receipt(self._tree)
 
     @cached_property
     def _values(self) -> ReceiptValues:
         """The deposits, gas and rewards of each receipt."""
-        with _decoding(is_saved=self._is_saved):
-            return receipt_gas.ReceiptValues(
-                self._tree, self._receipt_actions, [self._context.rules]
-            )
+        return receipt_gas.ReceiptValues(self._tree, self._receipt_actions, [self._context.rules])
 
     def _lacks_gas_profile(self) -> bool:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
-        values = self._values
-        unknown = [at for at, gas in enumerate(values.gas_in_calls) if gas is None]
-        return any(map(values.was_executed, unknown))
+        with _decoding(is_saved=self._is_saved):
+            gas, was_executed = self._values.gas_in_calls, self._values.was_executed
+        return any(known is None and ran for known, ran in zip(gas, was_executed, strict=True))
 
     @cached_property
     def _events(self) -> list[Event]:
         """The events of the receipts."""
-        with _decoding(is_saved=self._is_saved):
-            return action_rows.parse_events(self._tree)
+        return action_rows.parse_events(self._tree)
 
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about tokens that are not counted."""
-        with _decoding(is_saved=self._is_saved):
-            return transfer_rows.list_transfers(self._values, self._events)
+        return transfer_rows.list_transfers(self._values, self._events)
 
     def balance_timeline(self) -> list[BalanceChange]:
         """
@@ -434,7 +429,7 @@ class Trace:
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
         with _decoding(is_saved=self._is_saved):
             unknown = transfer_rows.unknown_values(self._values)
-        return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
+            return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:
@@ -537,8 +532,8 @@ class Trace:
                 self._tree,
                 self._verdict,
                 self._result,
+                self._values,
                 self._transfers[0],
-                self._receipt_actions,
                 failures_by_receipt(self._tree, self._result),
                 amounts,
             )
@@ -546,11 +541,12 @@ class Trace:
     @cached_property
     def _token_facts(self) -> Mapping[str, TokenFacts]:
         """Symbol and decimals of the fungible tokens, by contract; none if they are unknown."""
-        contracts = token_contracts(read_request(self._result), self._transfers[0])
-        if self._tokens is None or not contracts:
+        if self._tokens is None:
             return {}
+        with _decoding(is_saved=self._is_saved):
+            contracts = token_contracts(read_request(self._result), self._transfers[0])
         try:
-            return self._tokens(contracts)
+            return self._tokens(contracts) if contracts else {}
         except LedgerError:  # the amounts are known nevertheless, in the smallest unit
             return {}
 

@@ -13,6 +13,7 @@ import numpy as np
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
 from ledgerkit.garbage_collector import collector_paused
+from ledgerkit.tracing.actions import RECEIPT_COLUMNS, with_receipts
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.tree import Tree
 
 
 _NO_TIME = np.ma.MaskedArray([0], [True])
@@ -132,11 +134,8 @@ class Traces(Mapping[str, "Trace"]):
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
             return frame
-        with collector_paused():  # once for all traces
-            parts = _parts(name, self._traces)
-            columns = _combine(self._traces, parts)
-            if "time" not in columns:
-                columns["time"] = _row_times(self._traces, parts)
+        with collector_paused(ages=True):  # once for all traces, whose parts stay in use
+            columns = _combine(self._traces, name)
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
@@ -180,10 +179,12 @@ def _words(text: str) -> str:
 
 def collected_frame(name: str, block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
     """Combine a frame of a block's transactions, typed as ``schema("collected_receipts")`` etc."""
-    columns = _combine(traces, _parts(name, traces))
+    columns = _combine(traces, name)
     heights = [block_height] * len(columns["tx_hash"])
     if name == "receipts":
         columns["created_height"] = _created_heights(block_height, columns)
+    else:
+        del columns["time"]
     return build.build_frame(f"collected_{name}", {"tx_block_height": heights, **columns})
 
 
@@ -194,15 +195,26 @@ def _created_heights(block_height: int, columns: Mapping[str, Any]) -> list[int 
     return [block_height if i is None else height_by_id[i] for i in columns["parent_id"]]
 
 
-def _parts(name: str, traces: Mapping[str, Trace]) -> list[Mapping[str, Any]]:
-    """Return the columns of one frame of each trace."""
-    return [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
-
-
-def _combine(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Concatenate the columns of at least one trace, after the column `tx_hash`."""
-    hashes = np.repeat(np.array(list(traces), dtype=object), [_n_rows(part) for part in parts])
-    return {"tx_hash": hashes} | {key: _concat([part[key] for part in parts]) for key in parts[0]}
+def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
+    """Combine the columns of a frame of at least one trace, and add `tx_hash` and `time`."""
+    parts = [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
+    counts = [_n_rows(part) for part in parts]
+    columns = {key: _concat([part[key] for part in parts]) for key in parts[0]}
+    columns["tx_hash"] = np.repeat(np.array(list(traces), dtype=object), counts)
+    if name == "receipts":
+        return columns
+    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this package
+    n_receipts = np.array([len(tree) for tree in trees])
+    first = np.repeat(np.cumsum(n_receipts) - n_receipts, counts)
+    at = np.array([*chain.from_iterable(map(_positions, trees, parts))], dtype=np.int64)
+    rows = first + np.maximum(at, 0)
+    if "at" in columns:
+        columns["at"] = np.where(at < 0, -1, rows)
+        receipts = {key: _concat([tree.columns[key] for tree in trees]) for key in RECEIPT_COLUMNS}
+        columns = with_receipts(columns, receipts)
+    rows[np.repeat(n_receipts == 0, counts)] = -1
+    columns["time"] = _concat([*(tree.columns["time"] for tree in trees), _NO_TIME])[rows]
+    return columns
 
 
 def _n_rows(columns: Mapping[str, Any]) -> int:
@@ -210,27 +222,13 @@ def _n_rows(columns: Mapping[str, Any]) -> int:
     return len(next(iter(columns.values())))
 
 
-def _row_times(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the time of each row of frames that have no such column."""
-    receipts = [trace._tree.columns for trace in traces.values()]  # noqa: SLF001 - of this package
-    times = _concat([*(columns["time"] for columns in receipts), _NO_TIME])
-    n_receipts = np.array([_n_rows(columns) for columns in receipts])
-    starts = np.cumsum(n_receipts) - n_receipts
-    starts[n_receipts == 0] = len(times) - 1
-    first = np.repeat(starts, [_n_rows(part) for part in parts])
-    positions = np.concatenate([_positions(*pair) for pair in zip(receipts, parts, strict=True)])
-    return times[first + positions]
-
-
-def _positions(receipts: Mapping[str, Any], columns: Mapping[str, Any]) -> np.ndarray:
-    """Return the receipt of each row of a trace's frame: of an edge, its child."""
+def _positions(tree: Tree, columns: Mapping[str, Any]) -> Sequence[int]:
+    """List the position of each row's receipt: of an edge its child, -1 for a whole transaction."""
     if "child_id" in columns:
-        at = {receipt_id: row for row, receipt_id in enumerate(receipts["receipt_id"])}
-        return np.array([at[child_id] for child_id in columns["child_id"]], dtype=np.intp)
-    # Rows of the transaction, whose order is missing, and rows of all its receipts have the time
-    # of the first.
-    order = columns.get("order")
-    return np.zeros(_n_rows(columns), dtype=np.intp) if order is None else order.filled(0)
+        at = {receipt_id: row for row, receipt_id in enumerate(tree.columns["receipt_id"])}
+        return [at[child_id] for child_id in columns["child_id"]]
+    positions: Sequence[int] = columns.get("at", [-1] * _n_rows(columns))
+    return positions
 
 
 def _concat(parts: Sequence[Any]) -> Any:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.tracing.action_fields import delegate_action, function_calls
 from ledgerkit.tracing.amount_texts import plain, split_asset
-from ledgerkit.tracing.tree.column_builders import list_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.errors import LedgerError
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.amount_texts import AmountTexts
+    from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Tree
 
@@ -36,55 +37,59 @@ class Request(NamedTuple):
     relayer_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TransactionData:
     """
     A transaction; `failures` are the errors of receipts, by their position.
 
-    `verdict` is that of `ledgerkit.tracing.tree.verdict`.
+    `verdict` is that of `ledgerkit.tracing.tree.verdict`. `own_receipts` are the positions of
+    receipts other than refunds, and `failed_receipts` those of them that failed. `request` is None
+    if the document does not contain it. `data_edges` are producer, consumer and data_id.
+    `column` lists a column of the receipts, None where a value is missing.
     """
 
     tree: Tree
     verdict: str
     result: TxResult
+    values: ReceiptValues
     transfers: list[Transfer]
-    actions: list[Actions | None]
     failures: dict[int, LedgerError]
     amounts: AmountTexts
-    _lists: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
+    own_receipts: list[int] = field(init=False)
+    failed_receipts: list[int] = field(init=False)
+    request: Request | None = field(init=False)
+    data_edges: list[tuple[int, int, str]] = field(init=False)
+    column: Callable[[str], list[Any]] = field(init=False, repr=False)
+    _names: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
-    def column(self, name: str) -> list[Any]:
-        """Return a column of the receipts as a list, None where a value is missing."""
-        if name not in self._lists:
-            self._lists[name] = list_values(self.tree.columns[name])
-        return self._lists[name]
-
-    def own_receipts(self) -> list[int]:
-        """List the positions of receipts other than refunds."""
-        return [at for at, kind in enumerate(self.column("kind")) if kind != "refund"]
-
-    def failed_receipts(self) -> list[int]:
-        """List the positions of receipts other than refunds that failed."""
-        return [at for at in self.own_receipts() if at in self.failures]
+    def __post_init__(self) -> None:
+        """Read what all paragraphs need."""
+        self.column = self.tree.listed
+        kinds = self.column("kind")
+        self.own_receipts = [at for at, kind in enumerate(kinds) if kind != "refund"]
+        self.failed_receipts = [at for at in self.own_receipts if at in self.failures]
+        self.request = read_request(self.result)
+        self.data_edges = list(self.tree.data)
 
     def name(self, at: int) -> str:
         """Return a name for a receipt: its method or actions, and its receiver."""
-        columns = self.tree.columns
-        receiver_id = account(columns["receiver_id"][at])
-        if columns["kind"][at] == "refund":
+        if at not in self._names:
+            self._names[at] = self._build_name(at)
+        return self._names[at]
+
+    def _build_name(self, at: int) -> str:
+        """Build the name of a receipt."""
+        receiver_id = account(self.column("receiver_id")[at])
+        if self.column("kind")[at] == "refund":
             return f"the refund to {receiver_id}"
-        actions = columns["actions"][at]
-        method = None if actions in _DELEGATES else columns["method_name"][at]
+        actions = self.column("actions")[at]
+        method = None if actions in _DELEGATES else self.column("method_name")[at]
         if method:
             return plain(f"{method} on {receiver_id}")
         if not actions:
             what = "a receipt" if actions is None else "an empty receipt"
             return f"{what} for {receiver_id}"
         return plain(f"{actions} to {receiver_id}")
-
-    def request(self) -> Request | None:
-        """Return the request; None if the document does not contain it."""
-        return read_request(self.result)
 
 
 def read_request(result: TxResult) -> Request | None:
@@ -117,11 +122,12 @@ def account(account_id: str | None) -> str:
 
 def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
     """Return the errors of receipts by position; of repeated outcomes the first is used."""
-    failed = np.flatnonzero(tree.columns["status"] == "failure").tolist()
-    position = {tree.ids[at]: at for at in failed}
+    statuses = tree.listed("status")
     errors: dict[int, LedgerError] = {}
-    pieces = result.outcomes.pieces() if failed else ()
-    for outcome in (outcome for _, piece in pieces for outcome in piece):
+    if "failure" not in statuses:
+        return errors
+    position = {tree.ids[at]: at for at, status in enumerate(statuses) if status == "failure"}
+    for outcome in (outcome for _, piece in result.outcomes.pieces() for outcome in piece):
         status, at = outcome.outcome.status, position.get(outcome.id)
         if isinstance(status, Status) and status.failure is not UNSET and at is not None:
             failure = decode_member(status.failure, f"the outcome of {outcome.id}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.tracing.action_fields import action_name, parse_amount
-from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
+from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.gas import (
     CALLS,
     NO_NAMES,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues
-    from ledgerkit.tracing.tree import Forest
 
 NEAR = "near"
 _KIND_OF_ACTION = {
@@ -41,49 +40,47 @@ def list_transfers(
     values: ReceiptValues, events: Sequence[Event]
 ) -> tuple[list[Transfer], tuple[str, ...]]:
     """Return all transfers in the order of receipts, and notes on tokens that are not counted."""
-    forest = values.forest
-    tokens, token_notes = token_transfers(forest, values.actions, events)
-    starts = forest.starts.tolist()
-    transfers = sorted(
-        [*_near_transfers(values), *tokens],
-        key=lambda transfer: starts[~transfer.at] - 0.5 if transfer.at < 0 else transfer.at,
+    tokens, token_notes = token_transfers(values, events)
+    transfers = [*_fees(values), *_near_transfers(values), *tokens]
+    transfers.sort(
+        key=lambda transfer: values.starts[~transfer.at] - 0.5 if transfer.at < 0 else transfer.at
     )
     return transfers, token_notes
 
 
-def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
-    """List the transfers of NEAR, which add up to the changes of all balances."""
+def _fees(values: ReceiptValues) -> Iterator[Transfer]:
+    """List the fees of the transactions."""
     for tree, conversion in enumerate(values.forest.conversions):
         signer_id, fee = conversion.signer_id, values.transaction_fee(tree)
         if signer_id is not None and fee != 0:
             gas_key = values.gas_keys[tree]
             asset = NEAR if gas_key is None else gas_key_asset(gas_key)
             yield Transfer(~tree, "fee", asset, signer_id, SYSTEM, fee)
-    for at, status in enumerate(values.status):
-        if status in SUCCEEDED:
-            yield from _delivered(values, at)
-        else:
-            payer, amount = values.payer(at), values.deposits[at]
+
+
+def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
+    """List the transfers of NEAR that receipts made: with the fees, the changes of all balances."""
+    rows = zip(values.status, values.names, values.deposits, values.rewards, strict=True)
+    for at, (status, names, amount, reward) in enumerate(rows):
+        if status not in SUCCEEDED:
+            payer = values.payer(at)
             if payer is not None and payer != SYSTEM and amount:
                 yield Transfer(at, "undelivered", NEAR, payer, SYSTEM, amount)
-        reward = values.rewards[at]
+        elif amount != 0 or names not in _KIND_OF_ALL:
+            yield from _delivered(values, at)
         if reward:
             yield Transfer(at, "contract_reward", NEAR, SYSTEM, values.receivers[at], reward)
 
 
 def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
     """List the transfers of a receipt that succeeded."""
-    payer, receiver_id, refund_kind = (
-        values.payer(at),
-        values.receivers[at],
-        values.refund_kinds[at],
-    )
+    refund_kind = values.refund_kinds[at]
     if refund_kind == "refund_gas" and not values.is_refund_to_account(at):
         return  # the fee is less refunds
-    simple_kind, total = _KIND_OF_ALL.get(values.names[at]), values.deposits[at]
+    payer, receiver_id, total = values.payer(at), values.receivers[at], values.deposits[at]
+    simple_kind = _KIND_OF_ALL.get(values.names[at])
     if simple_kind is not None and total is not None:  # most receipts
-        if total:
-            yield Transfer(at, refund_kind or simple_kind, NEAR, payer, receiver_id, total)
+        yield Transfer(at, refund_kind or simple_kind, NEAR, payer, receiver_id, total)
         return
     actions = values.actions[at] or ()
     for kind, amount in _deposits_by_kind(actions):
@@ -91,7 +88,7 @@ def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
         target_id = SYSTEM if kind == "gas_key" else receiver_id
         yield Transfer(at, refund_kind or kind, NEAR, payer, target_id, amount)
     yield from _gas_key_transfers(at, actions, receiver_id)
-    taken = values.burnt[at].balance
+    taken = values.taken[at]
     if taken:
         asset = _asset_burnt(actions)
         yield Transfer(at, "burnt", asset, receiver_id, SYSTEM, taken)
@@ -140,34 +137,42 @@ def _asset_burnt(actions: Actions) -> str:
 
 def unknown_values(values: ReceiptValues) -> list[str]:
     """Describe which values of a tree are unknown and therefore not counted."""
-    rows, ids = range(len(values.forest)), values.forest.ids
+    executed, ids = values.was_executed, values.forest.ids
     # Documents without any bodies have a note of their own.
-    no_actions = [at for at in rows if values.deposits[at] is None and values.has_bodies]
-    not_executed = [at for at in rows if not values.was_executed(at)]
-    executed = [at for at in rows if values.was_executed(at)]
+    no_actions = _missing(values.deposits) if values.has_bodies else []
     notes = (
         ("deposits that the document does not contain are not counted", no_actions),
-        ("gas bought for receipts that have not run is not counted", not_executed),
+        (
+            "gas bought for receipts that have not run is not counted",
+            [at for at, has_run in enumerate(executed) if not has_run],
+        ),
         (
             "it is unknown whether these receipts succeeded, and what they did is not counted",
-            [at for at in executed if values.status[at] == UNKNOWN],
+            [at for at, status in enumerate(values.status) if status == UNKNOWN and executed[at]],
         ),
         (
             "the fee is unknown, because tokens_burnt is missing for",
-            [at for at in executed if values.tokens_burnt[at] is None],
+            [at for at in _missing(values.tokens_burnt) if executed[at]],
         ),
         (
             "what these receipts took from the account that ran them or its gas keys is unknown",
-            [at for at in executed if values.burnt[at].balance is None],
+            [at for at in _missing(values.taken) if executed[at]],
         ),
         (
             "contract rewards that could not be computed are not counted",
-            [at for at in rows if values.rewards[at] is None],
+            _missing(values.rewards),
         ),
     )
     return _unknown_payment(values) + [
-        f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
+        f"{note}: {first_names([ids[at] for at in positions])}"
+        for note, positions in notes
+        if positions
     ]
+
+
+def _missing(amounts: Sequence[int | None]) -> list[int]:
+    """List the positions of unknown amounts."""
+    return [at for at, amount in enumerate(amounts) if amount is None] if None in amounts else []
 
 
 def _unknown_payment(values: ReceiptValues) -> list[str]:
@@ -182,10 +187,7 @@ def _unknown_payment(values: ReceiptValues) -> list[str]:
     return notes
 
 
-def transfer_columns(forest: Forest, transfers: list[Transfer]) -> dict[str, Any]:
-    """Compute the columns of the transfers frame."""
+def transfer_columns(transfers: Sequence[Transfer]) -> dict[str, Any]:
+    """Compute the columns of the transfers frame, by position of the receipt."""
     columns = zip(*transfers, strict=True) if transfers else [()] * len(Transfer._fields)
-    positions, *fields = map(list, columns)
-    return receipt_key_columns(forest, positions) | dict(
-        zip(Transfer._fields[1:], fields, strict=True)
-    )
+    return dict(zip(Transfer._fields, columns, strict=True))

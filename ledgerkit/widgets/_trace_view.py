@@ -121,7 +121,7 @@ class TraceView(Block):
         """Return the position of the receipt that is selected at first, if there is one."""
         tx = self._tx
         if self._receipt_id is None:
-            return next(iter([*tx.failed_receipts(), *range(len(tx.tree))]), None)
+            return next(iter([*tx.failed_receipts, *range(len(tx.tree))]), None)
         ids: list[str] = tx.tree.ids.tolist()
         if self._receipt_id not in ids:
             expected = f"a receipt of transaction {self.trace.tx_hash}"

@@ -66,6 +66,22 @@ def test_envelope_and_bare_result_are_the_same():
     assert bare.outcomes.path == "$.receipts_outcome"
 
 
+def test_short_lists_are_decoded_once():
+    """Outcomes and bodies that were read before are the same objects when they are read again."""
+    result = decode(envelope(receipts_outcome=[outcome("R")], receipts=[receipt("R")]))
+    assert outcomes(result)[0] is outcomes(result)[0]
+    assert bodies(result)[0] is bodies(result)[0]
+
+
+def test_a_malformed_short_list_is_refused_each_time():
+    """The error for an element of a list is the same when the list is read again."""
+    result = decode(envelope(receipts=[receipt("R"), {"receipt_id": 5}]))
+    for _ in range(2):
+        with pytest.raises(errors.DecodeError) as caught:
+            bodies(result)
+        assert caught.value.path == "$.result.receipts[1].receipt_id"
+
+
 def test_transactions_api_document_whole_and_one_element():
     """A Transactions API element pairs bodies with outcomes; both lists come out, no status."""
     element = {

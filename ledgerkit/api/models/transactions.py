@@ -7,6 +7,7 @@ take more memory than the document.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from ledgerkit.api.models.protocol_rules import Gas, Rules
 from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -365,21 +366,37 @@ class LongList(Protocol[T_co]):
     def member(self) -> str | None:
         """The member of the elements to read; None for the elements themselves."""
 
-    def pieces(self) -> Iterator[tuple[int, Sequence[T_co]]]:
-        """Yield the first position and the decoded elements of each piece, without nulls."""
+    def pieces(self) -> Iterable[tuple[int, Sequence[T_co]]]:
+        """Return the first position and the decoded elements of each piece, without nulls."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LazyList(Generic[T]):
-    """A `LongList` of encoded elements of one type, decoded a piece at a time."""
+    """
+    A `LongList` of encoded elements of one type, decoded a piece at a time.
+
+    With `is_cached`, a list of a single piece is decoded once.
+    """
 
     raws: Sequence[Raw]
     element: Any
     path: str
     request: str
     member: str | None = None
+    is_cached: bool = True
+    _decoded: list[tuple[int, list[T]]] = dataclasses.field(
+        default_factory=list, init=False, compare=False
+    )
 
-    def pieces(self, first: int = 0) -> Iterator[tuple[int, list[T]]]:
+    def pieces(self, first: int = 0) -> Iterable[tuple[int, list[T]]]:
+        """Return the first position and the decoded elements of each piece, without nulls."""
+        if first or not self.is_cached or len(self.raws) > PIECE:
+            return self._decode_pieces(first)
+        if not self._decoded:
+            self._decoded[:] = self._decode_pieces(0)  # at once: a thread may do the same
+        return self._decoded
+
+    def _decode_pieces(self, first: int) -> Iterator[tuple[int, list[T]]]:
         """Yield the first position and the decoded elements of each piece, without nulls."""
         decoder = json_decoding.decoder(self.element)
         for start in range(first, len(self.raws), PIECE):
@@ -624,7 +641,7 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
         result.transaction,
         result.transaction_outcome,
         LazyList(outcomes, ExecutionOutcome, f"{path}.receipts_outcome", request),
-        LazyList(outcomes, Execution, f"{path}.receipts_outcome", request),
+        LazyList(outcomes, Execution, f"{path}.receipts_outcome", request, is_cached=False),
         None if bodies is None else LazyList(bodies, Receipt, f"{path}.receipts", request),
     )
 
@@ -658,7 +675,7 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
         indexed.transaction,
         indexed.execution_outcome,
         LazyList(pairs, IndexedOutcome, path, request, "execution_outcome"),
-        LazyList(pairs, IndexedExecution, path, request, "execution_outcome"),
+        LazyList(pairs, IndexedExecution, path, request, "execution_outcome", is_cached=False),
         LazyList(pairs, IndexedReceipt, path, request, "receipt"),
     )
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction
 from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.tracing.tree.column_builders import list_values
 from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
 from ledgerkit.tracing.tree.linking import link_receipts
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, failure_texts, status_code
@@ -61,12 +62,20 @@ class Forest:
     starts: np.ndarray = field(repr=False)
     parents: np.ndarray = field(repr=False)
     data: DataEdges = field(repr=False)
+    _listed: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         """Count the receipts."""
         return len(self.parents)
 
-    def edges(self) -> Mapping[str, Any]:
+    def listed(self, name: str) -> list[Any]:
+        """List a column of the receipts, None where a value is missing; listed once."""
+        values = self._listed.get(name)
+        if values is None:
+            values = self._listed[name] = list_values(self.columns[name])
+        return values
+
+    def edges(self) -> dict[str, Any]:
         """Compute the columns of the edges frame."""
         return edge_columns(self.ids, self.parents, self.data)
 

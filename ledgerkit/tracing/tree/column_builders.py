@@ -169,10 +169,17 @@ class AmountColumn:
                     parse_amount(text, place.member(self._member, offset))
 
 
-def list_values(values: np.ndarray) -> list[Any]:
-    """List the values of a column, None where one is missing; numpy's own way is slow for few."""
-    listed: list[Any] = np.ma.getdata(values).tolist()
-    for row in np.flatnonzero(np.ma.getmask(values)).tolist():
+def list_values(values: np.ndarray | U128Array) -> list[Any]:
+    """List the values of a column, None where one is missing; numpy's own ways are slow for few."""
+    if type(values) is np.ndarray:
+        return values.tolist()
+    listed: list[Any]
+    if isinstance(values, U128Array):
+        words = zip(values.hi.tolist(), values.lo.tolist(), strict=True)
+        listed, missing = [upper << 64 | lower for upper, lower in words], values.mask
+    else:
+        listed, missing = np.asarray(values).tolist(), np.ma.getmaskarray(values)
+    for row in missing.nonzero()[0].tolist():
         listed[row] = None
     return listed
 

@@ -150,6 +150,7 @@ def test_actions_are_those_of_the_actions_frame(documents: list[BlockDocument]) 
             tree = build_tree(result)
             ran = {pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes}
             columns = trace_actions.action_columns(tree, trace_actions.actions_by_receipt(tree))
+            columns = trace_actions.with_receipts(columns, tree.columns)
             values = arrow_tables.table("actions", build.build_frame("actions", columns))
             expected += [row for row in values.to_pylist() if row["receipt_id"] in ran]
     for row in expected:
