@@ -121,8 +121,8 @@ def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]
     n_rows = len(links.ids)
     names = IdIndex(links.ids)
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
-    mentioned = links.ids[:1], *filter(None, links.created)
-    children = names.rows(list(chain.from_iterable(mentioned)))[1:]
+    created_ids = chain.from_iterable(filter(None, links.created))
+    children = names.rows([*links.ids[:1], *created_ids])[1:]
     creation = (np.repeat(np.arange(n_rows), counts), children)
     producers, consumers = (names.rows(list(map(itemgetter(side), links.data))) for side in (0, 1))
     tree = graph.arrange(creation, [0], n_rows, data=(producers, consumers))

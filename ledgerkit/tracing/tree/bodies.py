@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,18 +48,17 @@ _DISTRIBUTION = "GlobalContractDistribution"
 
 
 class DataIds:
-    """The data_ids of bodies, one after another, and the position of each one's body."""
+    """The data_ids of bodies, one after another, and how many each body has."""
 
     def __init__(self) -> None:
         """Start without ids."""
         self.ids: list[str] = []
-        self.positions: list[int] = []
+        self.counts: list[int] = []
 
-    def add(self, lists: Iterable[tuple[int, list[str]]]) -> None:
-        """Append the ids of bodies."""
-        for position, data_ids in lists:
-            self.ids += data_ids
-            self.positions += [position] * len(data_ids)
+    def add(self, ids: Iterable[str], lists: Iterable[Sequence[object]]) -> None:
+        """Append the ids of bodies, and the lengths of the lists that they come from."""
+        self.ids += ids
+        self.counts += map(len, lists)
 
 
 class Bodies:
@@ -98,12 +98,9 @@ class Bodies:
         self.ids += expected if expected == ids else ids
         inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
         outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
-        self.inputs.add((at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids)
-        self.outputs.add(
-            (at, [receiver.get("data_id", "") for receiver in receivers])
-            for at, receivers in enumerate(outputs, start)
-            if receivers
-        )
+        self.inputs.add(chain.from_iterable(filter(None, inputs)), inputs)
+        receivers = list(chain.from_iterable(filter(None, outputs)))
+        self.outputs.add([receiver.get("data_id", "") for receiver in receivers], outputs)
         self.input_data_ids.add(inputs)
         self.output_data_receivers.add(outputs)
         self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SYSTEM = "system"  # the sender of refunds
 _STATUSES = np.array(STATUS_NAMES, dtype=object)
+_EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
 
@@ -35,7 +37,6 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     tokens_burnt = outcomes.tokens_burnt.take(outcome_at)
     predecessors = bodies.predecessor_id.take(body_at)
     receivers = bodies.receiver_id.take(body_at)
-    waits_for, on_critical_path = _waiting(receipts)
     shards = outcomes.shard_id.take(outcome_at)
     kinds = _kinds(receipts, predecessors, tokens_burnt)
     return {
@@ -63,9 +64,9 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
         "logs": outcomes.logs.take(outcome_at),
         "input_data_ids": bodies.input_data_ids.take(body_at),
         "output_data_receivers": bodies.output_data_receivers.take(body_at),
-        "waits_for": waits_for,
+        "waits_for": _waits_for(receipts),
         "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0))),
-        "on_critical_path": on_critical_path,
+        "on_critical_path": _critical_path(receipts),
     }
 
 
@@ -75,12 +76,14 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Colum
     is_data = graph.merged_places(created, data.consumers)  # both are by child
     creators = graph.interleave(is_data, parents[created], data.producers)
     children = graph.interleave(is_data, created, data.consumers)
-    # One block of memory, because fresh pages take as long as what is written to them.
-    parent_ids, child_ids, kinds, data_ids = np.full((4, len(is_data)), None, dtype=object)
-    np.take(ids, creators, out=parent_ids, mode="clip")  # "raise" would make another copy
-    np.take(ids, children, out=child_ids, mode="clip")
-    kinds[:], kinds[is_data], data_ids[is_data] = "creation", "data", data.data_ids
-    return {"parent_id": parent_ids, "child_id": child_ids, "kind": kinds, "data_id": data_ids}
+    data_ids = np.full(len(is_data), None, dtype=object)
+    data_ids[is_data] = data.data_ids
+    return {
+        "parent_id": ids[creators],
+        "child_id": ids[children],
+        "kind": _EDGE_KINDS[is_data.astype(np.int8)],
+        "data_id": data_ids,
+    }
 
 
 def _fill_shards(
@@ -103,9 +106,8 @@ def _fill_shards(
 
 def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
     """Return the id of each receipt's creator; None at position -1."""
-    ids = np.full(len(receipts.ids) + 1, None, dtype=object)
-    ids[:-1] = receipts.ids
-    parent_ids: np.ndarray = ids[receipts.parents]
+    parent_ids: np.ndarray = receipts.ids[receipts.parents]
+    parent_ids[receipts.parents < 0] = None
     return parent_ids
 
 
@@ -143,7 +145,7 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
 
 def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
     """Return the status of each receipt, and the error of those that failed."""
-    codes = np.array([*receipts.outcomes.codes, NOT_EXECUTED], dtype=np.int8)
+    codes = np.frombuffer(receipts.outcomes.codes + bytes([NOT_EXECUTED]), dtype=np.uint8)
     statuses = _STATUSES[codes[receipts.outcome_at]]
     statuses[not_given] = STATUS_NAMES[UNKNOWN]
     kinds = np.full(len(codes), None, dtype=object)
@@ -158,27 +160,29 @@ def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
     }
 
 
-def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
-    """Return the producers that each receipt waits for, and whether it is on the critical path."""
+def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
+    """List the producers that each receipt waits for, each of them once."""
     waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
-    ends = receipts.data.consumers.tolist(), receipts.data.producers.tolist()
-    for consumer, producer in dict.fromkeys(zip(*ends, strict=True)):
-        if waits_for[consumer] is EMPTY_LIST:
-            waits_for[consumer] = [receipts.ids[producer]]
-        else:
-            waits_for[consumer].append(receipts.ids[producer])
-    critical = np.zeros(len(receipts.parents), dtype=bool)
-    critical[_critical_path(receipts)] = True
-    return waits_for, critical
+    consumers, producers = receipts.data.consumers, receipts.data.producers
+    pairs = consumers * len(waits_for) + producers
+    firsts = np.sort(np.unique(pairs, return_index=True)[1])
+    consumers, ids = consumers[firsts], receipts.ids[producers[firsts]].tolist()
+    starts = np.flatnonzero(np.diff(consumers, prepend=-1))
+    parts = pairwise([*starts.tolist(), len(ids)])
+    for consumer, (start, end) in zip(consumers[starts].tolist(), parts, strict=True):
+        waits_for[consumer] = ids[start:end]
+    return waits_for
 
 
-def _critical_path(receipts: LinkedReceipts) -> list[int]:
-    """Return the positions on the critical path of each tree: it ends in the last that ran."""
+def _critical_path(receipts: LinkedReceipts) -> np.ndarray:
+    """Mark the critical path of each tree: it ends in the last that ran."""
     executed = np.flatnonzero(receipts.outcome_at >= 0)
     trees = receipts.trees[executed]
     is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]
     data = receipts.data.producers, receipts.data.consumers
-    return graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)
+    is_critical = np.zeros(len(receipts.parents), dtype=bool)
+    is_critical[graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)] = True
+    return is_critical
 
 
 def _sums(values: np.ndarray) -> U128Array:
