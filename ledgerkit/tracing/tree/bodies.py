@@ -113,22 +113,26 @@ class Bodies:
     ) -> None:
         """Append the actions: single calls and transfers all at once, others one by one."""
         try:
-            simple = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
+            simple: list[Any] = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
         except (TypeError, ValueError, AttributeError):  # not one known action each
             single = [
                 a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION
                 for a in actions
             ]
             simple = [a.function_call or a.transfer or _NEITHER for a in single]
-        calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
+        kinds = list(map(type, simple))
+        calls = simple
+        if kinds.count(FunctionCall) < len(kinds):
+            calls = [call if type(call) is FunctionCall else _NO_CALL for call in simple]
         columns: list[list[Any]] = [
-            [_NAMES.get(type(content)) for content in simple],
+            list(map(_NAMES.get, kinds)),
             list(self._texts.share([call.method_name for call in calls])),
             decode_all_args([call.args for call in calls]),
             [content.deposit for content in simple],
             [call.gas for call in calls],
         ]
-        for at in [at for at, content in enumerate(simple) if content is _NEITHER]:
+        others = range(len(kinds)) if GasKeyDeposit in kinds else ()
+        for at in [at for at in others if simple[at] is _NEITHER]:
             fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value

@@ -42,7 +42,7 @@ class EmptyList(list[Any]):
 
 EMPTY_LIST = EmptyList()
 _MISSING_AMOUNT = amounts.parse([None])
-_MANY_AMOUNTS = 4096
+_MANY = 4096
 
 
 class PiecePath(NamedTuple):
@@ -70,7 +70,7 @@ class ObjectColumn:
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of these rows; row -1 is missing."""
         values = np.fromiter(self._values, dtype=object, count=len(self._values))
-        if np.array_equal(rows, np.arange(len(values) - 1)):
+        if len(rows) >= _MANY and np.array_equal(rows, np.arange(len(values) - 1)):
             return values[1:]
         taken: np.ndarray = values[rows + 1]
         return taken
@@ -137,7 +137,7 @@ class AmountColumn:
         """Append a piece at `place`; texts are parsed by thousands, which is faster."""
         self._waiting.append((texts, place))
         self._n_waiting += len(texts)
-        if self._n_waiting >= _MANY_AMOUNTS:
+        if self._n_waiting >= _MANY:
             self._parse()
 
     def take(self, rows: np.ndarray) -> U128Array:

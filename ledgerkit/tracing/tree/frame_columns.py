@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +36,7 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     tokens_burnt = outcomes.tokens_burnt.take(outcome_at)
     predecessors = bodies.predecessor_id.take(body_at)
     receivers = bodies.receiver_id.take(body_at)
+    waits_for, on_critical_path = _waiting(receipts)
     shards = outcomes.shard_id.take(outcome_at)
     kinds = _kinds(receipts, predecessors, tokens_burnt)
     return {
@@ -64,9 +64,9 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
         "logs": outcomes.logs.take(outcome_at),
         "input_data_ids": bodies.input_data_ids.take(body_at),
         "output_data_receivers": bodies.output_data_receivers.take(body_at),
-        "waits_for": _waits_for(receipts),
+        "waits_for": waits_for,
         "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0))),
-        "on_critical_path": _critical_path(receipts),
+        "on_critical_path": on_critical_path,
     }
 
 
@@ -160,29 +160,27 @@ def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
     }
 
 
-def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
-    """List the producers that each receipt waits for, each of them once."""
+def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
+    """Return the producers that each receipt waits for, and whether it is on the critical path."""
     waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
-    consumers, producers = receipts.data.consumers, receipts.data.producers
-    pairs = consumers * len(waits_for) + producers
-    firsts = np.sort(np.unique(pairs, return_index=True)[1])
-    consumers, ids = consumers[firsts], receipts.ids[producers[firsts]].tolist()
-    starts = np.flatnonzero(np.diff(consumers, prepend=-1))
-    parts = pairwise([*starts.tolist(), len(ids)])
-    for consumer, (start, end) in zip(consumers[starts].tolist(), parts, strict=True):
-        waits_for[consumer] = ids[start:end]
-    return waits_for
+    ends = receipts.data.consumers.tolist(), receipts.data.producers.tolist()
+    for consumer, producer in dict.fromkeys(zip(*ends, strict=True)):
+        if waits_for[consumer] is EMPTY_LIST:
+            waits_for[consumer] = [receipts.ids[producer]]
+        else:
+            waits_for[consumer].append(receipts.ids[producer])
+    critical = np.zeros(len(receipts.parents), dtype=bool)
+    critical[_critical_path(receipts)] = True
+    return waits_for, critical
 
 
-def _critical_path(receipts: LinkedReceipts) -> np.ndarray:
-    """Mark the critical path of each tree: it ends in the last that ran."""
+def _critical_path(receipts: LinkedReceipts) -> list[int]:
+    """Return the positions on the critical path of each tree: it ends in the last that ran."""
     executed = np.flatnonzero(receipts.outcome_at >= 0)
     trees = receipts.trees[executed]
     is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]
     data = receipts.data.producers, receipts.data.consumers
-    is_critical = np.zeros(len(receipts.parents), dtype=bool)
-    is_critical[graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)] = True
-    return is_critical
+    return graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)
 
 
 def _sums(values: np.ndarray) -> U128Array:

@@ -238,6 +238,8 @@ def _next_level(
     places += np.arange(len(places))
     reached = following[places]
     is_ready = waits[reached] == 1
+    if is_ready.all():
+        return reached
     others = np.flatnonzero(~is_ready)  # places of rows that wait for several, or are reached twice
     np.subtract.at(waits, reached[others], 1)
     done = others[waits[reached[others]] == 0]
