@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ledgerkit.garbage_collector import MANY_OBJECTS, collector_paused
+from ledgerkit.tracing.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,3 +82,13 @@ def test_what_the_caller_has_frozen_stays_so() -> None:
     assert not is_old(frozen)
     assert gc.get_freeze_count() > 0
     assert gc.isenabled()
+
+
+def test_the_objects_of_a_long_saved_trace_are_old() -> None:
+    """No later search among the young objects meets the lists of its frames."""
+    outcome = {"logs": ["a line"], "receipt_ids": [], "status": {"SuccessValue": ""}}
+    outcomes = [{"id": str(number), "outcome": outcome} for number in range(MANY_OBJECTS)]
+    document = json.dumps({"receipts_outcome": outcomes})
+    del outcomes
+    trace = Trace.from_json(document)
+    assert is_old(trace.receipts["logs"][0])
