@@ -236,7 +236,7 @@ def _next_level(
     counts = starts[level + 1] - begins
     places = np.repeat(begins - np.cumsum(counts) + counts, counts)
     places += np.arange(len(places))
-    reached = following[places]
+    reached: np.ndarray = following[places]
     is_ready = waits[reached] == 1
     if is_ready.all():
         return reached
