@@ -725,7 +725,7 @@ class _decoding(collector_paused):  # noqa: N801 - as its base
     __slots__ = ("_is_saved",)
 
     def __init__(self, *, is_saved: bool) -> None:
-        super().__init__()
+        super().__init__(ages=is_saved)
         self._is_saved = is_saved
 
     def __exit__(self, *error: object) -> None:

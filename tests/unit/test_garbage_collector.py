@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ledgerkit.garbage_collector import (
     collector_paused,
     collector_slowed,
 )
+from ledgerkit.tracing.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,3 +131,13 @@ def test_a_collector_that_the_caller_has_slowed_more_stays_so(threshold: int) ->
     gc.set_threshold(threshold)
     with collector_slowed():
         assert gc.get_threshold()[0] == threshold
+
+
+def test_the_objects_of_a_long_saved_trace_are_old() -> None:
+    """No later search among the young objects meets the lists of its frames."""
+    outcome = {"logs": ["a line"], "receipt_ids": [], "status": {"SuccessValue": ""}}
+    outcomes = [{"id": str(number), "outcome": outcome} for number in range(MANY_OBJECTS)]
+    document = json.dumps({"receipts_outcome": outcomes})
+    del outcomes
+    trace = Trace.from_json(document)
+    assert is_old(trace.receipts["logs"][0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,3 +63,18 @@ def test_rows_in_or_below_a_cycle_have_the_largest_depth(parents: list[int]):
     below = np.array([*parents, -1, len(parents)])
     n_rows = len(below)
     assert graph._depths(below).tolist() == [n_rows] * len(parents) + [0, 1]
+
+
+@given(created_pairs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12))
+def test_the_order_by_arrays_is_that_row_by_row(
+    drawn: tuple[list[tuple[int, int]], list[int], int], drawn_data: list[tuple[int, int]]
+):
+    """With data edges too, listed twice or in a cycle, both ways to sort deep trees agree."""
+    listed, roots, n_rows = drawn
+    creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
+    producers, consumers = np.array(drawn_data, dtype=np.int64).reshape(-1, 2).T % n_rows
+    sort = partial(graph._order_by_level, (creators, rows), roots, n_rows, (producers, consumers))
+    by_arrays = sort().tolist()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(graph, "_MANY_LEVELS", 1)
+        assert sort().tolist() == by_arrays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,18 +48,17 @@ _DISTRIBUTION = "GlobalContractDistribution"
 
 
 class DataIds:
-    """The data_ids of bodies, one after another, and the position of each one's body."""
+    """The data_ids of bodies, one after another, and how many each body has."""
 
     def __init__(self) -> None:
         """Start without ids."""
         self.ids: list[str] = []
-        self.positions: list[int] = []
+        self.counts: list[int] = []
 
-    def add(self, lists: Iterable[tuple[int, list[str]]]) -> None:
-        """Append the ids of bodies."""
-        for position, data_ids in lists:
-            self.ids += data_ids
-            self.positions += [position] * len(data_ids)
+    def add(self, ids: Iterable[str], lists: Iterable[Sequence[object]]) -> None:
+        """Append the ids of bodies, and the lengths of the lists that they come from."""
+        self.ids += ids
+        self.counts += map(len, lists)
 
 
 class Bodies:
@@ -98,12 +98,9 @@ class Bodies:
         self.ids += expected if expected == ids else ids
         inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
         outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
-        self.inputs.add((at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids)
-        self.outputs.add(
-            (at, [receiver.get("data_id", "") for receiver in receivers])
-            for at, receivers in enumerate(outputs, start)
-            if receivers
-        )
+        self.inputs.add(chain.from_iterable(filter(None, inputs)), inputs)
+        receivers = list(chain.from_iterable(filter(None, outputs)))
+        self.outputs.add([receiver.get("data_id", "") for receiver in receivers], outputs)
         self.input_data_ids.add(inputs)
         self.output_data_receivers.add(outputs)
         self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))
@@ -116,22 +113,26 @@ class Bodies:
     ) -> None:
         """Append the actions: single calls and transfers all at once, others one by one."""
         try:
-            simple = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
+            simple: list[Any] = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
         except (TypeError, ValueError, AttributeError):  # not one known action each
             single = [
                 a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION
                 for a in actions
             ]
             simple = [a.function_call or a.transfer or _NEITHER for a in single]
-        calls = [content if type(content) is FunctionCall else _NO_CALL for content in simple]
+        kinds = list(map(type, simple))
+        calls = simple
+        if kinds.count(FunctionCall) < len(kinds):
+            calls = [call if type(call) is FunctionCall else _NO_CALL for call in simple]
         columns: list[list[Any]] = [
-            [_NAMES.get(type(content)) for content in simple],
+            list(map(_NAMES.get, kinds)),
             list(self._texts.share([call.method_name for call in calls])),
             decode_all_args([call.args for call in calls]),
             [content.deposit for content in simple],
             [call.gas for call in calls],
         ]
-        for at in [at for at, content in enumerate(simple) if content is _NEITHER]:
+        others = range(len(kinds)) if GasKeyDeposit in kinds else ()
+        for at in [at for at in others if simple[at] is _NEITHER]:
             fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value

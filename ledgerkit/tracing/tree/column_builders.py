@@ -42,7 +42,7 @@ class EmptyList(list[Any]):
 
 EMPTY_LIST = EmptyList()
 _MISSING_AMOUNT = amounts.parse([None])
-_MANY_AMOUNTS = 4096
+_MANY = 4096
 
 
 class PiecePath(NamedTuple):
@@ -61,8 +61,7 @@ class ObjectColumn:
 
     def __init__(self, missing: object = None) -> None:
         """Start an empty column whose row -1 is `missing`."""
-        self._values: list[object] = []
-        self._missing = missing
+        self._values = [missing]  # first, so that no copy is needed to append it
 
     def add(self, values: Iterable[object]) -> None:
         """Append a piece."""
@@ -70,8 +69,10 @@ class ObjectColumn:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of these rows; row -1 is missing."""
-        values = [*self._values, self._missing]
-        taken: np.ndarray = np.fromiter(values, dtype=object, count=len(values))[rows]
+        values = np.fromiter(self._values, dtype=object, count=len(self._values))
+        if len(rows) >= _MANY and np.array_equal(rows, np.arange(len(values) - 1)):
+            return values[1:]
+        taken: np.ndarray = values[rows + 1]
         return taken
 
 
@@ -136,7 +137,7 @@ class AmountColumn:
         """Append a piece at `place`; texts are parsed by thousands, which is faster."""
         self._waiting.append((texts, place))
         self._n_waiting += len(texts)
-        if self._n_waiting >= _MANY_AMOUNTS:
+        if self._n_waiting >= _MANY:
             self._parse()
 
     def take(self, rows: np.ndarray) -> U128Array:

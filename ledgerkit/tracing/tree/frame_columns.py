@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SYSTEM = "system"  # the sender of refunds
 _STATUSES = np.array(STATUS_NAMES, dtype=object)
+_EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
 
@@ -75,12 +76,14 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Colum
     is_data = graph.merged_places(created, data.consumers)  # both are by child
     creators = graph.interleave(is_data, parents[created], data.producers)
     children = graph.interleave(is_data, created, data.consumers)
-    # One block of memory, because fresh pages take as long as what is written to them.
-    parent_ids, child_ids, kinds, data_ids = np.full((4, len(is_data)), None, dtype=object)
-    np.take(ids, creators, out=parent_ids, mode="clip")  # "raise" would make another copy
-    np.take(ids, children, out=child_ids, mode="clip")
-    kinds[:], kinds[is_data], data_ids[is_data] = "creation", "data", data.data_ids
-    return {"parent_id": parent_ids, "child_id": child_ids, "kind": kinds, "data_id": data_ids}
+    data_ids = np.full(len(is_data), None, dtype=object)
+    data_ids[is_data] = data.data_ids
+    return {
+        "parent_id": ids[creators],
+        "child_id": ids[children],
+        "kind": _EDGE_KINDS[is_data.astype(np.int8)],
+        "data_id": data_ids,
+    }
 
 
 def _fill_shards(
@@ -103,9 +106,8 @@ def _fill_shards(
 
 def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
     """Return the id of each receipt's creator; None at position -1."""
-    ids = np.full(len(receipts.ids) + 1, None, dtype=object)
-    ids[:-1] = receipts.ids
-    parent_ids: np.ndarray = ids[receipts.parents]
+    parent_ids: np.ndarray = receipts.ids[receipts.parents]
+    parent_ids[receipts.parents < 0] = None
     return parent_ids
 
 
@@ -143,7 +145,7 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
 
 def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
     """Return the status of each receipt, and the error of those that failed."""
-    codes = np.array([*receipts.outcomes.codes, NOT_EXECUTED], dtype=np.int8)
+    codes = np.frombuffer(receipts.outcomes.codes + bytes([NOT_EXECUTED]), dtype=np.uint8)
     statuses = _STATUSES[codes[receipts.outcome_at]]
     statuses[not_given] = STATUS_NAMES[UNKNOWN]
     kinds = np.full(len(codes), None, dtype=object)

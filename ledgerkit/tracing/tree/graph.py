@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     Pairs = tuple[np.ndarray, np.ndarray]
 
 _MANY_LEVELS = 512
+_LARGE = 100_000  # rows, from which on freed memory is kept
+_LARGEST_MAPPED = 2**25 - 2**16  # bytes; glibc does not learn from larger ones
 _SAFE = 2.0**62  # sums up to here fit 64 bits, whatever the rounding of floats
 
 
@@ -53,6 +56,8 @@ def arrange(
     lower blocks come first, as far as the edges allow. With `trees`, the number of each row's
     tree, rows are sorted tree by tree; no edge leads from one to another.
     """
+    if n_rows >= _LARGE:
+        _keep_freed_memory()
     created, listed_twice = _one_creator_each(created, roots, n_rows)
     cut: list[int] = []
     parents = _parents(created, n_rows)
@@ -73,6 +78,17 @@ def arrange(
     if trees is not None:
         order = order[np.argsort(trees[order], kind="stable")]
     return Graph(order, parents, depths, is_kept, listed_twice, cut, cyclic)
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """
+    Make glibc keep up to 64 MiB of freed memory for the next arrays.
+
+    It returns more than twice the largest array that was mapped and freed to the system, and to
+    map it again takes longer than most of the operations on it. This array's memory is not used.
+    """
+    np.empty(_LARGEST_MAPPED, dtype=np.uint8)
 
 
 def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:
@@ -216,17 +232,21 @@ def _next_level(
     level: np.ndarray, starts: np.ndarray, following: np.ndarray, waits: np.ndarray
 ) -> np.ndarray:
     """Return the rows that wait for no other row after this level; update `waits`."""
-    counts = starts[level + 1] - starts[level]
-    ends = np.cumsum(counts)
-    within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-    reached = following[np.repeat(starts[level], counts) + within]
-    np.subtract.at(waits, reached, 1)
-    ready = reached[waits[reached] == 0]
-    place = np.arange(len(ready))
-    waits[ready] = place  # a row reached twice keeps its last place
-    last: np.ndarray = ready[waits[ready] == place]
-    waits[ready] = 0
-    return last
+    begins = starts[level]
+    counts = starts[level + 1] - begins
+    places = np.repeat(begins - np.cumsum(counts) + counts, counts)
+    places += np.arange(len(places))
+    reached: np.ndarray = following[places]
+    is_ready = waits[reached] == 1
+    if is_ready.all():
+        return reached
+    others = np.flatnonzero(~is_ready)  # places of rows that wait for several, or are reached twice
+    np.subtract.at(waits, reached[others], 1)
+    done = others[waits[reached[others]] == 0]
+    waits[reached[done]] = done  # a row reached twice keeps its last place
+    is_ready[done] = waits[reached[done]] == done
+    ready: np.ndarray = reached[is_ready]
+    return ready
 
 
 def _walk(

@@ -92,7 +92,7 @@ class _HashTable:
     def __init__(self, hashes: np.ndarray) -> None:
         self._hashes = hashes
         rows = np.arange(len(hashes), dtype=np.int32)
-        self._last_bits = (1 << (8 * len(hashes)).bit_length()) - 1
+        self._last_bits = (1 << (2 * len(hashes)).bit_length()) - 1
         self._table = np.zeros(self._last_bits + 1, dtype=np.int32)
         places = hashes & self._last_bits
         self._table[places] = rows

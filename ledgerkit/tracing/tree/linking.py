@@ -246,7 +246,7 @@ def _by_row(draft: _Draft, data: DataIds) -> tuple[np.ndarray, list[str]]:
     """Return the row and the text of each data_id; repeated bodies are ignored."""
     row_of = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
     row_of[draft.body_at] = np.arange(len(draft.body_at))
-    rows = row_of[np.array(data.positions, dtype=np.int64)]
+    rows = np.repeat(row_of[:-1], np.array(data.counts, dtype=np.int64))
     is_known = rows >= 0
     if is_known.all():
         return rows, data.ids

@@ -48,7 +48,7 @@ class Outcomes:
         self.ids: list[str] = []
         self.created_ids: list[str] = []  # one after another
         self.n_created: list[int] = []
-        self.codes: list[int] = []
+        self.codes = bytearray()
         self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
         self.has_heights = False
@@ -88,7 +88,7 @@ class Outcomes:
     def _add_statuses(self, statuses: Sequence[Any], place: PiecePath) -> None:
         """Append the status code of each execution, and the details of some."""
         start = len(self.codes)
-        self.codes += [SUCCESS_VALUE] * len(statuses)
+        self.codes += bytes([SUCCESS_VALUE]) * len(statuses)
         others = [
             at
             for at, status in enumerate(statuses)
