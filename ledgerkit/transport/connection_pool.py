@@ -7,6 +7,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from ledgerkit.transport.deadlines import Deadlines
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
+# Received at once: asyncio allocates that much each time. Its own 256 KiB are mapped and unmapped
+# by glibc, for every response, which takes as long as the rest of receiving it.
+_RECEIVED_BYTES = 2**16
 _SWITCHING_PROTOCOLS = 101
 _ADDRESS = re.compile(r"https?://\S+")
 
@@ -87,20 +91,21 @@ class ConnectionPool:
         self._max_connections = max_connections
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
+        self._deadlines = Deadlines()
 
     async def send(self, request: RawRequest) -> RawResponse:
         """Send a request over a connection without unread bytes."""
-        async with asyncio.timeout_at(request.limits.deadline):
-            for _ in range(self._max_connections):
-                try:
-                    return await self._exchange(request)
-                except UnreadBytesError:  # nothing was sent, and the connection is closed
-                    continue
-                except TimeoutError:
-                    raise
-                except self._errors.ClientError as error:
-                    problem = self._error(error)
-                raise problem
+        for _ in range(self._max_connections):
+            try:
+                exchange = self._exchange(request)
+                return await self._deadlines.limit(exchange, request.limits.deadline)
+            except UnreadBytesError:  # nothing was sent, and the connection is closed
+                continue
+            except TimeoutError:
+                raise
+            except self._errors.ClientError as error:
+                problem = self._error(error)
+            raise problem
         msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
@@ -171,6 +176,7 @@ class ConnectionPool:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        self._deadlines.close()
         if self._session is not None:
             await self._session.close()
 
@@ -204,6 +210,9 @@ def _classes() -> tuple[type[aiohttp.ClientRequest], type[aiohttp.ClientResponse
         def send(self, conn: Connection) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
             if conn.protocol is None or conn.protocol.should_close:
                 raise UnreadBytesError
+            transport: Any = conn.transport
+            if hasattr(transport, "max_size"):  # not on every platform's loop
+                transport.max_size = _RECEIVED_BYTES
             return super().send(conn)
 
     class Response(aiohttp.ClientResponse):
