@@ -82,7 +82,7 @@ class Session:
         self._rate_limiters = _rate_limiters(settings)
         self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
         self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
-        self._tasks: set[asyncio.Task[Any]] = set()  # those that send a call
+        self._tasks: set[asyncio.Task[Any]] = set()  # those of calls outside a stream
         self._memory_cache = MemoryCache()
         self._disk_cache = _disk_cache(settings.cache, self._client.roots)
         # Several streams of one ledger share its limit of requests in flight.
@@ -185,7 +185,7 @@ class Session:
         value: T | LedgerError
         if self._client.is_async:
             try:
-                value = background_loop.current().run(self._send_async(call))
+                value = background_loop.current().run(self._send_alone(call))
             except CancelledError:
                 self._check_open()
                 raise
@@ -251,31 +251,32 @@ class Session:
             except StopIteration as end:
                 return end.value
 
-    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
-        """Run the steps of a call over an asynchronous transport, on its loop."""
+    async def _send_alone(self, call: Call[Any]) -> Any:
+        """Send a call that belongs to no stream, and that `close` therefore cancels itself."""
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
-            self._check_open()  # again: `close` in another thread may have missed this task
-            async with self._task_slots:
-                return await self._run_steps(self._steps(call, **limits))
+            return await self._send_async(call)
         finally:
             self._tasks.discard(task)
 
-    async def _run_steps(self, steps: Steps[Any]) -> Any:
-        """Run the steps of a call on the loop."""
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, Exchange):
-                    step = steps.send(await self._client.exchange_async(step))
-                else:
-                    await asyncio.sleep(step)
-                    step = next(steps)
-        except StopIteration as end:
-            return end.value
-        finally:
-            steps.close()
+    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
+        """Run the steps of a call over an asynchronous transport, on its loop."""
+        self._check_open()  # again: `close` in another thread may have missed this task
+        async with self._task_slots:
+            steps = self._steps(call, **limits)
+            try:
+                step = next(steps)
+                while True:
+                    if isinstance(step, Exchange):
+                        step = steps.send(await self._client.exchange_async(step))
+                    else:
+                        await asyncio.sleep(step)
+                        step = next(steps)
+            except StopIteration as end:
+                return end.value
+            finally:
+                steps.close()
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
