@@ -87,7 +87,7 @@ class Session:
         self._disk_cache = _disk_cache(settings.cache, self._client.roots)
         # Several streams of one ledger share its limit of requests in flight.
         self._thread_slots = threading.BoundedSemaphore(settings.in_flight)
-        self._task_slots = asyncio.BoundedSemaphore(settings.in_flight)
+        self._task_slots = asyncio.Semaphore(settings.in_flight)
         self._finalizer: weakref.finalize[..., Session] | None = None
         if settings.transport is not None:
             transport = transports.check_transport(settings.transport)
@@ -263,20 +263,21 @@ class Session:
     async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
         """Run the steps of a call over an asynchronous transport, on its loop."""
         self._check_open()  # again: `close` in another thread may have missed this task
-        async with self._task_slots:
-            steps = self._steps(call, **limits)
-            try:
-                step = next(steps)
-                while True:
-                    if isinstance(step, Exchange):
-                        step = steps.send(await self._client.exchange_async(step))
-                    else:
-                        await asyncio.sleep(step)
-                        step = next(steps)
-            except StopIteration as end:
-                return end.value
-            finally:
-                steps.close()
+        await self._task_slots.acquire()
+        steps = self._steps(call, **limits)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Exchange):
+                    step = steps.send(await self._client.exchange_async(step))
+                else:
+                    await asyncio.sleep(step)
+                    step = next(steps)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
+            self._task_slots.release()
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
@@ -289,12 +290,6 @@ class Session:
         outage = outage or Outage()
         if error := outage.error(call, call.surface):
             return error
-        return (yield from self._read_in_time(call, rate_limit_wait_s, outage))
-
-    def _read_in_time(
-        self, call: Call[Any], rate_limit_wait_s: float, outage: Outage
-    ) -> Steps[Any]:
-        """Read a call from the hosts; a rate-limited one is repeated for some seconds."""
         until = 0.0
         while True:
             yield from self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted
