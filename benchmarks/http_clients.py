@@ -6,10 +6,10 @@ the clients' alone, their threads included. All read the same responses; the rou
 interleaved. ledgerkit's figure is that of `Ledger.stream`: it also limits, checks and decodes
 each response. The floor writes and reads bytes and knows no HTTP.
 
-The client compared with is aiohttp, on which ledgerkit's stands. The two with a runtime of threads
-do not qualify. pyreqwest trusts the certificates of the system beside the given ones, refuses a
-self-signed one, and reports a connection lost after the request like one that was never made. wreq
-never answers in a forked process, and imitates browsers.
+The client compared with is aiohttp, on whose connections ledgerkit's stands. The two with a runtime
+of threads do not qualify. pyreqwest trusts the certificates of the system beside the given ones,
+refuses a self-signed one, and reports a connection lost after the request like one that was never
+made. wreq never answers in a forked process, and imitates browsers.
 """
 
 import asyncio
@@ -204,6 +204,7 @@ def main() -> None:
     installed = {name: rival for name, rival in RIVALS.items() if find_spec(name)}
     for name in RIVALS.keys() - installed.keys():
         print(f"missing: {name} (pip install -e '.[bench]')")
+    bytes(2**20)  # once it is freed, glibc no longer maps and unmaps what asyncio receives
     with running() as url:
         ours(url)  # imports
         figures: dict[str, list[float]] = {}

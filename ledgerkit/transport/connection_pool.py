@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import re
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ledgerkit.transport.deadlines import Deadlines
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Mapping
 
     import aiohttp
     import yarl
+    from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
 
     from ledgerkit.transport.networks import Proxy
     from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
+# Received at once. asyncio allocates as much for each response: its own 256 KiB are mapped and
+# unmapped by glibc, in a process that has freed no larger block, which takes some 14 us.
+_RECEIVED_BYTES = 2**16
 _SWITCHING_PROTOCOLS = 101
 _ADDRESS = re.compile(r"https?://\S+")
 
@@ -63,7 +68,7 @@ class UnreadBytesError(Exception):
 
 
 class ConnectionPool:
-    """A pool of connections; its aiohttp session opens on the loop that first uses it."""
+    """A pool of connections; its aiohttp connector opens on the loop that first uses it."""
 
     def __init__(
         self,
@@ -76,9 +81,9 @@ class ConnectionPool:
         import aiohttp
         import yarl
 
+        self._aiohttp = aiohttp
         self._new_url = yarl.URL
         self._roots: dict[str, yarl.URL] = {}
-        self._errors = aiohttp
         self._proxy = None if proxy is None else yarl.URL(proxy.url)
         if self._proxy is not None and proxy is not None and proxy.login is not None:
             user, password = proxy.login
@@ -86,59 +91,69 @@ class ConnectionPool:
         self._tls = tls
         self._max_connections = max_connections
         self._headers = headers
-        self._session: aiohttp.ClientSession | None = None
+        self._connector: aiohttp.TCPConnector | None = None
+        self._deadlines = Deadlines()
 
     async def send(self, request: RawRequest) -> RawResponse:
-        """Send a request over a connection without unread bytes."""
-        async with asyncio.timeout_at(request.limits.deadline):
-            for _ in range(self._max_connections):
-                try:
-                    return await self._exchange(request)
-                except UnreadBytesError:  # nothing was sent, and the connection is closed
-                    continue
-                except TimeoutError:
+        """Send a request and return its response."""
+        try:
+            return await self._deadlines.limit(self._exchange(request), request.limits.deadline)
+        except TimeoutError:
+            raise
+        except self._aiohttp.ClientError as error:
+            problem = self._error(error)
+        raise problem
+
+    async def _exchange(self, request: RawRequest) -> RawResponse:
+        """Send a request over a connection without unread bytes, and read its response."""
+        may_repeat = request.body is None
+        for _ in range(self._max_connections + 1):
+            prepared = self._prepare(request)
+            connection = await self._connect(prepared, request.connect_s)
+            protocol = cast("ResponseHandler", connection.protocol)
+            try:
+                response = await _start(prepared, connection, protocol)
+            except UnreadBytesError:  # nothing was sent, and the connection is closed
+                continue
+            except (self._aiohttp.ClientOSError, self._aiohttp.ServerDisconnectedError):
+                if not may_repeat:  # only a GET, once: the host may have closed an idle connection
                     raise
-                except self._errors.ClientError as error:
-                    problem = self._error(error)
-                raise problem
+                may_repeat = False
+                continue
+            return await _receive(response, request.limits, protocol.close)
         msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
-    async def _exchange(self, request: RawRequest) -> RawResponse:
-        """Send a request over an idle connection, or a new one."""
-        session = self._session or self._open()
-        response = await session.request(
+    def _prepare(self, request: RawRequest) -> aiohttp.ClientRequest:
+        """Build a request as aiohttp sends it."""
+        # A session of aiohttp would build it, too, and takes a sixth of the time for cookies,
+        # redirects, logins and traces, which are not wanted here.
+        return self._aiohttp.ClientRequest(
             "GET" if request.body is None else "POST",
             self._url(request.origin, request.target),
-            headers=request.headers,
+            headers={**self._headers, **request.headers},
             data=request.body,
-            allow_redirects=False,
-            timeout=_timeout(request.connect_s),
+            proxy=self._proxy,
+            proxy_headers=self._headers,
         )
-        if response.status == _SWITCHING_PROTOCOLS:
-            response.close()
-            msg = "the host continues with another protocol"
-            raise ConnectionError(msg)
-        try:
-            headers = response.headers
-            encodings = headers.getall("content-encoding", ())
-            body = BodyReader(request.limits, encodings, headers.get("content-length"))
-            content = await _read(response.content, body)
-        except BaseException:
-            response.close()
-            raise
-        close = cast("_Response", response).close_connection
-        pause, location = headers.get("retry-after"), headers.get("location")
-        return RawResponse(response.status, pause, content, close, location)
+
+    async def _connect(self, prepared: aiohttp.ClientRequest, connect_s: float) -> Connection:
+        """Return an idle connection, or a new one."""
+        connector = self._connector or self._open()
+        connection = await connector.connect(prepared, [], _timeout(connect_s))
+        transport: Any = connection.transport
+        if hasattr(transport, "max_size"):  # not on every platform's loop
+            transport.max_size = _RECEIVED_BYTES
+        return connection
 
     def _error(self, error: aiohttp.ClientError) -> ConnectionError:
         """Return an error of aiohttp without the address, which may contain a key."""
-        if isinstance(error, self._errors.ClientHttpProxyError):
+        if isinstance(error, self._aiohttp.ClientHttpProxyError):
             return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
-        if isinstance(error, self._errors.ClientResponseError):  # not HTTP
+        if isinstance(error, self._aiohttp.ClientResponseError):  # not HTTP
             return ConnectionError(error.message)
         text = _ADDRESS.sub("the host", str(error))
-        if isinstance(error, self._errors.ClientConnectorError):
+        if isinstance(error, self._aiohttp.ClientConnectorError):
             return NoConnectionError(text)
         return ConnectionError(text)
 
@@ -151,28 +166,58 @@ class ConnectionPool:
             root = self._roots[origin] = self._new_url(origin)
         return root.with_path(target, encoded=True)
 
-    def _open(self) -> aiohttp.ClientSession:
-        """Open the session: without cookies, and with no proxy or login of the environment."""
-        import aiohttp
-
-        request_class, response_class = _classes()
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=self._max_connections, ssl=self._tls, keepalive_timeout=_KEEPALIVE_S
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            proxy=self._proxy,
-            auto_decompress=False,
-            request_class=request_class,
-            response_class=response_class,
+    def _open(self) -> aiohttp.TCPConnector:
+        """Open the connector, on the loop that it belongs to."""
+        self._connector = self._aiohttp.TCPConnector(
+            limit=self._max_connections, ssl=self._tls, keepalive_timeout=_KEEPALIVE_S
         )
-        return self._session
+        return self._connector
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+        self._deadlines.close()
+        if self._connector is not None:
+            await self._connector.close()
+
+
+async def _start(
+    prepared: aiohttp.ClientRequest, connection: Connection, protocol: ResponseHandler
+) -> aiohttp.ClientResponse:
+    """Send a request and receive the headers of its response; close the connection on failure."""
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    if protocol.should_close:
+        connection.close()
+        raise UnreadBytesError
+    try:
+        response = await prepared.send(connection)
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        return await response.start(connection)
+    except BaseException:
+        response.close()
+        raise
+
+
+async def _receive(
+    response: aiohttp.ClientResponse, limits: BodyLimits, close: Callable[[], object]
+) -> RawResponse:
+    """Receive the body of a response, and return what is used of it."""
+    if response.status == _SWITCHING_PROTOCOLS:
+        response.close()
+        msg = "the host continues with another protocol"
+        raise ConnectionError(msg)
+    try:
+        headers = response.headers
+        encodings = headers.getall("content-encoding", ())
+        body = BodyReader(limits, encodings, headers.get("content-length"))
+        content = await _read(response.content, body)
+    except BaseException:
+        response.close()
+        raise
+    pause, location = headers.get("retry-after"), headers.get("location")
+    return RawResponse(response.status, pause, content, close, location)
 
 
 async def _read(content: aiohttp.StreamReader, body: BodyReader) -> bytes:
@@ -185,36 +230,6 @@ async def _read(content: aiohttp.StreamReader, body: BodyReader) -> bytes:
         return await asyncio.to_thread(body.whole) if body.is_large else body.whole()
     finally:
         body.stop()
-
-
-class _Response(Protocol):
-    """A response that can close its connection, even after it was returned to the pool."""
-
-    close_connection: Callable[[], None]
-
-
-@cache
-def _classes() -> tuple[type[aiohttp.ClientRequest], type[aiohttp.ClientResponse]]:
-    """Return subclasses of aiohttp's requests and responses that know their connection."""
-    import aiohttp
-
-    class Request(aiohttp.ClientRequest):
-        """A request that is not sent over a connection with unread bytes."""
-
-        def send(self, conn: Connection) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
-            if conn.protocol is None or conn.protocol.should_close:
-                raise UnreadBytesError
-            return super().send(conn)
-
-    class Response(aiohttp.ClientResponse):
-        """A response that can close its connection."""
-
-        def start(self, connection: Connection) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
-            if connection.protocol is not None:
-                self.close_connection = connection.protocol.close
-            return super().start(connection)
-
-    return Request, Response
 
 
 @lru_cache(maxsize=16)

@@ -82,12 +82,12 @@ class Session:
         self._rate_limiters = _rate_limiters(settings)
         self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
         self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
-        self._tasks: set[asyncio.Task[Any]] = set()  # those that send a call
+        self._tasks: set[asyncio.Task[Any]] = set()  # those of calls outside a stream
         self._memory_cache = MemoryCache()
         self._disk_cache = _disk_cache(settings.cache, self._client.roots)
         # Several streams of one ledger share its limit of requests in flight.
         self._thread_slots = threading.BoundedSemaphore(settings.in_flight)
-        self._task_slots = asyncio.BoundedSemaphore(settings.in_flight)
+        self._task_slots = asyncio.Semaphore(settings.in_flight)
         self._finalizer: weakref.finalize[..., Session] | None = None
         if settings.transport is not None:
             transport = transports.check_transport(settings.transport)
@@ -185,7 +185,7 @@ class Session:
         value: T | LedgerError
         if self._client.is_async:
             try:
-                value = background_loop.current().run(self._send_async(call))
+                value = background_loop.current().run(self._send_alone(call))
             except CancelledError:
                 self._check_open()
                 raise
@@ -251,19 +251,20 @@ class Session:
             except StopIteration as end:
                 return end.value
 
-    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
-        """Run the steps of a call over an asynchronous transport, on its loop."""
+    async def _send_alone(self, call: Call[Any]) -> Any:
+        """Send a call that belongs to no stream, and that `close` therefore cancels itself."""
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
-            self._check_open()  # again: `close` in another thread may have missed this task
-            async with self._task_slots:
-                return await self._run_steps(self._steps(call, **limits))
+            return await self._send_async(call)
         finally:
             self._tasks.discard(task)
 
-    async def _run_steps(self, steps: Steps[Any]) -> Any:
-        """Run the steps of a call on the loop."""
+    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
+        """Run the steps of a call over an asynchronous transport, on its loop."""
+        self._check_open()  # again: `close` in another thread may have missed this task
+        await self._task_slots.acquire()
+        steps = self._steps(call, **limits)
         try:
             step = next(steps)
             while True:
@@ -276,6 +277,7 @@ class Session:
             return end.value
         finally:
             steps.close()
+            self._task_slots.release()
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
@@ -288,12 +290,6 @@ class Session:
         outage = outage or Outage()
         if error := outage.error(call, call.surface):
             return error
-        return (yield from self._read_in_time(call, rate_limit_wait_s, outage))
-
-    def _read_in_time(
-        self, call: Call[Any], rate_limit_wait_s: float, outage: Outage
-    ) -> Steps[Any]:
-        """Read a call from the hosts; a rate-limited one is repeated for some seconds."""
         until = 0.0
         while True:
             yield from self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted

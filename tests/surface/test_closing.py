@@ -168,11 +168,11 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     gc.collect()
 
 
-@pytest.mark.parametrize("start", ["TaskPool", "ThreadPool", "_send_async"])
+@pytest.mark.parametrize("start", ["TaskPool", "ThreadPool", "_send_alone"])
 def test_closed_while_a_verb_starts(start, monkeypatch, tmp_path):
     """A verb that checked the ledger just before it was closed raises at once too."""
     way = {"transport": httpx.HTTPTransport(verify=TLS)} if start == "ThreadPool" else {}
-    owner: Any = session.Session if start == "_send_async" else session
+    owner: Any = session.Session if start == "_send_alone" else session
     original = getattr(owner, start)
 
     def close_first(*arguments: Any, **options: Any) -> Any:
@@ -183,7 +183,7 @@ def test_closed_while_a_verb_starts(start, monkeypatch, tmp_path):
         monkeypatch.setattr(owner, start, close_first)
         begin = time.monotonic()
         with pytest.raises(InvalidRequestError, match=CLOSED):
-            (one if start == "_send_async" else many)(ledger, tmp_path)
+            (one if start == "_send_alone" else many)(ledger, tmp_path)
         assert time.monotonic() - begin < LONG_S / 2
     assert len(server.requests) == 1
 

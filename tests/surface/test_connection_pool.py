@@ -165,3 +165,24 @@ def test_a_host_that_cannot_be_connected_to(port):
         asyncio.run(work())
     assert "path" not in str(error.value)
     assert KEY not in str(error.value)
+
+
+def test_what_is_received_at_once(monkeypatch):
+    """A large body comes in parts of at most 64 KiB, for which glibc need not map memory."""
+    from aiohttp.client_proto import ResponseHandler
+
+    sizes = []
+    original = ResponseHandler.data_received
+
+    def receive(handler: ResponseHandler, data: bytes) -> None:
+        sizes.append(len(data))
+        original(handler, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", receive)
+    monkeypatch.setitem(globals(), "LIMIT", 2**24)
+    body = bytes(10**7)
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
+    [response], _ = exchange([head + body])
+    assert response.body == body
+    assert sum(sizes) == len(head + body)
+    assert max(sizes) <= 2**16

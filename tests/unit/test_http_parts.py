@@ -1083,3 +1083,9 @@ def test_what_cannot_change_is_told_by_the_call():
     assert (
         rpc.block(validation.block_reference("11111111111111111111111111111111")).keep is not None
     )
+
+
+@given(st.text())
+def test_a_subject_in_a_path(subject):
+    """A subject is percent-encoded, also its slashes and colons."""
+    assert rest.full(subject).path == f"/v1/account/{quote(subject, safe='')}/full"
