@@ -49,7 +49,7 @@ _thresholds: list[tuple[int, int, int]] = []  # the collector's, at the start of
 @contextmanager
 def collector_slowed() -> Iterator[None]:
     """
-    Let the garbage collector search new objects only when there are more than bulk work uses.
+    Search new objects for garbage only when there are more than bulk work uses.
 
     It would search the same responses several times, in vain. Garbage is still found, but later.
     """

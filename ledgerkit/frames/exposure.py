@@ -47,16 +47,16 @@ def exposure_columns(
     rows = list(zip(pools, tokens, indexed, strict=True))
     return {
         "account_id": [response.account_id for response in responses],
-        "exposure_class": [_CLASSES[bool(direct), bool(held)] for direct, held, _ in rows],
+        "exposure_class": [_CLASSES[bool(direct), bool(listed)] for direct, listed, _ in rows],
         "status": ["ok" if known else "not_indexed" for known in indexed],
         "n_direct": [len(direct) if known else None for direct, _, known in rows],
-        "n_liquid": [len(held) if known else None for _, held, known in rows],
+        "n_liquid": [len(listed) if known else None for _, listed, known in rows],
         "n_unknown": [
-            [amount for _, amount in direct + held].count(None) if known else None
-            for direct, held, known in rows
+            [amount for _, amount in direct + listed].count(None) if known else None
+            for direct, listed, known in rows
         ],
         "direct_pools": [[pool_id for pool_id, _ in direct] for direct in pools],
-        "liquid_tokens": [[contract_id for contract_id, _ in held] for held in tokens],
+        "liquid_tokens": [[contract_id for contract_id, _ in listed] for listed in tokens],
     }
 
 
@@ -74,10 +74,10 @@ def _liquid_tokens(responses: Sequence[rest.Full], liquid: frozenset[str]) -> En
     """List the liquid staking tokens of each account, with their balances if known."""
     tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
     # All balances are parsed at once: one call per account would be slow.
-    texts = [token.balance or None for held in tokens for token in held]
+    texts = [token.balance or None for listed in tokens for token in listed]
     parsed = amounts.parse(texts).tolist()
     balances = iter([b if isinstance(b, int) else None for b in parsed])
-    return [[(token.contract_id, next(balances)) for token in held] for held in tokens]
+    return [[(token.contract_id, next(balances)) for token in listed] for listed in tokens]
 
 
 def _nonzero(entries: Entries) -> Entries:

@@ -54,7 +54,8 @@ def test_work_in_time():
         await asyncio.sleep(2 * SOON)
         with pytest.raises(TimeoutError):
             await wait(deadlines, SOON, asyncio.sleep(500))
-        return [*values, asyncio.current_task().cancelling()]  # type: ignore[union-attr]
+        task = asyncio.current_task()
+        return [*values, task is not None and task.cancelling()]
 
     assert asyncio.run(work()) == [0, 1, 2, 0]
 
