@@ -88,7 +88,7 @@ class ReceiptValues:
 
     @cached_property
     def taken(self) -> list[int | None]:
-        """List what each receipt took from the balance of the account that ran it, or its gas keys."""
+        """List what each receipt took from the balance or the gas keys of its receiver."""
         if not any(map(may_take, self.names)):
             return [0] * len(self.names)
         return [part.balance for part in self.burnt[1]]
