@@ -31,6 +31,7 @@ from ledgerkit.transport.embedded import Local, open_local
 LATENCY_S = 0.100
 ROUNDS = 3
 ACCOUNT, COLLECTION = "alice.near", "stamps.grace.near"
+EMPTY_MODULE = b"\0asm\1\0\0\0"  # of WebAssembly
 
 
 class Distant(httpx.BaseTransport):
@@ -156,7 +157,7 @@ def cases(folder: Callable[[], str]) -> list[Case]:
                 f"new.{ACCOUNT}", public_key=new_key, balance="1 NEAR", **signer, ledger=on
             ),
         ),
-        Case("deploy", lambda on: lk.deploy(bytes(100), **signer, ledger=on)),
+        Case("deploy", lambda on: lk.deploy(EMPTY_MODULE, **signer, ledger=on)),
         Case("delegate", lambda on: lk.delegate("bob.near", [Transfer(1)], **signer, ledger=on)),
         Case("relay", lambda on: lk.relay(delegate, **signer, ledger=on)),
         Case("transfer, dry run", lambda on: transfer(on, dry_run=True, **signer), 2.5),
