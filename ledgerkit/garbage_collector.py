@@ -24,7 +24,7 @@ class collector_paused:  # noqa: N801 - used as a function; a generator takes se
     searched. It takes longer the more objects the caller has frozen, so it is for rare moments.
     """
 
-    __slots__ = ("_ages", "_was_running")
+    __slots__ = ("_ages", "_n_before", "_was_running")
 
     def __init__(self, *, ages: bool = False) -> None:
         self._ages = ages
@@ -32,11 +32,13 @@ class collector_paused:  # noqa: N801 - used as a function; a generator takes se
     def __enter__(self) -> None:
         self._was_running = gc.isenabled()
         gc.disable()
+        self._n_before = gc.get_count()[0]
 
     def __exit__(self, *error: object) -> None:
         if not self._was_running:
             return
-        if self._ages and gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
+        n_new = gc.get_count()[0] - self._n_before
+        if self._ages and n_new >= MANY_OBJECTS and not gc.get_freeze_count():
             gc.freeze()  # moves all objects out of the collector's generations, without a search,
             gc.unfreeze()  # and back into the oldest; what the caller has frozen would not stay so
         gc.enable()

@@ -35,7 +35,7 @@ def running_collector() -> Iterator[None]:
     gc.freeze()
 
 
-def new_objects(count: int = MANY_OBJECTS) -> list[object]:
+def new_objects(count: int = 2 * MANY_OBJECTS) -> list[object]:
     """Return a list of objects that the collector tracks."""
     return [[] for _ in range(count)]
 
@@ -63,6 +63,15 @@ def test_many_objects_are_old() -> None:
     with collector_paused(ages=True):
         few = new_objects(10)
     assert not is_old(few)
+
+
+def test_objects_that_were_made_before_the_block_are_not_counted() -> None:
+    """A short block is not followed by a look at all objects because its caller made many."""
+    gc.set_threshold(10 * MANY_OBJECTS)
+    before = new_objects()
+    with collector_paused(ages=True):
+        new_objects(10)
+    assert not is_old(before)
 
 
 def test_an_error_passes_and_the_collector_runs_again() -> None:
