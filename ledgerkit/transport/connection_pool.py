@@ -1,11 +1,17 @@
-"""A pool of connections of aiohttp, for many requests in flight: httpx takes twice the time."""
+"""
+A pool of connections for many requests in flight; httpx takes several times as long.
+
+aiohttp opens and keeps the connections, and parses what comes in. Its sessions, requests and
+responses would take half of the time, for cookies, redirects, logins, uploads and traces, which
+are not wanted here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.transport.deadlines import Deadlines
 from ledgerkit.transport.response_body import BodyReader
@@ -15,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import aiohttp
-    import yarl
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
+    from aiohttp.http import HttpProcessingError, RawResponseMessage
 
     from ledgerkit.transport.networks import Proxy
     from ledgerkit.transport.response_body import BodyLimits
@@ -26,7 +32,9 @@ _KEEPALIVE_S = 30
 # Received at once. asyncio allocates as much for each response: its own 256 KiB are mapped and
 # unmapped by glibc, in a process that has freed no larger block, which takes some 14 us.
 _RECEIVED_BYTES = 2**16
+_INTERIM = range(100, 200)
 _SWITCHING_PROTOCOLS = 101
+_TARGET = re.compile("[!-~]+")  # printable ASCII without the space, which would end it
 _ADDRESS = re.compile(r"https?://\S+")
 
 
@@ -63,10 +71,6 @@ class RawResponse(NamedTuple):
     location: str | None = None
 
 
-class UnreadBytesError(Exception):
-    """Bytes came in on an idle connection, before the request: they are no response to it."""
-
-
 class ConnectionPool:
     """A pool of connections; its aiohttp connector opens on the loop that first uses it."""
 
@@ -82,8 +86,8 @@ class ConnectionPool:
         import yarl
 
         self._aiohttp = aiohttp
-        self._new_url = yarl.URL
-        self._roots: dict[str, yarl.URL] = {}
+        self._lost = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+        self._hosts: dict[str, _Host] = {}
         self._proxy = None if proxy is None else yarl.URL(proxy.url)
         if self._proxy is not None and proxy is not None and proxy.login is not None:
             user, password = proxy.login
@@ -100,42 +104,47 @@ class ConnectionPool:
             return await self._deadlines.limit(self._exchange(request), request.limits.deadline)
         except TimeoutError:
             raise
-        except self._aiohttp.ClientError as error:
+        except (self._aiohttp.ClientError, self._aiohttp.http.HttpProcessingError) as error:
             problem = self._error(error)
         raise problem
 
     async def _exchange(self, request: RawRequest) -> RawResponse:
         """Send a request over a connection without unread bytes, and read its response."""
-        may_repeat = request.body is None
+        host = self._hosts.get(request.origin) or self._add_host(request.origin)
+        may_repeat = request.body is None  # only a GET, once
         for _ in range(self._max_connections + 1):
-            prepared = self._prepare(request)
-            connection = await self._connect(prepared, request.connect_s)
-            protocol = cast("ResponseHandler", connection.protocol)
-            try:
-                response = await _start(prepared, connection, protocol)
-            except UnreadBytesError:  # nothing was sent, and the connection is closed
+            connection = await self._connect(host.request, request.connect_s)
+            protocol = connection.protocol
+            if protocol is None or protocol.should_close:  # nothing was sent
+                connection.close()
                 continue
-            except (self._aiohttp.ClientOSError, self._aiohttp.ServerDisconnectedError):
-                if not may_repeat:  # only a GET, once: the host may have closed an idle connection
+            try:
+                response = await _exchange_over(protocol, host.serialize(request), request.limits)
+            except BaseException as error:
+                connection.close()
+                is_lost = isinstance(error, self._lost)
+                if not (is_lost and may_repeat):  # the host may have closed an idle connection
                     raise
                 may_repeat = False
-                continue
-            return await _receive(response, request.limits, protocol.close)
+            else:
+                connection.release()
+                return response
         msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
-    def _prepare(self, request: RawRequest) -> aiohttp.ClientRequest:
-        """Build a request as aiohttp sends it."""
-        # A session of aiohttp would build it, too, and takes a sixth of the time for cookies,
-        # redirects, logins and traces, which are not wanted here.
-        return self._aiohttp.ClientRequest(
-            "GET" if request.body is None else "POST",
-            self._url(request.origin, request.target),
-            headers={**self._headers, **request.headers},
-            data=request.body,
+    def _add_host(self, origin: str) -> _Host:
+        """Add a host, whose connections are opened for a request of aiohttp."""
+        import yarl
+
+        request = self._aiohttp.ClientRequest(
+            "GET",
+            yarl.URL(origin),
+            headers=self._headers,
             proxy=self._proxy,
             proxy_headers=self._headers,
         )
+        host = self._hosts[origin] = _Host(request)
+        return host
 
     async def _connect(self, prepared: aiohttp.ClientRequest, connect_s: float) -> Connection:
         """Return an idle connection, or a new one."""
@@ -146,25 +155,16 @@ class ConnectionPool:
             transport.max_size = _RECEIVED_BYTES
         return connection
 
-    def _error(self, error: aiohttp.ClientError) -> ConnectionError:
+    def _error(self, error: aiohttp.ClientError | HttpProcessingError) -> ConnectionError:
         """Return an error of aiohttp without the address, which may contain a key."""
         if isinstance(error, self._aiohttp.ClientHttpProxyError):
             return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
-        if isinstance(error, self._aiohttp.ClientResponseError):  # not HTTP
+        if isinstance(error, self._aiohttp.http.HttpProcessingError):
             return ConnectionError(error.message)
         text = _ADDRESS.sub("the host", str(error))
         if isinstance(error, self._aiohttp.ClientConnectorError):
             return NoConnectionError(text)
         return ConnectionError(text)
-
-    def _url(self, origin: str, target: str) -> yarl.URL:
-        """Return the address of a request; without a query the origin is not parsed again."""
-        if "?" in target:
-            return self._new_url(origin + target, encoded=True)
-        root = self._roots.get(origin)
-        if root is None:
-            root = self._roots[origin] = self._new_url(origin)
-        return root.with_path(target, encoded=True)
 
     def _open(self) -> aiohttp.TCPConnector:
         """Open the connector, on the loop that it belongs to."""
@@ -180,44 +180,70 @@ class ConnectionPool:
             await self._connector.close()
 
 
-async def _start(
-    prepared: aiohttp.ClientRequest, connection: Connection, protocol: ResponseHandler
-) -> aiohttp.ClientResponse:
-    """Send a request and receive the headers of its response; close the connection on failure."""
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
-    if protocol.should_close:
-        connection.close()
-        raise UnreadBytesError
-    try:
-        response = await prepared.send(connection)
-    except BaseException:
-        connection.close()
-        raise
-    try:
-        return await response.start(connection)
-    except BaseException:
-        response.close()
-        raise
+class _Host:
+    """
+    A host and what all requests to it have in common.
+
+    Parameters
+    ----------
+    request
+        The request of aiohttp that connections are opened for.
+    """
+
+    def __init__(self, request: aiohttp.ClientRequest) -> None:
+        self.request = request
+        is_forwarded = request.proxy is not None and not request.is_ssl()
+        self._prefix = str(request.url.origin()) if is_forwarded else ""
+        self._headers = ""
+
+    def serialize(self, request: RawRequest) -> bytes:
+        """Return a request as it is sent; connecting comes first, and may add a proxy's login."""
+        self._headers = self._headers or _header_lines(self.request.headers)
+        own, body = _header_lines(request.headers), request.body or b""
+        if not _TARGET.fullmatch(request.target):
+            msg = "the path of a request cannot be sent: it has characters that are not quoted"
+            raise ValueError(msg)
+        method = "GET"
+        if request.body is not None:
+            method, own = "POST", f"{own}content-length: {len(body)}\r\n"
+        first = f"{method} {self._prefix}{request.target} HTTP/1.1\r\n"
+        return f"{first}{self._headers}{own}\r\n".encode() + body
 
 
-async def _receive(
-    response: aiohttp.ClientResponse, limits: BodyLimits, close: Callable[[], object]
+def _header_lines(headers: Mapping[str, str]) -> str:
+    """Return headers as they are sent."""
+    if not all(map(str.isprintable, headers.values())):
+        msg = "a header cannot be sent: it has control characters"  # its value may be the key
+        raise ValueError(msg)
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
+async def _exchange_over(
+    protocol: ResponseHandler, request: bytes, limits: BodyLimits
 ) -> RawResponse:
-    """Receive the body of a response, and return what is used of it."""
-    if response.status == _SWITCHING_PROTOCOLS:
-        response.close()
-        msg = "the host continues with another protocol"
-        raise ConnectionError(msg)
-    try:
-        headers = response.headers
-        encodings = headers.getall("content-encoding", ())
-        body = BodyReader(limits, encodings, headers.get("content-length"))
-        content = await _read(response.content, body)
-    except BaseException:
-        response.close()
-        raise
+    """Send a request, receive its response, and return what is used of it."""
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    transport: Any = protocol.transport  # there is one while `should_close` is false
+    transport.write(request)
+    message, content = await _receive_head(protocol)
+    headers = message.headers
+    encodings = headers.getall("content-encoding", ())
+    body = await _read(content, BodyReader(limits, encodings, headers.get("content-length")))
     pause, location = headers.get("retry-after"), headers.get("location")
-    return RawResponse(response.status, pause, content, close, location)
+    return RawResponse(message.code, pause, body, protocol.close, location)
+
+
+async def _receive_head(
+    protocol: ResponseHandler,
+) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+    """Receive the headers of a response; interim responses precede it."""
+    while True:
+        message, content = await protocol.read()
+        if message.code == _SWITCHING_PROTOCOLS:
+            msg = "the host continues with another protocol"
+            raise ConnectionError(msg)
+        if message.code not in _INTERIM:
+            return message, content
 
 
 async def _read(content: aiohttp.StreamReader, body: BodyReader) -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import ssl
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -43,17 +44,27 @@ RESPONSES = {
 
 
 def exchange(
-    pieces: list[bytes], requests: int = 1, timeout_s: float = 60.0
+    pieces: list[bytes],
+    requests: int = 1,
+    timeout_s: float = 60.0,
+    seen: list[bytes] | None = None,
+    **fields: Any,
 ) -> tuple[list[RawResponse], int]:
-    """Return the responses of a host that sends these pieces, and its number of connections."""
+    """
+    Return the responses of a host that sends these pieces, and its number of connections.
+
+    `seen` gets what the host receives, and `fields` are those of the requests.
+    """
     connections = 0
+    seen = [] if seen is None else seen
     writers: list[asyncio.StreamWriter] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
         writers.append(writer)
-        while await reader.read(65536):
+        while received := await reader.read(65536):
+            seen.append(received)
             for piece in pieces:
                 writer.write(piece)
                 await asyncio.sleep(0)
@@ -68,6 +79,7 @@ def exchange(
         try:
             limits = BodyLimits("the test", LIMIT, time.monotonic() + timeout_s)
             request = RawRequest(origin, f"/?apiKey={KEY}", {}, None, 30.0, limits)
+            request = request._replace(**fields)
             return [await pool.send(request) for _ in range(requests)]
         finally:
             await pool.aclose()
@@ -77,6 +89,47 @@ def exchange(
             await asyncio.sleep(0.005)  # until the sockets are closed
 
     return asyncio.run(work()), connections
+
+
+def test_a_get_as_it_is_sent():
+    """The host receives one first line, the common headers and those of the request."""
+    seen: list[bytes] = []
+    exchange([RESPONSES["length"]], seen=seen, target="/a%20b?c=d", headers={"x-one": "1, ü"})
+    first, host, *others = seen[0].decode().split("\r\n")
+    assert first == "GET /a%20b?c=d HTTP/1.1"
+    assert host.lower().startswith("host: 127.0.0.1:")
+    assert others[-3:] == ["x-one: 1, ü", "", ""]
+
+
+def test_a_post_as_it_is_sent():
+    """A body follows the headers, with its length in bytes."""
+    seen: list[bytes] = []
+    body = '{"ü":1}\r\n\r\n'.encode()
+    exchange([RESPONSES["length"]], seen=seen, body=body)
+    head, _, rest = seen[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /?apiKey=")
+    assert b"content-length: %d" % len(body) in head
+    assert rest == body
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"target": "/a HTTP/1.1\r\nx: y\r\n\r\nGET /b"},
+        {"target": "/a\nb"},
+        {"target": "/ü"},
+        {"target": "/a b"},
+        {"headers": {"authorization": f"Bearer {KEY}\r\nx: y"}},
+        {"headers": {"authorization": f"Bearer {KEY}\x00"}},
+    ],
+)
+def test_a_request_that_would_be_another(fields):
+    """Nothing is sent of a request that would not be read as the one that is meant."""
+    seen: list[bytes] = []
+    with pytest.raises(ValueError, match="cannot be sent") as caught:
+        exchange([RESPONSES["length"]], seen=seen, **fields)
+    assert not seen
+    assert KEY not in str(caught.value)
 
 
 def response_or_error(pieces: list[bytes]) -> RawResponse | BaseException:

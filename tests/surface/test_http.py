@@ -335,7 +335,7 @@ def test_what_is_not_http(way):
 
     with raw_host(talk) as url:
         options = {**way, "api_url": url + "/secret-place", "retries": ONCE}
-        refused = pytest.raises(TransportError, match=r"status line.*hello")
+        refused = pytest.raises(TransportError, match="hello")
         with lk.connect("lab", **options) as ledger, refused as caught:
             lk.ft("a.near", ledger=ledger)
     assert "secret-place" not in str(caught.value)
