@@ -136,12 +136,15 @@ class ConnectionPool:
         """Add a host, whose connections are opened for a request of aiohttp."""
         import yarl
 
+        url = yarl.URL(origin)
         request = self._aiohttp.ClientRequest(
             "GET",
-            yarl.URL(origin),
+            url,
             headers=self._headers,
             proxy=self._proxy,
-            proxy_headers=self._headers,
+            # Idle connections are found by these headers; aiohttp would add the host when the first
+            # one is open.
+            proxy_headers={**self._headers, "Host": url.host_port_subcomponent or ""},
         )
         host = self._hosts[origin] = _Host(request)
         return host

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ledgerkit.errors import ResponseTooLargeError
 from ledgerkit.transport.connection_pool import ConnectionPool, RawRequest, RawResponse
+from ledgerkit.transport.networks import Proxy
 from ledgerkit.transport.response_body import BodyLimits, EncodingError
 
 BODY = b'{"account_id":"a.near","tokens":[]}'
@@ -47,7 +48,9 @@ def exchange(
     pieces: list[bytes],
     requests: int = 1,
     timeout_s: float = 60.0,
+    *,
     seen: list[bytes] | None = None,
+    is_proxy: bool = False,
     **fields: Any,
 ) -> tuple[list[RawResponse], int]:
     """
@@ -75,7 +78,7 @@ def exchange(
     async def work() -> list[RawResponse]:
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        pool = ConnectionPool(None, TLS, 4, {})
+        pool = ConnectionPool(Proxy(origin) if is_proxy else None, TLS, 4, {})
         try:
             limits = BodyLimits("the test", LIMIT, time.monotonic() + timeout_s)
             request = RawRequest(origin, f"/?apiKey={KEY}", {}, None, 30.0, limits)
@@ -99,6 +102,19 @@ def test_a_get_as_it_is_sent():
     assert first == "GET /a%20b?c=d HTTP/1.1"
     assert host.lower().startswith("host: 127.0.0.1:")
     assert others[-3:] == ["x-one: 1, ü", "", ""]
+
+
+def test_requests_through_a_proxy():
+    """A proxy receives whole addresses, all over one connection."""
+    seen: list[bytes] = []
+    options: dict[str, Any] = {"seen": seen, "is_proxy": True, "origin": "http://api.example:81"}
+    responses, connections = exchange([RESPONSES["length"]], requests=3, target="/a?b=c", **options)
+    assert [response.body for response in responses] == [BODY] * 3
+    assert [head.split(b"\r\n")[0] for head in seen] == [
+        b"GET http://api.example:81/a?b=c HTTP/1.1"
+    ] * 3
+    assert all(b"\r\nhost: api.example:81\r\n" in head.lower() for head in seen)
+    assert connections == 1
 
 
 def test_a_post_as_it_is_sent():
