@@ -2,9 +2,10 @@
 Run the benchmarks, one after the other, and end with a table of their targets.
 
 `python tools/bench.py` runs all; `--only u128 trees` runs these, `--small` runs the small
-editions of those that have one, `--runs 6` runs each six times, and `--write` stores the table in
-docs/benchmarks.md. Of several runs a figure is the minimum, the median and the maximum, and a
-target is met if every run met it. The exit code is 1 if a target is missed or a benchmark fails.
+editions of those that have one, `--runs 6` runs each six times, and `--write` stores the rows in
+the table of docs/benchmarks.md. Of several runs a figure is the minimum, the median and the
+maximum, and a target is met if every run met it. The exit code is 1 if a target is missed or a
+benchmark fails.
 """
 
 import argparse
@@ -23,7 +24,8 @@ SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.
 SMALL = {"block_documents": ["--small"], "collect": ["--small"], "statement": ["--small"]}
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
-MARKED = re.compile(r"(<!-- benchmarks begin -->\n).*(<!-- benchmarks end -->\n)", re.DOTALL)
+ROW = re.compile(r"^\| ([a-z]\w*)\b.*\|$", re.MULTILINE)
+MARKED = re.compile(r"(<!-- benchmarks begin -->\n)(.*)(<!-- benchmarks end -->\n)", re.DOTALL)
 HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"
 
 
@@ -59,8 +61,9 @@ def rows(*runs: Run) -> list[str]:
             targets.append(("runs to its end", "failed", f"exit code {done.code}"))
         for claim, word, figure in targets:
             results.setdefault(claim, []).append((word, figure))
+    name = runs[0].name if len(runs) == 1 else f"{runs[0].name}, {len(runs)} runs"
     return [
-        f"| {runs[0].name} | {claim} | {spread([figure for _, figure in judged])} |"
+        f"| {name} | {claim} | {spread([figure for _, figure in judged])} |"
         f" {verdict([word for word, _ in judged])} |"
         for claim, judged in results.items()
     ]
@@ -112,13 +115,25 @@ def machine() -> str:
     return ", ".join([*parts, f"Python {platform.python_version()}", *libraries])
 
 
-def write(table: str) -> None:
-    """Replace the table between the two marks of the page."""
+def write(new: dict[str, list[str]]) -> None:
+    """Replace the rows of some benchmarks in the table of the page, and name the machine."""
     text = PAGE.read_text(encoding="utf-8")
-    if not MARKED.search(text):
+    marked = MARKED.search(text)
+    if marked is None:
         sys.exit(f"{PAGE.name} has no place for the table: <!-- benchmarks begin -->, … end -->")
-    new = MARKED.sub(lambda marks: f"{marks[1]}{table}{marks[2]}", text)
-    PAGE.write_text(new, encoding="utf-8")
+    by_name: dict[str, list[str]] = {}
+    for row in ROW.finditer(marked[2]):
+        by_name.setdefault(row[1], []).append(row[0])
+    table = format_table({name: by_name[name] for name in by_name.keys() & SCRIPTS} | new)
+    start, end = marked.span(2)
+    PAGE.write_text(f"{text[:start]}{table}{text[end:]}", encoding="utf-8")
+
+
+def format_table(by_name: dict[str, list[str]]) -> str:
+    """Format the rows of benchmarks as a table, with the machine below it."""
+    body = "".join(f"{row}\n" for _, listed in sorted(by_name.items()) for row in listed)
+    explanation = "Of several runs: minimum / median / maximum."
+    return f"{HEAD}{body}\n{explanation} Measured on {machine()}.\n"
 
 
 def main() -> int:
@@ -137,12 +152,10 @@ def main() -> int:
         name: [run(name, SMALL.get(name, []) if options.small else []) for _ in range(options.runs)]
         for name in options.only
     }
-    table = HEAD + "".join(f"{row}\n" for runs in done.values() for row in rows(*runs))
-    several = f"{options.runs} runs each: minimum / median / maximum. " if options.runs > 1 else ""
-    text = f"{table}\n{several}Measured on {machine()}.\n"
-    print(f"\n{text}", end="")
+    by_name = {name: rows(*runs) for name, runs in done.items()}
+    print(f"\n{format_table(by_name)}", end="")
     if options.write:
-        write(text)
+        write(by_name)
     return int(any(each.code for runs in done.values() for each in runs))
 
 

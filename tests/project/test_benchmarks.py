@@ -71,8 +71,8 @@ def test_several_runs_are_one_row(bench: ModuleType):
         for n, word in ((1_200, "met"), (900, "missed"), (10_000, "met"))
     ]
     assert bench.rows(*(bench.Run("made", text, int("missed" in text)) for text in texts)) == [
-        "| made | fast | 900 rows/s / 1,200 rows/s / 10,000 rows/s | missed in 1 of 3 |",
-        "| made | exact | 0 off | met |",
+        "| made, 3 runs | fast | 900 rows/s / 1,200 rows/s / 10,000 rows/s | missed in 1 of 3 |",
+        "| made, 3 runs | exact | 0 off | met |",
     ]
 
 
@@ -85,19 +85,52 @@ def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
     assert [name for name, text in texts.items() if '"target: ' in text] == []
 
 
-def test_the_table_has_its_place(bench: ModuleType, tmp_path: Path, monkeypatch):
-    """Writing replaces the table between the marks of its page, and nothing else."""
+PAGE = """Before.
+
+<!-- benchmarks begin -->
+{head}| imports | quick | 1 | met |
+| removed, 6 runs | of a script that is gone | 1 | met |
+| u128 | a sum | 2 | met |
+| u128 | another | 3 | met |
+
+Measured on an older machine.
+<!-- benchmarks end -->
+
+| u128 | no row of the table |
+"""
+WRITTEN = """Before.
+
+<!-- benchmarks begin -->
+{head}| imports, 2 runs | a \\1 claim | 1 / 1 / 2 | met |
+| trees | fast | 4 | missed |
+| u128 | a sum | 2 | met |
+| u128 | another | 3 | met |
+
+Of several runs: minimum / median / maximum. Measured on a machine.
+<!-- benchmarks end -->
+
+| u128 | no row of the table |
+"""
+
+
+def test_the_rows_that_are_replaced(bench: ModuleType, tmp_path: Path, monkeypatch):
+    """Writing replaces the rows of the benchmarks that ran, and the machine below the table."""
     assert bench.PAGE == ROOT / "docs" / "benchmarks.md"
-    stored = bench.PAGE.read_text(encoding="utf-8")
-    before, begin, table = stored.partition("<!-- benchmarks begin -->\n")
-    _, end, after = table.partition("<!-- benchmarks end -->\n")
-    copy = tmp_path / "benchmarks.md"
-    copy.write_text(stored, encoding="utf-8")
-    monkeypatch.setattr(bench, "PAGE", copy)
+    page = tmp_path / "benchmarks.md"
+    page.write_text(PAGE.format(head=bench.HEAD), encoding="utf-8")
+    monkeypatch.setattr(bench, "PAGE", page)
+    monkeypatch.setattr(bench, "machine", lambda: "a machine")
 
-    bench.write("a \\1 table\n")
+    fast = ["| trees | fast | 4 | missed |"]
+    bench.write({"trees": fast, "imports": ["| imports, 2 runs | a \\1 claim | 1 / 1 / 2 | met |"]})
 
-    assert copy.read_text(encoding="utf-8") == f"{before}{begin}a \\1 table\n{end}{after}"
+    assert page.read_text(encoding="utf-8") == WRITTEN.format(head=bench.HEAD)
+
+
+def test_the_page_has_the_table(bench: ModuleType):
+    """The page in the docs has the marks, and only rows of benchmarks that exist."""
+    table = bench.MARKED.search(bench.PAGE.read_text(encoding="utf-8"))[2]
+    assert {row[1] for row in bench.ROW.finditer(table)} <= set(bench.SCRIPTS)
 
 
 def test_the_machine_is_named(bench: ModuleType):
