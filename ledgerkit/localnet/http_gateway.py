@@ -1,8 +1,8 @@
 """
 The HTTP gateway of the embedded ledger: one request in, one response out.
 
-A response is computed by a generator, so that a request can wait without a thread: it yields
-the seconds to sleep, or None to go on after the next block.
+A response is computed by a coroutine that waits with the clock it is given, and with nothing else:
+in an event loop a waiting request needs no thread, and elsewhere no loop.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ import hmac
 import logging
 import re
 import traceback
-from collections.abc import Generator
-from contextlib import closing
-from functools import partial
 from http.client import responses
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl
@@ -24,6 +21,7 @@ from msgspec import Raw, Struct, structs
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api, services
+from ledgerkit.localnet.clock import WaitEndedError
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
 from ledgerkit.localnet.forking import SourceError
 from ledgerkit.localnet.http_messages import (
@@ -32,13 +30,11 @@ from ledgerkit.localnet.http_messages import (
     text_response,
     with_length,
 )
-from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.services import block_documents
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header, HttpRequest
     from ledgerkit.localnet.world import World
 
@@ -46,7 +42,6 @@ MAX_BODY_BYTES = 10 * 2**20
 _MAX_SERVICE_BODY_BYTES = 2 * 2**20
 
 Surface = Literal["rpc", "rest", "node"] | services.Service
-Steps = Generator[float | None, None, HttpResponse]
 
 _METHODS: dict[Surface, tuple[str, ...]] = {
     "rpc": ("POST",),
@@ -74,13 +69,22 @@ class Gateway:
         self.world = world
         self.faults = Faults() if faults is None else faults
 
-    def answer(self, request: HttpRequest) -> Steps:
-        """Compute the response to a request; yields seconds to sleep, or None for a block."""
-        response = yield from self._respond(request)
+    async def answer(self, request: HttpRequest, clock: Clock) -> HttpResponse:
+        """
+        Compute the response to a request.
+
+        Raises
+        ------
+        WaitEndedError
+            If the clock gives the request up.
+        SourceError
+            If the world is a fork, and its network could not be read.
+        """
+        response = await self._respond(request, clock)
         response = with_length(response)
         return structs.replace(response, body=b"") if request.method == "HEAD" else response
 
-    def _respond(self, request: HttpRequest) -> Steps:
+    async def _respond(self, request: HttpRequest, clock: Clock) -> HttpResponse:
         """Route a request and pick its fault."""
         surface = surface_of(request.path)
         if surface is None:
@@ -92,39 +96,52 @@ class Gateway:
         except InvalidRequestError as error:
             return text_response(str(error), 400)
         if fault is None:
-            return (yield from self._dispatch(surface, request))
-        return (yield from self._inject_fault(fault, surface, request))
+            return await self._dispatch(surface, request, clock)
+        return await self._inject_fault(fault, surface, request, clock)
 
-    def _inject_fault(self, fault: Fault, surface: Surface, request: HttpRequest) -> Steps:
+    async def _inject_fault(
+        self, fault: Fault, surface: Surface, request: HttpRequest, clock: Clock
+    ) -> HttpResponse:
         """Respond with a fault: late, with a failure, in part, or not at all."""
         with self.world.lock:
             fault.disturb_chain(self.world)
         if fault.latency:
-            yield fault.latency
+            await clock.sleep(fault.latency)
         if fault.drop == "before":
             return HttpResponse(503, dropped=True)
         if fault.replaces_response:
             return _fault_response(fault, surface, request.body)
-        response = yield from self._dispatch(surface, request)
+        response = await self._dispatch(surface, request, clock)
         return structs.replace(response, dropped=fault.drop == "after", truncated=fault.truncate)
 
-    def _dispatch(self, surface: Surface, request: HttpRequest) -> Steps:
+    async def _dispatch(self, surface: Surface, request: HttpRequest, clock: Clock) -> HttpResponse:
         """Pass a request to its surface if its API key is accepted."""
         if not self._is_authorized(request):
             return _unauthorized_response(surface, request)
-        if surface == "rpc":
-            return (yield from self._call_rpc(request))
-        if surface == "blocks":
-            return (yield from self._run(self._read_blocks(request), _internal_error))
-        if self.world.lags or (surface != "node" and self.world.index_lags):
-            yield None  # these surfaces read final blocks: polling them advances the chain
-        return self._get_page(surface, request)
+        try:
+            return await self._read(surface, request, clock)
+        except (SourceError, WaitEndedError):
+            raise
+        except Exception:  # noqa: BLE001 - the server must survive and answer the next request
+            _log_traceback("a request could not be answered")
+            return _internal_error(surface, request.body)
 
-    def _read_blocks(self, request: HttpRequest) -> Steps:
-        """Read a path of the service of block documents, which may wait for a block."""
-        path = request.path.removeprefix(block_documents.PREFIX)
-        yield from pass_time(self.world, path)
-        return (yield from block_documents.respond(self.world, path, request.query))
+    async def _read(self, surface: Surface, request: HttpRequest, clock: Clock) -> HttpResponse:
+        """Compute a surface's response."""
+        world, path = self.world, request.path
+        if surface == "rpc":
+            return await _call_rpc(world, request, clock)
+        if surface == "blocks":
+            path = path.removeprefix(block_documents.PREFIX)
+            return await block_documents.respond(world, path, request.query, clock)
+        if world.lags or (surface != "node" and world.index_lags):
+            await clock.next_block()  # these read final blocks: polling them advances the chain
+        with world.lock:
+            if surface == "rest":
+                return rest_api.respond(world, path.removeprefix(_API) or "/")
+            if surface == "node":
+                return rpc_api.node_page(world, path) or HttpResponse(404)
+            return _call_service(surface, world, request)
 
     def _is_authorized(self, request: HttpRequest) -> bool:
         """Compare the request's API keys with the required ones, each in constant time."""
@@ -136,52 +153,14 @@ class Gateway:
         matches = [hmac.compare_digest(key, each.encode()) for each in required for key in sent]
         return True in matches
 
-    def _call_rpc(self, request: HttpRequest) -> Steps:
-        """Call a JSON-RPC method, which may wait for a block."""
-        if not _JSON_TYPE.match(request.headers.get("content-type", "")):
-            return text_response("Expected request with `Content-Type: application/json`", 415)
-        if len(request.body) > MAX_BODY_BYTES:
-            return text_response("Failed to buffer the request body: length limit exceeded", 413)
-        steps = rpc_api.respond(self.world, request.body)
-        return (yield from self._run(steps, partial(_internal_rpc_error, request.body)))
 
-    def _run(self, steps: Steps, failure: Callable[[], HttpResponse]) -> Steps:
-        """Run the steps of a response; the world's lock is free while it waits for a block."""
-        with closing(steps):
-            try:
-                while True:
-                    with self.world.lock:
-                        pause = next(steps)
-                    yield pause
-            except StopIteration as end:
-                response: HttpResponse = end.value
-                return response
-            except SourceError:
-                raise  # the transport of a fork raises the error of its network
-            except Exception:  # noqa: BLE001 - the server must survive and answer the next request
-                _log_traceback("a request could not be answered")
-                return failure()
-
-    def _get_page(
-        self, surface: Literal["rest", "node"] | services.Service, request: HttpRequest
-    ) -> HttpResponse:
-        """Read a path of the REST API or of a service, or a page of the node."""
-        path = request.path
-        try:
-            with self.world.lock:
-                if surface == "rest":
-                    return rest_api.respond(self.world, path.removeprefix(_API) or "/")
-                if surface == "node":
-                    return rpc_api.node_page(self.world, path) or HttpResponse(404)
-                return _call_service(surface, self.world, request)
-        except Exception:  # noqa: BLE001 - as above
-            _log_traceback("a page could not be read")
-            return _internal_error()
-
-
-def _internal_error() -> HttpResponse:
-    """Build the response to a failure of the ledger itself."""
-    return json_response("Internal server error", 500)
+async def _call_rpc(world: World, request: HttpRequest, clock: Clock) -> HttpResponse:
+    """Call a JSON-RPC method, which may wait for a block."""
+    if not _JSON_TYPE.match(request.headers.get("content-type", "")):
+        return text_response("Expected request with `Content-Type: application/json`", 415)
+    if len(request.body) > MAX_BODY_BYTES:
+        return text_response("Failed to buffer the request body: length limit exceeded", 413)
+    return await rpc_api.respond(world, request.body, clock)
 
 
 def _call_service(service: services.Service, world: World, request: HttpRequest) -> HttpResponse:
@@ -246,8 +225,10 @@ def _rate_limited(text: str, surface: Surface, body: bytes, *headers: Header) ->
     return json_response(members, _TOO_MANY_REQUESTS, *headers)
 
 
-def _internal_rpc_error(body: bytes) -> HttpResponse:
-    """Build an internal error in the form of nearcore's JSON-RPC."""
+def _internal_error(surface: Surface, body: bytes) -> HttpResponse:
+    """Build the response to a failure of the ledger itself; a call gets nearcore's error."""
+    if surface != "rpc":
+        return json_response("Internal server error", _INTERNAL_ERROR)
     text = "the embedded ledger failed to answer; its log has the reason"
     error = {
         "name": "INTERNAL_ERROR",
@@ -256,7 +237,7 @@ def _internal_rpc_error(body: bytes) -> HttpResponse:
         "message": "Server error",
         "data": text,
     }
-    return json_response({"jsonrpc": "2.0", "error": error, "id": _call_id(body)}, 500)
+    return json_response({"jsonrpc": "2.0", "error": error, "id": _call_id(body)}, _INTERNAL_ERROR)
 
 
 def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse:
@@ -273,9 +254,7 @@ def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse
         return _rate_limited(phrase, surface, body, *headers)
     if status != _INTERNAL_ERROR:
         return text_response(phrase, status, *headers)
-    if surface != "rpc":
-        return json_response("Internal server error", 500, *headers)
-    response = _internal_rpc_error(body)
+    response = _internal_error(surface, body)
     return structs.replace(response, headers=(*response.headers, *headers))
 
 

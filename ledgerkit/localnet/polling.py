@@ -11,19 +11,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.world import World
 
 _MAX_READS = 10_000  # remembered since the last block
 
 
-def pass_time(world: World, *read: object, is_behind: bool = False) -> Generator[None, None, None]:
-    """Wait for a block if a read is behind the head or repeated, with the world locked."""
-    if not world.lags:
-        return
-    key = hash(repr(read))
-    if is_behind or key in world.answered_reads:
-        yield
-    if world.is_used and len(world.answered_reads) < _MAX_READS:
-        world.answered_reads.add(key)
+async def pass_time(world: World, clock: Clock, *read: object, is_behind: bool = False) -> None:
+    """Wait for a block if a read is behind the head or repeated."""
+    with world.lock:
+        if not world.lags:
+            return
+        key = hash(repr(read))
+        needs_block = is_behind or key in world.answered_reads
+    if needs_block:
+        await clock.next_block()
+    with world.lock:
+        if world.is_used and len(world.answered_reads) < _MAX_READS:
+            world.answered_reads.add(key)

@@ -40,8 +40,9 @@ from ledgerkit.localnet.rpc.errors import (
 from ledgerkit.localnet.sandbox.world import SandboxWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable
 
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import HttpResponse
     from ledgerkit.localnet.world import World
 
@@ -105,22 +106,22 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
         "call_function",
     )
 }
-_WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
+_WAITING_METHODS: dict[str, Callable[[World, Any, Clock], Awaitable[Any]]] = {
     "send_tx": sending.send_tx,
     "broadcast_tx_commit": sending.broadcast_tx_commit,
     "tx": sending.tx,
     "tx_status": sending.tx_status,
     "EXPERIMENTAL_tx_status": sending.tx_status,
 }
-_SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any], sending.Steps]] = {
+_SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any, Clock], Awaitable[Any]]] = {
     "sandbox_patch_state": sandbox.patch_state,
     "sandbox_fast_forward": sandbox.fast_forward,
 }
 METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 
 
-def respond(world: World, body: bytes) -> Generator[float | None, None, HttpResponse]:
-    """Answer a JSON-RPC call, with the world locked; yields where the call waits for a block."""
+async def respond(world: World, body: bytes, clock: Clock) -> HttpResponse:
+    """Answer a JSON-RPC call, which may wait for a block."""
     try:
         call = _decode_call(body)
     except ValueError as error:  # not UTF-8, or not a call
@@ -128,7 +129,7 @@ def respond(world: World, body: bytes) -> Generator[float | None, None, HttpResp
     if isinstance(call.id, msgspec.UnsetType):
         return _error_response(ParseError(_NOT_A_CALL), _NULL)
     try:
-        result = yield from _call_method(world, call)
+        result = await _call_method(world, call, clock)
     except RpcError as error:
         return _error_response(error, call.id)
     except InvalidRequestError as error:  # a library that the request needs is not installed
@@ -143,19 +144,20 @@ def _decode_call(body: bytes) -> RpcCall:
     return json_decoding.decode(body, RpcCall)
 
 
-def _call_method(world: World, call: RpcCall) -> sending.Steps:
+async def _call_method(world: World, call: RpcCall, clock: Clock) -> Any:
     """Run the method of a call."""
     waiting_method = _WAITING_METHODS.get(call.method)
     if waiting_method is not None:
-        return (yield from waiting_method(world, call.params))
+        return await waiting_method(world, call.params, clock)
     if call.method in _SANDBOX_METHODS and isinstance(world, SandboxWorld):
-        return (yield from _SANDBOX_METHODS[call.method](world, call.params))
+        return await _SANDBOX_METHODS[call.method](world, call.params, clock)
     method = _METHODS.get(call.method)
     if method is None:
         raise MethodNotFoundError(call.method)
     is_behind = _reads_behind_head(call)
-    yield from pass_time(world, call.method, call.params, is_behind=is_behind)
-    return method(world, call.params)
+    await pass_time(world, clock, call.method, call.params, is_behind=is_behind)
+    with world.lock:
+        return method(world, call.params)
 
 
 def _reads_behind_head(call: RpcCall) -> bool:

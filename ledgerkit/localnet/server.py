@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from msgspec import structs
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
+from ledgerkit.localnet.clock import WaitEndedError
 from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
 from ledgerkit.localnet.http_messages import (
     HttpRequest,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 
     from ledgerkit.localnet.faults import Faults
-    from ledgerkit.localnet.http_gateway import Steps
     from ledgerkit.localnet.world import World
 
     # The types of the ASGI specification.
@@ -45,10 +45,6 @@ MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES  # of a body that is too large, before 
 MAX_BUFFERED_BYTES = 256 * 2**20  # of all bodies together
 PARENT_CHECK_S = 0.5
 _MAX_PORT = 65535
-
-
-class StoppedError(Exception):
-    """The server stops while a request waits for a block."""
 
 
 class BlockClock:
@@ -71,10 +67,14 @@ class BlockClock:
                 async with asyncio.timeout(MAX_WAIT_S):
                     await self._new_block.wait()
             if self._stopped:
-                raise StoppedError
+                raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
             return
         self._advance()
         await asyncio.sleep(0)  # lets other requests run
+
+    async def sleep(self, seconds: float) -> None:
+        """Let other requests run."""
+        await asyncio.sleep(seconds)
 
     async def run(self) -> None:
         """Produce a block every block time until stopped."""
@@ -129,22 +129,12 @@ class App:
         request = _request(scope, reader.body())
         response = _framing_refusal(scope, request) or self._access.intercept(request)
         if response is None:
-            response = await self._run_steps(self._gateway.answer(request))
+            try:
+                response = await self._gateway.answer(request, self.clock)
+            except WaitEndedError as error:
+                response = _server_error(503, str(error))
         response = self._access.share(request, response)
         return response if reader.is_complete else _closing(response)
-
-    async def _run_steps(self, steps: Steps) -> HttpResponse:
-        """Run the gateway's steps, sleeping or waiting for blocks as they yield."""
-        with closing(steps):
-            try:
-                while True:
-                    pause = next(steps)
-                    await (self.clock.next_block() if pause is None else asyncio.sleep(pause))
-            except StopIteration as end:
-                response: HttpResponse = end.value
-                return response
-            except StoppedError:
-                return _server_error(503, "the server is stopping")
 
 
 class _BodyReader:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -14,6 +13,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.clock import WaitEndedError, run_without_loop
 from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.forking import ForkedWorld, SourceError
@@ -92,13 +92,6 @@ class _EmbeddedTransport:
         self._closed.set()
         self._closed = threading.Event()
 
-    def _produce_block(self) -> float:
-        """Produce a block and return the seconds it takes: 0 unless time is real."""
-        world = self.world
-        with world.lock:
-            world.advance()
-        return world.settings.block_time_ns / SECOND_NS if world.settings.real_time else 0.0
-
 
 class Local(_EmbeddedTransport, httpx.BaseTransport):
     """A synchronous transport; blocks are produced while a request waits for one."""
@@ -106,19 +99,12 @@ class Local(_EmbeddedTransport, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the world's response."""
         request.read()
-        timeout, closed = _ReadTimeout(request), self._closed
-        with closing(self.gateway.answer(_local_request(request))) as steps:
-            try:
-                while True:
-                    pause = next(steps)
-                    seconds = self._produce_block() if pause is None else pause
-                    if seconds and closed.wait(timeout.cap(seconds)):
-                        raise httpx.ReadError(_CLOSED, request=request)
-                    timeout.check()
-            except StopIteration as end:
-                return _httpx_response(end.value, request)
-            except SourceError as error:
-                raise error.error from None
+        clock = _ThreadClock(self.world, request, self._closed)
+        try:
+            response = run_without_loop(self.gateway.answer(_local_request(request), clock))
+        except (SourceError, WaitEndedError) as error:
+            raise error.error from None
+        return _httpx_response(response, request)
 
 
 class AsyncLocal(_EmbeddedTransport, httpx.AsyncBaseTransport):
@@ -127,16 +113,69 @@ class AsyncLocal(_EmbeddedTransport, httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the world's response."""
         await request.aread()
-        timeout = _ReadTimeout(request)
-        with closing(self.gateway.answer(_local_request(request))) as steps:
-            try:
-                while True:
-                    pause = next(steps)
-                    seconds = self._produce_block() if pause is None else pause
-                    await asyncio.sleep(timeout.cap(seconds))
-                    timeout.check()
-            except StopIteration as end:
-                return _httpx_response(end.value, request)
+        clock = _LoopClock(self.world, request)
+        try:
+            response = await self.gateway.answer(_local_request(request), clock)
+        except (SourceError, WaitEndedError) as error:
+            raise error.error from None
+        return _httpx_response(response, request)
+
+
+class _RequestClock:
+    """A clock that produces blocks, for a request with a read timeout."""
+
+    def __init__(self, world: World, request: httpx.Request) -> None:
+        self._world, self._request = world, request
+        limit = request.extensions.get("timeout", {}).get("read")
+        self._remaining_s = float("inf") if limit is None else float(limit)
+
+    def _produce_block(self) -> float:
+        """Produce a block and return the seconds it takes: 0 unless time is real."""
+        self._world.advance()
+        settings = self._world.settings
+        return settings.block_time_ns / SECOND_NS if settings.real_time else 0.0
+
+    def _cap(self, seconds: float) -> float:
+        """Subtract a wait from the remaining time; return the wait, cut to that time."""
+        remaining_s, self._remaining_s = self._remaining_s, self._remaining_s - seconds
+        return min(seconds, remaining_s)
+
+    def _check(self) -> None:
+        """Give the request up once its time is over."""
+        if self._remaining_s < 0:
+            msg = "The read operation timed out"
+            raise WaitEndedError(httpx.ReadTimeout(msg, request=self._request))
+
+
+class _ThreadClock(_RequestClock):
+    """A clock that blocks the thread, until the transport is closed."""
+
+    def __init__(self, world: World, request: httpx.Request, closed: threading.Event) -> None:
+        super().__init__(world, request)
+        self._closed = closed
+
+    async def next_block(self) -> None:
+        """Produce a block, and wait as long as it takes in real time."""
+        await self.sleep(self._produce_block())
+
+    async def sleep(self, seconds: float) -> None:
+        """Block the thread."""
+        if seconds and self._closed.wait(self._cap(seconds)):
+            raise WaitEndedError(httpx.ReadError(_CLOSED, request=self._request))
+        self._check()
+
+
+class _LoopClock(_RequestClock):
+    """A clock that suspends the request in an event loop."""
+
+    async def next_block(self) -> None:
+        """Produce a block, and wait as long as it takes in real time."""
+        await self.sleep(self._produce_block())
+
+    async def sleep(self, seconds: float) -> None:
+        """Let other tasks run."""
+        await asyncio.sleep(self._cap(seconds))
+        self._check()
 
 
 def open_local(world: str | World, *, size: int | None = None, seed: int = 0) -> Local:
@@ -218,26 +257,6 @@ def _local_request(request: httpx.Request) -> HttpRequest:
         for name, value in request.headers.raw
     }
     return HttpRequest(request.method, path, query, headers, request.content)
-
-
-class _ReadTimeout:
-    """The remaining read timeout of a request."""
-
-    def __init__(self, request: httpx.Request) -> None:
-        self._request = request
-        limit = request.extensions.get("timeout", {}).get("read")
-        self._remaining_s = float("inf") if limit is None else float(limit)
-
-    def cap(self, seconds: float) -> float:
-        """Subtract a wait from the remaining time; return the wait, cut to that time."""
-        remaining_s, self._remaining_s = self._remaining_s, self._remaining_s - seconds
-        return min(seconds, remaining_s)
-
-    def check(self) -> None:
-        """Raise once the time is over."""
-        if self._remaining_s < 0:
-            msg = "The read operation timed out"
-            raise httpx.ReadTimeout(msg, request=self._request)
 
 
 def _httpx_response(response: HttpResponse, request: httpx.Request) -> httpx.Response:

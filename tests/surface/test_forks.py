@@ -10,6 +10,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
@@ -21,6 +22,7 @@ from ledgerkit.protocol import (
     Transfer,
 )
 from tests.loopback import Reply, serve
+from tests.unit.localnet.clocks import InstantClock
 from tests.world_copies import open_copy
 
 if TYPE_CHECKING:
@@ -50,13 +52,9 @@ class Network:
         self.methods.append(name)
         if name in self.faults:
             return self.faults[name]
-        steps = rpc_api.respond(self.world, data)
-        while True:
-            try:
-                next(steps)
-                self.world.advance()
-            except StopIteration as end:
-                return Reply(end.value.status, end.value.body, {"content-type": "application/json"})
+        coroutine = rpc_api.respond(self.world, data, InstantClock(self.world))
+        response = run_without_loop(coroutine)
+        return Reply(response.status, response.body, {"content-type": "application/json"})
 
 
 @pytest.fixture

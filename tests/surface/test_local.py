@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import signal
+import threading
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.cli import main
+from ledgerkit.localnet.contract_sdk import Contract, call, view
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds import open_world
@@ -125,6 +129,61 @@ def test_a_transaction_completes_while_it_is_awaited() -> None:
     assert world.balance(IMPLICIT) == 5
     trace = lk.trace(sent["transaction"]["hash"], "near")
     assert trace.verdict == "fully_succeeded"
+
+
+class Talker(Contract):
+    """A contract that says in which thread it runs, and presses Ctrl-C in the first call."""
+
+    def _say(self) -> str:
+        print("running")  # noqa: T201 - the caller is to see it
+        return threading.current_thread().name
+
+    @view
+    def look(self) -> str:
+        """Say where it runs."""
+        return self._say()
+
+    @call
+    def act(self) -> str:
+        """Say where it runs, unless it is interrupted."""
+        if interrupts:
+            signal.raise_signal(interrupts.pop())
+        return self._say()
+
+
+interrupts: list[signal.Signals] = []  # outside of the contract: its state is undone
+
+
+def test_a_contract_runs_in_the_callers_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """A single call runs a contract where a debugger and printed text are the caller's."""
+    ledger = lk.connect("local", world="empty")
+    ledger.world.deploy("talker.near", Talker)
+    here = threading.current_thread().name
+    assert lk.view("talker.near", "look") == here
+    sent = lk.call("talker.near", "act", signer_id="near")
+    assert sent.value == here
+    assert capsys.readouterr().out == "running\nrunning\n"
+
+
+def test_an_interrupted_block_is_produced_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C in a contract ends the verb, and the next call runs the same transaction again."""
+    ledger = lk.connect("local", world="empty")
+    world = ledger.world
+    world.deploy("talker.near", Talker)
+    supply = world.total_supply() + world.burnt - world.minted
+    interrupts.append(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lk.call("talker.near", "act", signer_id="near")
+    assert capsys.readouterr().out == ""
+    assert world.is_busy
+    tx_hash = re.search(r'lk\.resume\("(\w+)", "near"\)', "".join(caught.value.__notes__))
+    assert tx_hash is not None
+
+    resumed = lk.resume(tx_hash[1], "near").wait("FINAL")
+    assert resumed.fully_succeeded
+    assert capsys.readouterr().out == "running\n"
+    assert world.total_supply() + world.burnt - world.minted == supply
+    assert lk.transfer(IMPLICIT, "1 NEAR", signer_id="near").fully_succeeded
 
 
 def test_an_open_world_is_shared() -> None:

@@ -17,10 +17,10 @@ import ledgerkit as lk
 from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.block_documents.updates import account_updates
 from ledgerkit.errors import UnknownBlockError
-from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import Transfer
+from tests.unit.localnet.clocks import answer
 from tests.unit.localnet.ledger import START, Ledger, N, do
 
 if TYPE_CHECKING:
@@ -58,14 +58,7 @@ def recorded(name: str) -> Any:
 
 def ask(world: World, path: str, query: str = "") -> HttpResponse:
     """Request a path below /blocks; blocks are produced while the request waits."""
-    steps = Gateway(world).answer(HttpRequest("GET", f"/blocks{path}", query, {}, b""))
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            response: HttpResponse = end.value
-            return response
-        world.advance()
+    return answer(world, HttpRequest("GET", f"/blocks{path}", query, {}, b""))
 
 
 def document(world: World, height: int) -> Any:

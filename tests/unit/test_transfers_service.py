@@ -12,11 +12,11 @@ import ledgerkit as lk
 from ledgerkit.localnet.contract_sdk import Contract, call, to_json, view
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.protocol import FunctionCall, Transfer
 from ledgerkit.units import U128_MAX
 from ledgerkit.verbs.account_history import transfer_rows
+from tests.unit.localnet.clocks import answer
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, public
 
 if TYPE_CHECKING:
@@ -141,18 +141,16 @@ def chain(*names: str, tellers: tuple[str, ...] = (), **settings: Any) -> Any:
 
 def ask(world: World, method: str, path: str, body: bytes) -> tuple[int, bytes]:
     """Send a request to a world's gateway; return the status and the body."""
-    steps = Gateway(world).answer(HttpRequest(method, path, "", JSON, body))
-    with pytest.raises(StopIteration) as end:
-        next(steps)
-    return end.value.value.status, end.value.value.body
+    response = answer(world, HttpRequest(method, path, "", JSON, body))
+    return response.status, response.body
 
 
 def page(world: World, account_id: str, **query: Any) -> Any:
     """Request a page of transfers."""
     body = json.dumps({"account_id": account_id, **query}).encode()
-    status, answer = ask(world, "POST", "/transfers/v0/transfers", body)
-    assert status == 200, answer
-    return json.loads(answer)
+    status, content = ask(world, "POST", "/transfers/v0/transfers", body)
+    assert status == 200, content
+    return json.loads(content)
 
 
 def rows(world: World, account_id: str, **query: Any) -> list[Any]:
@@ -463,9 +461,9 @@ def test_a_balance_that_was_discarded_is_null() -> None:
 )
 def test_malformed_requests(body: bytes) -> None:
     """What serde refuses has status 400, as plain text of the framework."""
-    status, answer = ask(chain().world, "POST", "/transfers/v0/transfers", body)
+    status, content = ask(chain().world, "POST", "/transfers/v0/transfers", body)
     assert status == 400
-    assert answer.startswith(b"Json deserialize error: ")
+    assert content.startswith(b"Json deserialize error: ")
 
 
 def test_there_is_one_path() -> None:

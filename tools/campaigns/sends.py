@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
 from ledgerkit import errors
+from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.localnet.worlds import open_world
@@ -181,13 +182,15 @@ class Host:
 
     def processed(self, request: HttpRequest) -> Reply:
         """Pass a request to the node."""
-        steps = self.gateway.answer(request)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return Reply(end.value.status, end.value.body, dict(end.value.headers[:1]))
-            self.world.advance()
+        response = run_without_loop(self.gateway.answer(request, self))
+        return Reply(response.status, response.body, dict(response.headers[:1]))
+
+    async def next_block(self) -> None:
+        """Produce a block for a request that waits for one."""
+        self.world.advance()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return at once: the node injects no latency."""
 
     def use_key(self) -> None:
         """Use the key from another program."""

@@ -13,27 +13,29 @@ from ledgerkit.localnet.rpc.errors import InternalError
 from ledgerkit.localnet.sandbox.records import misplaced_code, state_record
 
 if TYPE_CHECKING:
+    from ledgerkit.localnet.clock import Clock
+    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Read, T
-    from ledgerkit.localnet.rpc.sending import Steps
     from ledgerkit.localnet.sandbox.world import SandboxWorld
 
 _MIN_EPOCH_LENGTH = 4
 _BLOCKS_PER_STEP = 50  # of a fast forward, before other requests are answered
 
 
-def patch_state(world: SandboxWorld, params: Any) -> Steps:
+async def patch_state(world: SandboxWorld, params: Any, clock: Clock) -> Object:
     """Return the result of `sandbox_patch_state`, after the next block."""
     records = _only_member(params, "records", read.many(state_record))
-    reason = misplaced_code(records, world.store)
-    if reason is not None:  # the node's process panics
-        raise InternalError(reason)
-    world.patch(records)
+    with world.lock:
+        reason = misplaced_code(records, world.store)
+        if reason is not None:  # the node's process panics
+            raise InternalError(reason)
+        world.patch(records)
     while not world.is_patched:
-        yield None
+        await clock.next_block()
     return {}
 
 
-def fast_forward(world: SandboxWorld, params: Any) -> Steps:
+async def fast_forward(world: SandboxWorld, params: Any, clock: Clock) -> Object:
     """Return the result of `sandbox_fast_forward`, when the head is so much higher."""
     delta_height = _only_member(params, "delta_height", read.u64)
     if world.settings.epoch_length < _MIN_EPOCH_LENGTH:
@@ -41,7 +43,7 @@ def fast_forward(world: SandboxWorld, params: Any) -> Steps:
         raise InternalError(f'sandbox failed to fast forward due to: "{reason}"')
     for index, _ in enumerate(world.fast_forward(delta_height)):
         if index % _BLOCKS_PER_STEP == _BLOCKS_PER_STEP - 1:
-            yield 0.0
+            await clock.sleep(0)
     return {}
 
 

@@ -1,15 +1,13 @@
 """
 The methods that send transactions and wait until they reach an execution level.
 
-A method that waits is a generator: it yields whenever it needs another block before it can
-return. In real time it waits until a timeout. In logical time, where blocks come only
-when they are waited for, it waits until nothing more happens to the transaction.
+In real time a method waits until a timeout. In logical time, where blocks come only when they are
+waited for, it waits until nothing more happens to the transaction.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -23,13 +21,12 @@ from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.outcomes import Execution
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
-
-Steps = Generator[float | None, None, Any]  # a pause in seconds; None: until the next block
 
 NONE, INCLUDED, EXECUTED_OPTIMISTIC = "NONE", "INCLUDED", "EXECUTED_OPTIMISTIC"
 # The execution levels that satisfy each `wait_until`.
@@ -72,21 +69,22 @@ class Timeout:
 # Methods ---------------------------------------------------------------------------------
 
 
-def send_tx(world: World, params: Any) -> Steps:
+async def send_tx(world: World, params: Any, clock: Clock) -> Object:
     """Send a transaction and return the result of `send_tx`."""
     signed, wait_until = _parse_send(params)
     world.is_used = True
     if wait_until == NONE:
-        world.broadcast(signed)
+        with world.lock:
+            world.broadcast(signed)
         return {"final_execution_status": NONE}
-    return (yield from _send(world, signed, wait_until))
+    return await _send(world, signed, wait_until, clock)
 
 
-def broadcast_tx_commit(world: World, params: Any) -> Steps:
+async def broadcast_tx_commit(world: World, params: Any, clock: Clock) -> Object:
     """Send a transaction and return the result of `broadcast_tx_commit`, after execution."""
     signed, _ = _parse_send(params)
     world.is_used = True
-    return (yield from _send(world, signed, EXECUTED_OPTIMISTIC))
+    return await _send(world, signed, EXECUTED_OPTIMISTIC, clock)
 
 
 def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
@@ -97,26 +95,26 @@ def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
     return signed.hash
 
 
-def tx(world: World, params: Any) -> Steps:
+async def tx(world: World, params: Any, clock: Clock) -> Object:
     """Return the result of `tx`."""
-    return (yield from _status(world, params, receipts=False))
+    return await _status(world, params, clock, receipts=False)
 
 
-def tx_status(world: World, params: Any) -> Steps:
+async def tx_status(world: World, params: Any, clock: Clock) -> Object:
     """Return the result of `tx_status`, which includes the receipts."""
-    return (yield from _status(world, params, receipts=True))
+    return await _status(world, params, clock, receipts=True)
 
 
-def _send(world: World, signed: SignedTransaction, wait_until: str) -> Steps:
+async def _send(world: World, signed: SignedTransaction, wait_until: str, clock: Clock) -> Object:
     """Submit a transaction and wait for it."""
-    try:
-        world.submit(signed)
-    except InvalidTransactionError as error:
-        if not _is_resent(world, signed, error.error):
-            raise _invalid_transaction(world, error) from None
+    with world.lock:
+        try:
+            world.submit(signed)
+        except InvalidTransactionError as error:
+            if not _is_resent(world, signed, error.error):
+                raise _invalid_transaction(world, error) from None
     request = StatusRequest(signed.hash, signed, wait_until)
-    execution = yield from _wait(world, request, receipts=False)
-    return outcomes.result(world, execution, receipts=False)
+    return await _wait(world, request, clock, receipts=False)
 
 
 def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
@@ -125,47 +123,57 @@ def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
     return is_nonce_error and outcomes.find_transaction(world, signed.hash) is not None
 
 
-def _status(world: World, params: Any, *, receipts: bool) -> Steps:
+async def _status(world: World, params: Any, clock: Clock, *, receipts: bool) -> Object:
     """Wait for a transaction that was sent before, and return its result."""
     request = _parse_status(params)
     if request.wait_until not in {NONE, INCLUDED}:
-        yield from pass_time(world, request.tx_hash, request.wait_until)
+        await pass_time(world, clock, request.tx_hash, request.wait_until)
     elif _needs_block(world, request.tx_hash):
-        yield None  # so that polling without waiting advances the chain
-    execution = yield from _wait(world, request, receipts=receipts)
-    return outcomes.result(world, execution, receipts=receipts)
+        await clock.next_block()  # so that polling without waiting advances the chain
+    return await _wait(world, request, clock, receipts=receipts)
 
 
 def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
     """Return True in logical time, if the transaction is not final yet."""
     if world.settings.real_time:
         return False
-    record = outcomes.find_transaction(world, tx_hash)
-    if record is None:
-        return world.is_pending(tx_hash)
-    return outcomes.execution_level(world, outcomes.collect(world, record)) != "FINAL"
+    with world.lock:
+        record = outcomes.find_transaction(world, tx_hash)
+        if record is None:
+            return world.is_pending(tx_hash)
+        return outcomes.execution_level(world, outcomes.collect(world, record)) != "FINAL"
 
 
 # Waiting ---------------------------------------------------------------------------------
 
 
-def _wait(
-    world: World, request: StatusRequest, *, receipts: bool
-) -> Generator[None, None, Execution]:
-    """Wait until a transaction has reached the requested level; raise after the timeout."""
+async def _wait(world: World, request: StatusRequest, clock: Clock, *, receipts: bool) -> Object:
+    """Return a transaction's result at the requested level; raise after the timeout."""
     timeout = Timeout(world.settings)
-    satisfying = _SATISFYING[request.wait_until]
     while True:
-        execution = _execution(world, request)
-        if execution is not None and outcomes.execution_level(world, execution) in satisfying:
-            return execution
-        if execution is None and request.wait_until == NONE:
-            raise _unknown_transaction(request.tx_hash)
-        is_lost = execution is None and not world.is_pending(request.tx_hash)
-        events = len(execution.outcomes) + 1 if execution else 0
-        if (is_lost and not world.settings.real_time) or timeout.is_over(events):
-            raise _timeout(world, execution, receipts=receipts)
-        yield
+        with world.lock:
+            result = _result(world, request, timeout, receipts=receipts)
+        if result is not None:
+            return result
+        await clock.next_block()
+
+
+def _result(
+    world: World, request: StatusRequest, timeout: Timeout, *, receipts: bool
+) -> Object | None:
+    """Return a transaction's result; None before the requested level."""
+    execution = _execution(world, request)
+    if execution is not None:
+        level = outcomes.execution_level(world, execution)
+        if level in _SATISFYING[request.wait_until]:
+            return outcomes.result(world, execution, receipts=receipts)
+    elif request.wait_until == NONE:
+        raise _unknown_transaction(request.tx_hash)
+    is_lost = execution is None and not world.is_pending(request.tx_hash)
+    events = len(execution.outcomes) + 1 if execution else 0
+    if (is_lost and not world.settings.real_time) or timeout.is_over(events):
+        raise _timeout(world, execution, receipts=receipts)
+    return None
 
 
 def _execution(world: World, request: StatusRequest) -> Execution | None:

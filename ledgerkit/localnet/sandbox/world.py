@@ -58,10 +58,11 @@ class SandboxWorld(World):
         """Produce blocks until the head is `delta_height` higher; yield after each one."""
         target = self.chain.head.height + delta_height
         while self.chain.head.height < target:
-            height = self._next_height(target)
-            skipped = height - self.chain.head.height
-            self._skipped_ns += skipped * self._skip_ns
-            self.advance(skip=skipped - 1)
+            with self.lock:
+                height = self._next_height(target)
+                skipped = height - self.chain.head.height
+                self._skipped_ns += skipped * self._skip_ns
+                self.advance(skip=skipped - 1)
             yield
 
     def _next_height(self, target: int) -> int:

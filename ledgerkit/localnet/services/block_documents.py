@@ -14,11 +14,11 @@ import gzip
 import io
 import re
 import tarfile
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
+from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.localnet.rpc import blocks, changes
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import CryptoHash
 
-Steps = Generator[None, None, HttpResponse]  # yields to go on after the next block
 Object = dict[str, Any]
 
 PREFIX = "/blocks"
@@ -49,8 +49,20 @@ _BLOCK = re.compile(r"/v0/block(_opt)?/([^/]+)(|/headers|/(?:chunk|shard)/[^/]+)
 _COLUMNS = {"account": 0, "code": 1, "access_key": 2, "gas_key_nonce": 2, "data": 9}
 
 
-def respond(world: World, path: str, query: str) -> Steps:
+async def respond(world: World, path: str, query: str, clock: Clock) -> HttpResponse:
     """Answer a request; its path is below the service's prefix."""
+    await pass_time(world, clock, path)
+    for _ in range(2 * _MAX_WAIT):
+        with world.lock:
+            response = _read(world, path, query)
+        if response is not None:
+            return response
+        await clock.next_block()
+    return json_response("Cache error: The block is not cached", 500)
+
+
+def _read(world: World, path: str, query: str) -> HttpResponse | None:
+    """Read a path; return None before the block that it names."""
     suffix = f"?{query}" if query else ""
     in_archive = path.startswith(f"{_ARCHIVE}/")
     path = path.removeprefix(_ARCHIVE) if in_archive else path
@@ -63,7 +75,7 @@ def respond(world: World, path: str, query: str) -> Steps:
     if match := _RAW.fullmatch(path):
         return _raw_archive(world, int(match[3]))
     if match := _BLOCK.fullmatch(path):
-        return (yield from _block(world, *match.groups(), query=suffix, in_archive=in_archive))
+        return _block(world, *match.groups(), query=suffix, in_archive=in_archive)
     return HttpResponse(404)
 
 
@@ -83,14 +95,15 @@ def _last_block(world: World, finality: str, suffix: str) -> HttpResponse:
 
 def _block(
     world: World, opt: str | None, height_text: str, part: str, *, query: str, in_archive: bool
-) -> Steps:
-    """Answer with a block or a part of it, or with the address that has it."""
+) -> HttpResponse | None:
+    """Answer with a block or a part of it, or with its address; None before the block."""
     is_final = opt is None
     height = _parse_u64(height_text)
     shard_id = _parse_u64(part.rpartition("/")[2]) if part.count("/") > 1 else 0
     if height is None or shard_id is None:
         return json_response("Invalid argument", 400)
-    refusal = _out_of_limits(world, height)
+    last = (world.chain.final if is_final else world.chain.head).height
+    refusal = _out_of_limits(world, height, last)
     if refusal is not None:
         return refusal
     is_old = height <= world.chain.final.height - _RECENT
@@ -99,9 +112,8 @@ def _block(
         # An archive sends on what is recent; an old optimistic block is a final one.
         name = "block" if is_final or is_old else "block_opt"
         return _redirect(f"{place}/v0/{name}/{height}{part}{query}", _DAY)
-    refusal = yield from _wait(world, height, is_final=is_final)
-    if refusal is not None:
-        return refusal
+    if height > last:
+        return None
     block = world.chain.by_height(height)
     if block is None:
         return json_response(None, 200, _DAY)
@@ -114,33 +126,20 @@ def _parse_u64(text: str) -> int | None:
     return int(text) if is_number and int(text) < 2**64 else None
 
 
-def _out_of_limits(world: World, height: int) -> HttpResponse | None:
-    """Refuse a height that no block can have."""
+def _out_of_limits(world: World, height: int, last: int) -> HttpResponse | None:
+    """Refuse a height that no block can have, or that is far above the last one."""
     if height > _MAX_HEIGHT:
         return _error("Block height is too high", "BLOCK_HEIGHT_TOO_HIGH", _DAY)
     if height < world.chain.genesis.height:
         return _error("Block height is before the genesis", "BLOCK_HEIGHT_TOO_LOW", _DAY)
+    if height > last + _MAX_WAIT:
+        return _error("The block is too far in the future", "BLOCK_DOES_NOT_EXIST")
     return None
 
 
 def _error(text: str, kind: str, *headers: Header) -> HttpResponse:
     """Build an error with its kind."""
     return json_response({"error": text, "type": kind}, 404, *headers)
-
-
-def _wait(
-    world: World, height: int, *, is_final: bool
-) -> Generator[None, None, HttpResponse | None]:
-    """Wait for a block that is not far ahead; return a refusal of one that is, or does not come."""
-    chain = world.chain
-    last = chain.final if is_final else chain.head
-    if height > last.height + _MAX_WAIT:
-        return _error("The block is too far in the future", "BLOCK_DOES_NOT_EXIST")
-    for _ in range(2 * _MAX_WAIT):
-        if height <= (chain.final if is_final else chain.head).height:
-            return None
-        yield
-    return json_response("Cache error: The block is not cached", 500)
 
 
 def _raw_archive(world: World, start: int) -> HttpResponse:

@@ -10,14 +10,18 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api, services
+from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.faults import Fault, Faults, parse_fault
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import SecretKey, Transaction, Transfer
+from tests.unit.localnet.clocks import InstantClock
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.world import World
 
 KEY = "PLANTED-key-0123456789"
@@ -47,16 +51,10 @@ def take(
     *,
     query: str = "",
 ) -> tuple[HttpResponse, list[float | None]]:
-    """Take the steps of one answer, with a block whenever one is awaited."""
-    steps = door.answer(HttpRequest(method, path, query, headers or {}, body))
-    waits: list[float | None] = []
-    while True:
-        try:
-            waits.append(next(steps))
-        except StopIteration as end:
-            return end.value, waits
-        if waits[-1] is None:
-            door.world.advance()
+    """Give one answer, with a block whenever one is awaited; say what it waited for."""
+    clock = InstantClock(door.world)
+    answer = door.answer(HttpRequest(method, path, query, headers or {}, body), clock)
+    return run_without_loop(answer), clock.waits
 
 
 def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> HttpResponse:
@@ -72,13 +70,13 @@ def call(door: Gateway, body: bytes = CALL, **headers: str) -> HttpResponse:
 def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
     """Let the JSON-RPC surface wait for a block before each reply but the last, or raise."""
 
-    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
+    async def respond(_world: World, _body: bytes, clock: Clock) -> HttpResponse:
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
             if reply is not None:
                 return json_response(reply)
-            yield None
+            await clock.next_block()
         raise AssertionError
 
     monkeypatch.setattr(rpc_api, "respond", respond)
@@ -239,20 +237,39 @@ def test_the_largest_body(world: World, monkeypatch: pytest.MonkeyPatch) -> None
 # Waiting, and what fails inside -----------------------------------------------------------
 
 
-def test_waiting_leaves_the_world_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that waits yields None for each block, and holds no lock meanwhile."""
-    scripted(monkeypatch, None, None, "done")
-    steps = Gateway(world).answer(HttpRequest("POST", "/", "", JSON, CALL))
-    assert next(steps) is None
-    free: list[bool] = []
-    other = threading.Thread(target=lambda: free.append(world.lock.acquire(blocking=False)))
-    other.start()
-    other.join()
-    assert free == [True]
-    steps.close()
+class OtherThreadsClock(InstantClock):
+    """A clock that lets another thread produce each block."""
 
-    answer, waits = take(Gateway(open_world("empty")), "POST", "/", CALL, JSON)
-    assert (waits, answer.body) == ([None, None], b'"done"')
+    async def next_block(self) -> None:
+        """Wait for the other thread."""
+        self.waits.append(None)
+        other = threading.Thread(target=self.world.advance, daemon=True)
+        other.start()
+        other.join(30)
+        assert not other.is_alive()
+
+
+def rpc_call(method: str, params: Any) -> tuple[str, str, bytes]:
+    """Build a call."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return "POST", "/", json.dumps(call).encode()
+
+
+def test_waiting_leaves_the_world_free(world: World) -> None:
+    """Whatever waits for a block holds no lock meanwhile: another thread can produce it."""
+    key, head = SecretKey.from_text(world.keys()["near"]), world.chain.head
+    tx = Transaction("near", key.public_key, 1, "near", head.hash, [Transfer(1)])
+    sending = {"signed_tx_base64": tx.sign(key).to_base64(), "wait_until": "INCLUDED"}
+    for method, path, body in (
+        rpc_call("send_tx", sending),  # what is sent is not final at the reads that follow
+        rpc_call("block", {"finality": "final"}),
+        ("GET", "/v1/account/near/ft", b""),
+        ("GET", f"/blocks/v0/block/{head.height + 4}", b""),
+    ):
+        clock = OtherThreadsClock(world)
+        request = HttpRequest(method, path, "", JSON, body)
+        assert run_without_loop(Gateway(world).answer(request, clock)).status == 200
+        assert clock.waits
 
 
 @pytest.mark.parametrize(
@@ -367,10 +384,8 @@ def test_a_key_is_shown_nowhere(
     assert repr(request) == "<HttpRequest POST />"
     scripted(monkeypatch, RuntimeError("inside"))
     door = Gateway(locked)
-    steps = door.answer(request)
-    with pytest.raises(StopIteration) as end:
-        next(steps)
-    assert KEY not in f"{end.value} {caplog.text} {door.world!r} {locked.settings!r}"
+    answer = run_without_loop(door.answer(request, InstantClock(locked)))
+    assert KEY not in f"{answer} {caplog.text} {door.world!r} {locked.settings!r}"
 
 
 # Faults ---------------------------------------------------------------------------------
@@ -512,10 +527,9 @@ def test_an_answer_lost_before_or_after(world: World, monkeypatch: pytest.Monkey
     """Lost before, nothing was done; lost after, it was, and the caller can't know."""
     done: list[int] = []
 
-    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
+    async def respond(_world: World, _body: bytes, _clock: Clock) -> HttpResponse:
         done.append(1)
         return json_response("here")
-        yield
 
     monkeypatch.setattr(rpc_api, "respond", respond)
     assert call(Gateway(world, Faults("drop"))).dropped

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
@@ -27,6 +28,7 @@ from ledgerkit.protocol import (
     UseGlobalContract,
 )
 from tests.strict_errors import read_error
+from tests.unit.localnet.clocks import InstantClock
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, Script, do, public
 
 SHAPES = Path(__file__).resolve().parents[4] / "shared" / "vectors" / "shapes.json"
@@ -39,16 +41,19 @@ METHODS = sorted(rpc_api.METHODS)
 IDLE = 16  # blocks in which nothing happens, before waiting is over
 
 
-def drive(world, body, pause=None):
-    """Drive the response to a body; return the response and the number of blocks or pauses."""
-    steps, blocks = rpc_api.respond(world, body), 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value, blocks
-        (pause or world.advance)()
-        blocks += 1
+def drive(world, body, clock=None):
+    """Drive the response to a body; return the response and the number of waits."""
+    clock = clock or InstantClock(world)
+    return run_without_loop(rpc_api.respond(world, body, clock)), len(clock.waits)
+
+
+class SlowClock(InstantClock):
+    """A clock that lets real time pass, and produces no block."""
+
+    async def next_block(self):
+        """Wait a moment."""
+        self.waits.append(None)
+        time.sleep(0.005)  # noqa: ASYNC251 - it runs without a loop
 
 
 def ask(world, method, params=None):
@@ -1134,7 +1139,7 @@ class TestStatus:
         ledger = Ledger("alice.near", real_time=True, timeout_ns=30_000_000)
         body = {"jsonrpc": "2.0", "id": "x", "method": "tx", "params": [NOWHERE, "alice.near"]}
         began = time.monotonic()
-        reply, pauses = drive(ledger.world, json.dumps(body).encode(), lambda: time.sleep(0.005))
+        reply, pauses = drive(ledger.world, json.dumps(body).encode(), SlowClock(ledger.world))
         assert (reply.status, pauses > 0) == (408, True)
         assert time.monotonic() - began >= 0.03
         assert ledger.world.chain.head.height == START

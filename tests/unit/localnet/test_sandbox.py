@@ -11,6 +11,7 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.rpc.errors import ParseError
 from ledgerkit.localnet.sandbox import genesis, home, records
 from ledgerkit.localnet.sandbox.world import SandboxWorld
@@ -22,6 +23,7 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFullAccess,
     GasKeyFunctionCall,
 )
+from tests.unit.localnet.clocks import InstantClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,15 +56,9 @@ def open_sandbox(data: dict[str, Any] | None = None, clock: Any = lambda: NOW) -
 def ask(world: Any, method: str, params: Any) -> dict[str, Any]:
     """Call a JSON-RPC method; blocks come when it waits for one."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    steps = rpc_api.respond(world, json.dumps(call).encode())
-    while True:
-        try:
-            pause = next(steps)
-        except StopIteration as end:
-            answer: dict[str, Any] = json.loads(end.value.body)
-            return answer
-        if pause is None:
-            world.advance()
+    response = rpc_api.respond(world, json.dumps(call).encode(), InstantClock(world))
+    answer: dict[str, Any] = json.loads(run_without_loop(response).body)
+    return answer
 
 
 def account_record(account_id: str, **changes: Any) -> dict[str, Any]:
