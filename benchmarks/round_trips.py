@@ -26,7 +26,8 @@ from ledgerkit.protocol import (
     SecretKey,
     Transfer,
 )
-from ledgerkit.transport.embedded import Local, open_local
+from ledgerkit.transport.embedded import open_local
+from tests.local_transport import LocalTransport
 
 LATENCY_S = 0.100
 ROUNDS = 3
@@ -37,7 +38,7 @@ EMPTY_MODULE = b"\0asm\1\0\0\0"  # of WebAssembly
 class Distant(httpx.BaseTransport):
     """The embedded ledger behind a latency, with a count of the requests."""
 
-    def __init__(self, local: Local) -> None:
+    def __init__(self, local: LocalTransport) -> None:
         self.local, self.world = local, local.world
         self.requests = 0
         self._lock = threading.Lock()

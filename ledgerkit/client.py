@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
-    from ledgerkit.transport.transports import AnyTransport
+    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Ledger:
     def replay(self) -> Replay | None:
         """The recording that answers; None if answers come from hosts or the embedded ledger."""
         transport = self._session.settings.transport
-        is_replay = getattr(transport, "reads_exchange", False)
+        is_replay = getattr(transport, "is_recording", False)
         return cast("Replay", transport) if is_replay else None
 
     @property

@@ -16,16 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 
 import ledgerkit as lk
-from ledgerkit.transport import transports
 
-WAYS = ("pool", "bulk", "lanes", "sync", "async")  # to a host; see `way_options`
+WAYS = ("own", "sync", "async")  # to a host; see `way_options`
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
 
 
@@ -160,16 +158,13 @@ def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
 
 def way_options(way: str) -> dict[str, Any]:
     """Return the options of `connect` that choose a way to a host, one of `WAYS`."""
-    if way == "lanes":
-        single = partial(httpx.AsyncHTTPTransport, verify=TLS)
-        return {"in_flight": 16, "transport": transports.SingleConnections(single)}
     if way == "sync":
         # With threads, httpcore's pool may close an expired connection that a request just took.
         forever = httpx.Limits(keepalive_expiry=None)
         return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS, limits=forever)}
     if way == "async":
         return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if way == "pool" else 16}
+    return {"in_flight": 16}
 
 
 def with_id(reply: bytes, request: bytes) -> bytes:

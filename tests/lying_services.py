@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ _REPEATED, _CUT, _CLAMPED = 40, 40, 10  # pages, pages and rows in percent
 _PAGE = 15  # rows of a page, so that there are many
 
 
-class LyingServices(Local):
+class LyingServices(LocalTransport):
     """
     A transport to a world whose Transactions and Transfers API lie.
 

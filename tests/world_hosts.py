@@ -10,7 +10,7 @@ import httpx
 
 import ledgerkit as lk
 from ledgerkit.localnet.services.block_documents import document
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def documents_of(world: World) -> dict[int, bytes]:
 @contextmanager
 def hosts(world: World, host: DocumentHost, **options: Any) -> Iterator[lk.Ledger]:
     """Serve the node of a world and its block documents, and connect."""
-    way = Local(world)
+    way = LocalTransport(world)
 
     def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
         headers = {"content-type": "application/json"}

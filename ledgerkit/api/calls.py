@@ -13,7 +13,7 @@ from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from ledgerkit.errors import LedgerError
 
@@ -29,14 +29,14 @@ class Response(NamedTuple):
     """
     An HTTP response: body, status, and the pause that the host requests.
 
-    `close` closes the connection that it was received on. `is_saved` is True for one from a file,
+    `give_up` closes the connection that it was received on. `is_saved` is True for one from a file,
     which may be the response to any request.
     """
 
     body: bytes
     status: int = 200
     retry_after: float | None = None
-    close: Callable[[], object] | None = None
+    give_up: Callable[[], Awaitable[None]] | None = None
     is_saved: bool = False
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import math
-import os
 import threading
 import time
 import weakref
@@ -14,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.transport import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -34,15 +33,16 @@ class Loop:
         runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = runner.get_loop()
         self._closings: set[Future[None]] = set()
+        arguments = runner, forks.inherited
         self._thread = threading.Thread(
-            target=_serve, args=(runner,), name="ledgerkit", daemon=True
+            target=_serve, args=arguments, name="ledgerkit", daemon=True
         )
         self._thread.start()
         self._end = weakref.finalize(self, _end, self._loop, self._thread, self._closings)
 
     @property
     def alive(self) -> bool:
-        """True while the loop's thread runs."""
+        """True while the loop's thread runs; False in a forked child."""
         return self._thread.is_alive()
 
     @property
@@ -58,7 +58,7 @@ class Loop:
             raise InvalidRequestError(msg, remedy="Use it from another thread.", field="ledger")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return _result(future, timeout_s)
+            return wait_for(future, timeout_s)
         finally:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
@@ -76,12 +76,13 @@ class Loop:
         self._closings.add(future)
         future.add_done_callback(self._closings.discard)
 
-    def abandon(self) -> None:
+    def leave_to_parent(self) -> None:
         """Leave the loop to the parent process, after a fork."""
         self._end.detach()
+        forks.inherited.append(self)
 
 
-def _result(future: Future[T], timeout_s: float | None) -> T:
+def wait_for(future: Future[T], timeout_s: float | None = None) -> T:
     """Wait for a result, one slice at a time."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     try:
@@ -95,7 +96,7 @@ def _result(future: Future[T], timeout_s: float | None) -> T:
         del future  # as in `Loop.run`
 
 
-def _serve(runner: asyncio.Runner) -> None:
+def _serve(runner: asyncio.Runner, _inherited: list[object]) -> None:
     """Run the loop until it is stopped, then cancel its tasks."""
     with runner:
         runner.get_loop().run_forever()
@@ -118,8 +119,15 @@ class _Process:
         self.lock = threading.RLock()  # a signal handler may close a ledger
         self.loop: Loop | None = None
 
+    def after_fork(self) -> None:
+        """Start without a loop in a forked child."""
+        if self.loop is not None:
+            self.loop.leave_to_parent()
+        self.lock, self.loop = threading.RLock(), None
+
 
 _process = _Process()
+forks.register(_process)
 
 
 def current() -> Loop:
@@ -130,22 +138,13 @@ def current() -> Loop:
         return _process.loop
 
 
-def leave_to_parent(thing: object) -> None:
-    """Keep an object of the parent process alive in a forked child until the child ends."""
-    # Were a connection or a loop collected in the child, its file descriptors would leave the
-    # epoll instance that both processes share, and the parent would wait forever. A module's
-    # list would not keep it: modules are cleared when the interpreter ends, and finalizers run
-    # then. CPython resets the current loop of a forked child (gh-66285), but no other.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
-def _after_fork() -> None:
-    """Start without a loop in a forked child."""
-    if _process.loop is not None:
-        _process.loop.abandon()
-        leave_to_parent(_process.loop)
-    _process.lock, _process.loop = threading.RLock(), None
-
-
-if hasattr(os, "register_at_fork"):  # there is no fork on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+def drive(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends to its end, in this thread and without a loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    msg = "a coroutine that runs without a loop has to end without waiting"
+    raise RuntimeError(msg)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ledgerkit.extras import require
-from ledgerkit.transport import background_loop
+from ledgerkit.transport import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,6 +116,7 @@ class DiskCache:
         self._end: weakref.finalize[..., DiskCache] | None = None
         self._was_recreated = self._is_off = False
         self._warning: str | None = None
+        forks.register(self)
 
     # Entries ------------------------------------------------------------------------------
 
@@ -206,11 +207,13 @@ class DiskCache:
         with self._lock:
             self._disconnect()
 
-    def abandon(self) -> None:
+    def after_fork(self) -> None:
         """Leave the file to the parent process: connections of SQLite must not cross a fork."""
         if self._end is not None:
             self._end.detach()
-        background_loop.leave_to_parent(self)
+        forks.inherited.append(self._connection)
+        self._connection = self._end = None
+        self._lock = threading.Lock()
 
     # The file -----------------------------------------------------------------------------
 
@@ -235,7 +238,7 @@ class DiskCache:
         """Return the connection, opened at its first use."""
         if self._connection is None:
             self._connection = _open(self._path)
-            self._end = weakref.finalize(self, _close, self._connection, os.getpid())
+            self._end = weakref.finalize(self, self._connection.close)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -372,11 +375,3 @@ def _delete_all(connection: sqlite3.Connection) -> None:
     """Delete every entry and shrink the file."""
     connection.execute("DELETE FROM answers")
     connection.execute("VACUUM")
-
-
-def _close(connection: sqlite3.Connection, process: int) -> None:
-    """Close a connection, in the process that opened it."""
-    if os.getpid() == process:
-        connection.close()
-    else:
-        background_loop.leave_to_parent(connection)

@@ -68,6 +68,11 @@ class Network:
     kv_url: str | None = None
     archive_urls: tuple[tuple[int | None, str], ...] = ()  # of blocks below a height
 
+    @property
+    def addresses(self) -> dict[Surface, str]:
+        """The addresses of the surfaces that there are."""
+        return {surface: url for surface in SURFACES if (url := self.address(surface))}
+
     def address(self, surface: Surface) -> str | None:
         """Return the address of one surface; None if there is none."""
         url: str | None = getattr(self, f"{surface}_url")
@@ -280,12 +285,13 @@ class Proxy:
         its text.
     """
 
-    __slots__ = ("_hidden", "login", "scheme", "url")
+    __slots__ = ("_basic", "_hidden", "login", "scheme", "url")
 
     def __init__(self, text: str) -> None:
         parts = validation.split_url(text if "://" in text else f"http://{text}")
         self.url, self.scheme = "", "" if parts is None else parts.scheme
         self.login: tuple[str, SecretText] | None = None
+        self._basic = SecretText("")
         # A password with an unquoted "/", "?" or "#" would become a host, and be shown.
         if parts is None or not parts.hostname or parts.path.strip("/"):
             return
@@ -295,9 +301,19 @@ class Proxy:
         if parts.username or parts.password:
             user, password = unquote(parts.username or ""), unquote(parts.password or "")
             self.login = user, SecretText(password)
-            basic = b64encode(f"{user}:{password}".encode()).decode()
             # Requests carry these too, so errors could repeat them.
-            self._hidden = (SecretText(basic), SecretText("" if password else user))
+            self._basic = SecretText(b64encode(f"{user}:{password}".encode()).decode())
+            self._hidden = SecretText("" if password else user)
+
+    @property
+    def is_socks(self) -> bool:
+        """True for a SOCKS proxy, which connects to hosts without knowing HTTP."""
+        return self.scheme.startswith("socks")
+
+    def headers(self) -> dict[str, str]:
+        """Return the header with the login, if there is one."""
+        basic = self._basic.reveal()
+        return {"Proxy-Authorization": f"Basic {basic}"} if basic else {}
 
     def check(self) -> None:
         """Raise if the URL is malformed, without showing it."""

@@ -8,6 +8,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from ledgerkit.transport import forks
+
 # A second more than the window of the hosts: requests need different times to arrive.
 _MINUTE_S = 61.0
 _RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
@@ -84,7 +86,14 @@ class RateLimiter:
     """
 
     def __init__(self, rate: float | None, per_minute: int | None = None) -> None:
-        self._limit = self._rate = rate or math.inf
+        self._limit = rate or math.inf
+        self._per_minute = per_minute or 0
+        self.after_fork()
+        forks.register(self)
+
+    def after_fork(self) -> None:
+        """Count anew in a forked child, where another thread's lock would never be free."""
+        self._rate = self._limit
         self._gap_s = 1 / self._limit
         self._free_at = self._paused_until = 0.0
         # Starts in the second that ends at `_second_ends`, and in the second before.
@@ -96,7 +105,7 @@ class RateLimiter:
         # The responses to requests that started after the last slowdown; halved when many.
         self._responses = self._refusals = 0.0
         # The last starts, future ones included, as many as a minute may have.
-        self._minute: deque[float] = deque(maxlen=per_minute or 0)
+        self._minute: deque[float] = deque(maxlen=self._per_minute)
         self._lock = threading.Lock()
         self.epoch = 0  # a pause begins a new one: slots that were reserved before are void
 

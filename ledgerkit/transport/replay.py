@@ -24,14 +24,14 @@ from ledgerkit.errors import (
     excerpt,
 )
 from ledgerkit.transport import networks, recording_files
-from ledgerkit.transport.httpx_library import httpx
+from ledgerkit.transport.exchange import Source
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.recording_files import Exchange, Position, RecordedNetwork, RecordFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ledgerkit.transport import http_client
+    from ledgerkit.transport import exchange as exchanges
     from ledgerkit.transport.recording_files import Header, Record
 
 _FRESH = re.compile(r"(?<=[?&]fresh=)[0-9a-f]+")  # a number for a proxy not to know the request
@@ -80,7 +80,7 @@ class RecordedAnswers:
         return len(self._keys)
 
     def next_answer(
-        self, exchange: http_client.Exchange, network: Network
+        self, exchange: exchanges.Exchange, network: Network
     ) -> Response | LedgerError | None:
         """Return the next answer to a request; None if there is no further one."""
         record, is_new = self._next(_key(request_of(exchange, network)))
@@ -102,7 +102,7 @@ class RecordedAnswers:
             return None, False
         return record, used < stop - start
 
-    def _answer(self, record: Record, exchange: http_client.Exchange) -> Response | LedgerError:
+    def _answer(self, record: Record, exchange: exchanges.Exchange) -> Response | LedgerError:
         """Return the answer of a record: the response, or the error there was in place of it."""
         error, request = record.exchange.error, exchange.call.request
         if record.exchange.withheld:
@@ -120,7 +120,7 @@ class RecordedAnswers:
         return Response(body, record.exchange.status, record.exchange.retry_after)
 
 
-class Replay(RecordedAnswers, httpx.BaseTransport):
+class Replay(RecordedAnswers, Source):
     """
     A transport that answers from a recording alone, without a socket; waiting takes no time.
 
@@ -128,8 +128,7 @@ class Replay(RecordedAnswers, httpx.BaseTransport):
     waiting `NotRecordedError` is raised, because nothing else will come.
     """
 
-    ends_when_closed = True  # `Session` then sends single calls in the caller's thread
-    reads_exchange = True  # `HttpClient` then passes the exchange as an extension
+    in_process = is_recording = True
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -139,29 +138,31 @@ class Replay(RecordedAnswers, httpx.BaseTransport):
         self._repeated: str | None = None
         self.asked_at: int | None = None  # of the last answer, in ns
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the recorded answer to the exchange of a request."""
-        exchange: http_client.Exchange = request.extensions["exchange"]
+    def open(self, *_: object) -> Replay:
+        """Return this recording: all ledgers read on where the last one has stopped."""
+        return self
+
+    async def exchange(self, exchange: exchanges.Exchange) -> Response | LedgerError:
+        """Return the recorded answer."""
         record, is_new = self._next(_key(request_of(exchange, self.network)))
         if record is None:
-            raise self._not_recorded(f"{self.path} has no answer to", exchange.call.request)
+            return self._not_recorded(f"{self.path} has no answer to", exchange.call.request)
         self._repeated = None if is_new else exchange.call.request
         self._idle_s = 0.0 if is_new else self._idle_s
         self.asked_at = record.asked_at
-        answer = self._answer(record, exchange)
-        if isinstance(answer, LedgerError):
-            raise answer
-        pause = answer.retry_after
-        headers = {} if pause is None else {"retry-after": str(pause)}
-        return httpx.Response(answer.status, headers=headers, content=answer.body)
+        return self._answer(record, exchange)
 
-    def wait(self, seconds: float) -> None:
-        """Pass over a wait; raise if the recording has nothing to wait for."""
+    async def aclose(self) -> None:
+        """Do nothing: another ledger may read on."""
+
+    def wait(self, seconds: float) -> float:
+        """Pass over a wait, which takes 0 s; raise if there is nothing to wait for."""
         self.waited_s += seconds
         if self._repeated is not None:
             self._idle_s += seconds
             if self._idle_s > _LONGEST_WAIT_S:
                 raise self._not_recorded(f"{self.path} ends while waiting for", self._repeated)
+        return 0.0
 
     def _not_recorded(self, begin: str, request: str) -> NotRecordedError:
         """Build the error for a request without an answer."""
@@ -169,7 +170,7 @@ class Replay(RecordedAnswers, httpx.BaseTransport):
         return NotRecordedError(f"{begin} {excerpt(request)}", remedy=remedy, request=request)
 
 
-def request_of(exchange: http_client.Exchange, network: Network) -> Exchange:
+def request_of(exchange: exchanges.Exchange, network: Network) -> Exchange:
     """Return the request of an exchange as it is stored: without the host's address and the id."""
     call = exchange.call
     root = network.address(exchange.surface) or ""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import threading
 import time
 import weakref
 from concurrent.futures import CancelledError
-from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ledgerkit import progress
 from ledgerkit.api import matching
-from ledgerkit.api.calls import Call, Response
+from ledgerkit.api.calls import Response
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
@@ -25,113 +24,97 @@ from ledgerkit.errors import (
     TransportError,
     UnmatchedResponseError,
 )
-from ledgerkit.transport import background_loop, networks, transports, worker_pools
-from ledgerkit.transport.http_client import (
-    HEADERS,
-    OK,
-    Exchange,
-    HttpClient,
-    Redirect,
-    strip_error,
-)
+from ledgerkit.transport import background_loop, forks, networks
+from ledgerkit.transport.exchange import HTTPX_TRANSPORT, Exchange, Source, timeout_error
+from ledgerkit.transport.http_transport import HttpTransport, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
-from ledgerkit.transport.outage import Outage
-from ledgerkit.transport.rate_limit import Limit, RateLimiter
-from ledgerkit.transport.retry import Backoff
-from ledgerkit.transport.streaming import Stream, batches_ahead
-from ledgerkit.transport.worker_pools import TaskPool, ThreadPool
+from ledgerkit.transport.rate_limit import RateLimiter
+from ledgerkit.transport.retry import Backoff, Outage
+from ledgerkit.transport.streaming import STOP_S, InPlace, Stream, Tasks, batches_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Callable,
+        Coroutine,
+        Generator,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.networks import Surface
+    from ledgerkit.transport.exchange import Connections, Transport
+    from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Cache, Settings
-    from ledgerkit.transport.worker_pools import WorkerPool
-
-    T_ = TypeVar("T_")
-    # Yields a wait in seconds, or an exchange; it is sent None, or the exchange's result.
-    Steps = Generator[float | Exchange, Response | Redirect | LedgerError | None, T_]
+    from ledgerkit.transport.streaming import Work, Workers
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger("ledgerkit")
 _LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
-# Source: fastnear/libs, neardata-fetcher, which follows as many.
-MAX_REDIRECTS = 5
 _MINUTE_S = 60.0  # a host's limit for a minute has room again after this time
+_OK = 200
 
 
 class Session:
-    """A sender of calls; all errors that it raises are `LedgerError`."""
+    """
+    A sender of calls; all errors that it raises are `LedgerError`.
+
+    What waits for a host is a coroutine. It runs on the background loop, or, where nothing in it
+    suspends, in the caller's thread: with the embedded ledger and with a recording.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._client = HttpClient(settings)
-        wait: Callable[[float], None] | None = getattr(settings.transport, "wait", None)
-        self._pass_over = wait  # a wait, in a recording
+        self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
         self._closed = threading.Event()
-        self._open()
+        self._rate_limiters = _rate_limiters(settings)
+        self._disk_cache = _disk_cache(settings.cache, settings.network.addresses)
+        self._transport = self._open_transport()
+        if settings.recorder is not None:
+            self._transport = settings.recorder.over(
+                self._transport, settings.network, settings.key, settings.transport
+            )
+        self.after_fork()
+        forks.register(self)
 
     # Opening and closing ------------------------------------------------------------------
 
-    def _open(self) -> None:
-        """Open the caches, the limits and the transports in this process."""
-        settings = self.settings
-        self._pid = os.getpid()
-        self._rate_limiters = _rate_limiters(settings)
-        self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
-        self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
-        self._tasks: set[asyncio.Task[Any]] = set()  # those of calls outside a stream
+    def after_fork(self) -> None:
+        """Begin without calls under way, as in a forked child."""
         self._memory_cache = MemoryCache()
-        self._disk_cache = _disk_cache(settings.cache, self._client.roots)
-        # Several streams of one ledger share its limit of requests in flight.
-        self._thread_slots = threading.BoundedSemaphore(settings.in_flight)
-        self._task_slots = asyncio.Semaphore(settings.in_flight)
-        self._finalizer: weakref.finalize[..., Session] | None = None
-        if settings.transport is not None:
-            transport = transports.check_transport(settings.transport)
-            self._client.transports = dict.fromkeys(self._client.roots, transport)
-        else:
-            own = transports.open_transports(settings.network, settings.in_flight, HEADERS)
-            self._client.transports = dict(own.shared)
-            self._client.connectors = own.connectors
-            loop = background_loop.current()
-            self._finalizer = weakref.finalize(
-                self, transports.close_unclosed, loop, list(own.shared.values())
-            )
+        self._tasks: set[asyncio.Task[Any]] = set()  # those of calls under way
+        self._slots = asyncio.Semaphore(self.settings.in_flight)  # shared by all streams
 
-    def ready(self) -> Self:
-        """Return this session; raise if it is closed, and open anew in a forked process."""
-        self._check_open()
-        if self._pid != os.getpid():
-            self._abandon()
-            self._open()
-        return self
+    def _open_transport(self) -> Transport:
+        """Open the transport: to hosts, to what a caller passed, or in this process."""
+        source = self.settings.transport
+        if source is None:
+            from ledgerkit.transport.connections import NetworkConnections
 
-    def _check_open(self) -> None:
-        """Raise if this session is closed."""
+            network, count = self.settings.network, self.settings.in_flight
+            return self._over_http(NetworkConnections(network.addresses, count))
+        if isinstance(source, Source):
+            return source.open(self._over_http, self.sleep)
+        if find_spec("httpx") is None:
+            raise InvalidRequestError.refuse("transport", source, HTTPX_TRANSPORT)
+        from ledgerkit.transport.httpx_transports import HttpxConnections
+
+        return self._over_http(HttpxConnections(source, is_borrowed=self.settings.borrowed))
+
+    def _over_http(self, connections: Connections) -> Transport:
+        """Return a transport that sends HTTP over connections."""
+        return HttpTransport(self.settings, connections, self._wait_for_slot)
+
+    def ready(self) -> Session:
+        """Return this session; raise if it is closed."""
         if self._closed.is_set():
             msg = "this ledger is closed"
             raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep; raise as soon as the session is closed. In a recording it takes no time."""
-        if self._pass_over is not None:
-            self._pass_over(seconds)
-            seconds = 0.0
-        until = time.monotonic() + seconds
-        while not self._closed.is_set() and (remaining_s := until - time.monotonic()) > 0:
-            self._closed.wait(min(remaining_s, background_loop.WAIT_SLICE_S))
-        self._check_open()
-
-    def _abandon(self) -> None:
-        """Leave the connections to the parent process."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        if self._disk_cache is not None:
-            self._disk_cache.abandon()
-        background_loop.leave_to_parent(self._client.transports)
+        return self
 
     def close(self) -> None:
         """End the calls under way and close the connections; a second time does nothing."""
@@ -139,60 +122,59 @@ class Session:
         self._closed.set()
         if was_closed:
             return
-        if self._pid != os.getpid():
-            self._abandon()
-            return
         for ledger in list(self.siblings):
             ledger.close()
-        pools = list(self._pools)
-        for wait_s in (0.0, worker_pools.STOP_S):  # first all are stopped, then waited for
-            for pool in pools:
-                pool.stop(wait_s)
-        if self._client.is_async:
-            background_loop.current().run(self._cancel_tasks())
+        if self._transport.in_process:
+            background_loop.drive(self._transport.aclose())
+        else:
+            background_loop.current().run(self._end_calls())
         if self._disk_cache is not None:
             self._disk_cache.close()
         recorder = self.settings.recorder
         if recorder is not None and not (recorder.is_shared or self.settings.borrowed):
             recorder.close()
-        if self.settings.transport is None or not self.settings.borrowed:
-            self._close_transports()
 
-    async def _cancel_tasks(self) -> None:
-        """Cancel the calls under way, on the loop, and wait for their end."""
+    async def _end_calls(self) -> None:
+        """Cancel the calls under way, wait for their end, and close the connections."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=worker_pools.STOP_S)
+            await asyncio.wait(tasks, timeout=STOP_S)
+        await self._transport.aclose()
 
-    def _close_transports(self) -> None:
-        """Close the transports."""
-        opened = self._client.transports.values()
-        if self._client.is_async:
-            background_loop.current().run(transports.close_all(opened))
+    # Running and waiting ------------------------------------------------------------------
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine, on the background loop unless nothing in it suspends."""
+        if self._transport.in_process:
+            return background_loop.drive(work)
+        try:
+            return background_loop.current().run(work)
+        except CancelledError:  # perhaps another thread has closed the ledger
+            self.ready()
+            raise
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep; raise as soon as the session is closed. In a recording it takes no time."""
+        until = time.monotonic() + self._transport.wait(seconds)
+        while not self._closed.is_set() and (remaining_s := until - time.monotonic()) > 0:
+            self._closed.wait(min(remaining_s, background_loop.WAIT_SLICE_S))
+        self.ready()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep in a coroutine, which closing cancels."""
+        if self._transport.in_process:
+            self.sleep(seconds)
         else:
-            for transport in set(opened):
-                transport.close()
-        if self._finalizer is not None:
-            self._finalizer.detach()
+            await asyncio.sleep(seconds)
 
     # One call or many ---------------------------------------------------------------------
 
     def send(self, call: Call[T]) -> T:
         """Send one call and return its decoded response."""
         self.ready()
-        value: T | LedgerError
-        if self._client.is_async:
-            try:
-                value = background_loop.current().run(self._send_alone(call))
-            except CancelledError:
-                self._check_open()
-                raise
-        elif getattr(self.settings.transport, "ends_when_closed", False):
-            value = self._send(call, self.sleep)
-        else:  # in another thread, because closing does not end a request of such a transport
-            [value] = self.send_many([call], stop_on_error=True, progress=_no_progress)
+        value: T | LedgerError = self._run(self.answer(call))
         if isinstance(value, LedgerError):
             raise value
         return value
@@ -201,8 +183,8 @@ class Session:
         self, calls: Sequence[Call[T]], *, stop_on_error: bool, progress: Callable[[int], object]
     ) -> list[T | LedgerError]:
         """Send calls concurrently, as a stream of one batch."""
-        pool = self._worker_pool(stop_on_error=stop_on_error)
-        stream = Stream(calls, pool, size=max(1, len(calls)), ahead=0, progress=progress)
+        workers = self._workers(self._answer_function(), stop_on_error=stop_on_error)
+        stream = Stream(calls, workers, size=max(1, len(calls)), ahead=0, progress=progress)
         return [value for batch in stream.batches(self.ready) for value in batch]
 
     def stream(
@@ -214,113 +196,115 @@ class Session:
         ahead: int | None = None,
     ) -> Generator[list[T | LedgerError], None, None]:
         """Send calls as their iterator yields them; `ahead` limits the batches sent ahead."""
-        pool = self._worker_pool(stop_on_error=False, rate_limit_wait_s=rate_limit_wait_s)
-        if ahead is None:
+        return self._stream(calls, self._answer_function(rate_limit_wait_s), size, ahead)
+
+    def read_each(
+        self,
+        subjects: Iterable[Any],
+        read: Callable[[Reader, Any], Coroutine[Any, Any, T]],
+        *,
+        size: int,
+        rate_limit_wait_s: float = 0.0,
+    ) -> Generator[list[T], None, None]:
+        """Read subjects that need several calls each; yield the values that `read` returns."""
+        answer = self._answer_function(rate_limit_wait_s)
+        reader = Reader(answer, in_process=self._transport.in_process)
+        ahead = -(-self.settings.in_flight // size)  # as many subjects as may be in flight
+        return self._stream(subjects, partial(read, reader), size, ahead)
+
+    def iterate(self, rows: Callable[[Reader], AsyncGenerator[T, None]]) -> Iterator[T]:
+        """Yield what an asynchronous generator yields; it goes on when the next is taken."""
+        reader = Reader(self._answer_function(), in_process=self._transport.in_process)
+        source = rows(reader)
+
+        async def advance() -> list[T]:
+            async for value in source:
+                return [value]
+            return []
+
+        try:
+            while values := self._run(advance()):
+                yield from values
+        finally:
+            self._run(source.aclose())
+
+    def _stream(
+        self, items: Iterable[Any], work: Work, size: int, ahead: int | None
+    ) -> Generator[list[Any], None, None]:
+        """Work on items as their iterator yields them."""
+        workers = self._workers(work, stop_on_error=False)
+        if self._transport.in_process:
+            ahead = 0
+        elif ahead is None:
             ahead = batches_ahead(size, self.settings.in_flight)
-        stream = Stream(calls, pool, size=size, ahead=ahead, progress=_no_progress)
+        stream = Stream(items, workers, size=size, ahead=ahead, progress=_no_progress)
         return stream.batches(self.ready)
 
-    def _worker_pool(self, *, stop_on_error: bool, rate_limit_wait_s: float = 0.0) -> WorkerPool:
-        """Build the worker pool of one stream."""
+    def _workers(self, work: Work, *, stop_on_error: bool) -> Workers:
+        """Build the workers of one stream."""
         self.ready()
-        count = self.settings.in_flight
-        pool: WorkerPool
-        limits: Any = {"rate_limit_wait_s": rate_limit_wait_s, "outage": Outage()}
-        if self._client.is_async:
-            send = partial(self._send_async, **limits)
-            pool = TaskPool(send, count, stop_on_error=stop_on_error)
-        else:
-            blocking_send = partial(self._send, **limits)
-            pool = ThreadPool(blocking_send, count, stop_on_error=stop_on_error)
-        self._pools.add(pool)
-        self._check_open()  # again: `close` in another thread may have missed this pool
-        return pool
+        if self._transport.in_process:
+            return InPlace(work, stop_on_error=stop_on_error)
+        return Tasks(work, self.settings.in_flight, stop_on_error=stop_on_error)
 
-    def _send(self, call: Call[Any], sleep: Callable[[float], None], **limits: Any) -> Any:
-        """Run the steps of a call over a synchronous transport, in this thread."""
-        sleep = sleep if self._pass_over is None else self.sleep
-        with self._thread_slots, closing(self._steps(call, **limits)) as steps:
-            try:
-                step = next(steps)
-                while True:
-                    if isinstance(step, Exchange):
-                        step = steps.send(self._client.exchange(step))
-                    else:
-                        sleep(step)
-                        step = next(steps)
-            except StopIteration as end:
-                return end.value
+    def _answer_function(self, rate_limit_wait_s: float = 0.0) -> Work:
+        """Return the coroutine function that answers the calls of one stream."""
+        return partial(self.answer, rate_limit_wait_s=rate_limit_wait_s, outage=Outage())
 
-    async def _send_alone(self, call: Call[Any]) -> Any:
-        """Send a call that belongs to no stream, and that `close` therefore cancels itself."""
+    async def answer(
+        self, call: Call[Any], rate_limit_wait_s: float = 0.0, outage: Outage | None = None
+    ) -> Any:
+        """Return the value of a call or its error, from the caches or from the hosts."""
+        self.ready()  # again: `close` in another thread may have missed this call
+        if call.keep and (cached := self.cached(call)):
+            return cached[0]
+        if self._transport.in_process:
+            return await self._read(call, rate_limit_wait_s, outage or Outage())
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
-            return await self._send_async(call)
+            async with self._slots:
+                return await self._read(call, rate_limit_wait_s, outage or Outage())
         finally:
             self._tasks.discard(task)
 
-    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
-        """Run the steps of a call over an asynchronous transport, on its loop."""
-        self._check_open()  # again: `close` in another thread may have missed this task
-        await self._task_slots.acquire()
-        steps = self._steps(call, **limits)
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, Exchange):
-                    step = steps.send(await self._client.exchange_async(step))
-                else:
-                    await asyncio.sleep(step)
-                    step = next(steps)
-        except StopIteration as end:
-            return end.value
-        finally:
-            steps.close()
-            self._task_slots.release()
+    # Hosts, retries and limits ------------------------------------------------------------
 
-    # The steps of a call: waits and exchanges, the same for threads and the loop -----------
-
-    def _steps(
-        self, call: Call[Any], rate_limit_wait_s: float = 0.0, outage: Outage | None = None
-    ) -> Steps[Any]:
-        """Answer a call from the caches or from the hosts; a rate-limited one is repeated."""
-        if call.keep and (cached := self.cached(call)):
-            return cached[0]
-        outage = outage or Outage()
+    async def _read(self, call: Call[Any], rate_limit_wait_s: float, outage: Outage) -> Any:
+        """Send a call to its hosts; one that is rate-limited is repeated for some seconds."""
         if error := outage.error(call, call.surface):
             return error
         until = 0.0
         while True:
-            yield from self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted
+            await self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted
             until = until or time.monotonic() + rate_limit_wait_s
-            value = yield from self._read_from_hosts(call, outage)
+            value = await self._read_from_hosts(call, outage)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
             if not is_limited or time.monotonic() >= until:
                 return value
 
-    def _read_from_hosts(self, call: Call[Any], outage: Outage) -> Steps[Any]:
+    async def _read_from_hosts(self, call: Call[Any], outage: Outage) -> Any:
         """Send a call to its host, then to the archival one if only that may have the data."""
         retries = self.settings.retries
         backoff = Backoff(retries.attempts, time.monotonic() + retries.total_s)
-        value = yield from self._read_with_retries(call, call.surface, backoff)
+        value = await self._read_with_retries(call, call.surface, backoff)
         outage.record(call.surface, value)
         if self._may_be_archived(call, value):
             if error := outage.error(call, "archival_rpc"):
                 return error
             backoff = Backoff(retries.attempts, backoff.deadline)
-            if not (yield from self._wait_in_time("archival_rpc", backoff)):
-                return self._client.timeout_error(call, "archival_rpc")
-            value = yield from self._read_with_retries(call, "archival_rpc", backoff)
+            if not await self._wait_in_time("archival_rpc", backoff):
+                return timeout_error(call.request, self._host("archival_rpc"), 0.0)
+            value = await self._read_with_retries(call, "archival_rpc", backoff)
             outage.record("archival_rpc", value)
         return value
 
-    def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Steps[Any]:
+    async def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Any:
         """Send a call to one host; repeat it while a retry may succeed."""
         value: Any = None
         while True:
-            anew = isinstance(value, UnmatchedResponseError)
-            value = yield from self._read_once(call, surface, backoff.deadline, anew=anew)
+            is_new = isinstance(value, UnmatchedResponseError)
+            value = await self._read_once(call, surface, backoff.deadline, is_new=is_new)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value, self._least_pause(surface, value))
@@ -331,24 +315,21 @@ class Session:
                 limiter.pause(pause)  # all requests wait, not this one alone
                 self._show_wait(surface, pause)
             _LOG.info("retrying in %.2f s: %s", pause, value)
-            yield pause
-            if not (yield from self._wait_in_time(surface, backoff)):
+            await self._sleep(pause)
+            if not await self._wait_in_time(surface, backoff):
                 return value
 
-    def _read_once(
-        self, call: Call[Any], surface: Surface, deadline: float, *, anew: bool
-    ) -> Steps[Any]:
+    async def _read_once(
+        self, call: Call[Any], surface: Surface, deadline: float, *, is_new: bool
+    ) -> Any:
         """Send a call to one host once, and add its response to the caches."""
-        self._check_open()
+        self.ready()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        exchange = Exchange(call, surface, timeout_s, call_id, anew)
-        if (recorder := self.settings.recorder) is None:
-            response = yield from self._follow(exchange)
-        else:
-            response = yield from recorder.steps(exchange, self.settings, self._follow)
-        self._check_open()  # otherwise the error of a lost connection would be returned
+        exchange = Exchange(call, surface, timeout_s, call_id, is_new)
+        response = await self._transport.exchange(exchange)
+        self.ready()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
             if isinstance(response, TransportError) and response.no_connection:
                 self._rate_limiters[surface].uncount()
@@ -356,8 +337,8 @@ class Session:
         value, response = self._decode_matched(call, call_id, response)
         if isinstance(value, UnmatchedResponseError):
             _LOG.info("%s", value)
-            if response.close is not None:
-                response.close()
+            if response.give_up is not None:
+                await response.give_up()
         self._adapt_rate(surface, started, value)
         if not isinstance(value, LedgerError):
             if call.keep and call.keep(value):
@@ -365,19 +346,6 @@ class Session:
             for part, body in call.parts(value) if call.parts else ():
                 self._add_to_caches(part, surface, response._replace(body=body))
         return value
-
-    def _follow(self, exchange: Exchange) -> Steps[Response | LedgerError]:
-        """Make an exchange, and those that redirects within its service lead to."""
-        deadline = time.monotonic() + exchange.timeout_s
-        for _ in range(MAX_REDIRECTS + 1):
-            response = yield exchange
-            if not isinstance(response, Redirect):
-                return cast("Response | LedgerError", response)  # an exchange is sent no None
-            if not (yield from self._wait_for_slot(exchange.surface, deadline)):
-                return self._client.timeout_error(exchange.call, exchange.surface)
-            timeout_s = max(0.0, deadline - time.monotonic())
-            exchange = exchange._replace(url=response.url, timeout_s=timeout_s)
-        return self._client.too_many_redirects(exchange)
 
     def _adapt_rate(self, surface: Surface, started: float, value: object) -> None:
         """Send less to a host that refuses many requests, and name its limit in the error."""
@@ -397,18 +365,18 @@ class Session:
         retries = self.settings.retries
         return min(_MINUTE_S, retries.total_s / retries.attempts)
 
-    def _wait_in_time(self, surface: Surface, backoff: Backoff) -> Steps[bool]:
+    async def _wait_in_time(self, surface: Surface, backoff: Backoff) -> bool:
         """Wait for a slot within the deadline, which a limit for each minute moves on."""
         if self.settings.limit(surface).per_minute is None:
-            return (yield from self._wait_for_slot(surface, backoff.deadline))
+            return await self._wait_for_slot(surface, backoff.deadline)
         started = time.monotonic()
-        yield from self._wait_for_slot(surface, math.inf)
+        await self._wait_for_slot(surface, math.inf)
         backoff.deadline += time.monotonic() - started  # our own queue is not counted
         return True
 
-    def _wait_for_slot(self, surface: Surface, until: float) -> Steps[bool]:
+    async def _wait_for_slot(self, surface: Surface, until: float) -> bool:
         """Wait for a slot of the host's rate limit; return False if none is free in time."""
-        if self._pass_over is not None:
+        if self._transport.is_recording:
             return True
         limiter = self._rate_limiters[surface]
         while True:
@@ -418,18 +386,22 @@ class Session:
                 return seconds is not None
             self._show_wait(surface, seconds)
             try:
-                yield seconds
-            except GeneratorExit:  # the wait was cancelled
+                await self._sleep(seconds)
+            except BaseException:  # the wait was cancelled
                 limiter.release(epoch)
                 raise
             if epoch == limiter.epoch:  # the slot was not voided by a pause
                 return True
 
+    def _host(self, surface: Surface) -> str:
+        """Return the name of a surface's host."""
+        return urlsplit(self.settings.network.address(surface) or "").hostname or ""
+
     def _show_wait(self, surface: Surface, seconds: float) -> None:
         """Show and log a long wait for the rate limit of a host."""
         if seconds > _LONG_WAIT_S:
-            host = urlsplit(self.settings.network.address(surface) or "").hostname
-            text = f"waiting {seconds:.0f} s: {self.settings.limit(surface)}, to {host}"
+            text = f"waiting {seconds:.0f} s: {self.settings.limit(surface)}, to"
+            text = f"{text} {self._host(surface)}"
             progress.show_wait(text)
             _LOG.info(text)
 
@@ -442,7 +414,8 @@ class Session:
     def _may_be_archived(self, call: Call[Any], value: object) -> bool:
         """Return True if the archival host may have what the host does not."""
         is_missing = isinstance(value, LedgerError) and value.elsewhere and call.repeatable
-        return is_missing and call.surface == "rpc" and "archival_rpc" in self._client.roots
+        has_archive = self.settings.network.archival_rpc_url is not None
+        return is_missing and call.surface == "rpc" and has_archive
 
     def _decode_matched(
         self, call: Call[Any], call_id: str | None, response: Response
@@ -511,14 +484,66 @@ class Session:
         now = disk_cache.now()
         expires_at = disk_cache.expires_at(call.kind, now)
         self._memory_cache.put(call.key, response.body, expires_at)
-        if response.status == OK and not self._client.has_key(response.body):
+        if response.status == _OK and not self._has_key(response.body):
             disk_cache.put(disk_cache.key(call, surface), call.kind, now, response.body)
+
+    def _has_key(self, body: bytes) -> bool:
+        """Return True if a body repeats the key, hidden or too short to be hidden."""
+        key = self.settings.key
+        return key is not None and (b"[key hidden]" in body or key.reveal().encode() in body)
+
+
+class Reader:
+    """
+    Sends the calls of subjects that need several; equal calls in flight are sent once.
+
+    Parameters
+    ----------
+    answer
+        The coroutine function that answers a call.
+    in_process
+        Whether nothing in it suspends.
+    """
+
+    def __init__(self, answer: Work, *, in_process: bool) -> None:
+        self._answer = answer
+        self._in_process = in_process
+        self._in_flight: dict[Any, asyncio.Task[Any]] = {}
+
+    async def answer(self, call: Call[T]) -> T | LedgerError:
+        """Return the value of a call, or its error."""
+        if self._in_process:
+            value: T | LedgerError = await self._answer(call)
+            return value
+        task = self._in_flight.get(call.key)
+        if task is None:
+            task = self._in_flight[call.key] = asyncio.create_task(self._answer(call))
+            task.add_done_callback(lambda _: self._in_flight.pop(call.key))
+        return await task
+
+    async def answers(self, calls: Iterable[Call[T]]) -> list[T | LedgerError]:
+        """Return the values of calls that are sent together, or their errors."""
+        if self._in_process:
+            return [await self.answer(call) for call in calls]
+        return await asyncio.gather(*map(self.answer, calls))
+
+    async def value(self, call: Call[T]) -> T:
+        """Return the value of a call; raise its error."""
+        [value] = await self.values([call])
+        return value
+
+    async def values(self, calls: Iterable[Call[T]]) -> list[T]:
+        """Return the values of calls that are sent together; raise the first error."""
+        values = []
+        for value in await self.answers(calls):
+            if isinstance(value, LedgerError):
+                raise value
+            values.append(value)
+        return values
 
 
 # The limiters of public hosts, which count the requests of the whole process for a minute.
 _shared_limiters: dict[tuple[str, Limit], RateLimiter] = {}
-if hasattr(os, "register_at_fork"):  # there is no fork on Windows
-    os.register_at_fork(after_in_child=_shared_limiters.clear)  # a thread may hold their locks
 
 
 def _rate_limiters(settings: Settings) -> dict[Surface, RateLimiter]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from ledgerkit.transport.exchange import Recording, Source
     from ledgerkit.transport.networks import ApiKey, Network, Surface
-    from ledgerkit.transport.recorder import Recorder
 
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
@@ -116,7 +116,8 @@ class Settings:
     network: Network
     key: ApiKey | None = None
     key_in: Literal["header", "query"] = "header"
-    transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
+    # In place of the network's hosts.
+    transport: Source | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
     max_answer_bytes: int = 2**28
     retries: RetryPolicy = RetryPolicy()
@@ -125,7 +126,7 @@ class Settings:
     in_flight: int = 16
     cache: Cache | None = None
     borrowed: bool = False  # whether the transport and recorder stay open when the ledger closes
-    recorder: Recorder | None = None
+    recorder: Recording | None = None
 
     def __post_init__(self) -> None:
         """Check each value."""

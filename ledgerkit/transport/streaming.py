@@ -1,24 +1,26 @@
-"""Streams of calls: sent some batches ahead, with the responses in order."""
+"""Streams: items are worked on some batches ahead, and their values come in order."""
 
 from __future__ import annotations
 
-import os
+import asyncio
+import threading
 import time
 from collections import deque
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ledgerkit.errors import InvalidRequestError
-from ledgerkit.transport import background_loop, worker_pools
-from ledgerkit.transport.worker_pools import Batch
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Coroutine, Generator, Iterable
 
-    from ledgerkit.transport.worker_pools import WorkerPool
+    Work = Callable[[Any], Coroutine[Any, Any, Any]]
 
-_SLOW_SOURCE_S = 0.01  # calls of a source slower than this are sent before their batch is full
+STOP_S = 1.0  # to wait for workers that stop; one that is stuck in a transport stops later
+_SLOW_SOURCE_S = 0.01  # a batch that is complete does not wait for a source slower than this
 
 
 def batches_ahead(size: int, in_flight: int) -> int:
@@ -28,81 +30,261 @@ def batches_ahead(size: int, in_flight: int) -> int:
     return 4 - (-8 * in_flight // size)
 
 
-class Stream:
-    """Calls that are sent while the answers to earlier ones are processed."""
+class Workers(Protocol):
+    """What works on the items of a stream; a ticket stands for the value of an item."""
 
-    # The calls are taken, and `progress` is called with the number of new answers, in the
-    # thread that reads the answers. `ahead` counts batches beyond the one returned next.
+    @property
+    def alive(self) -> bool:
+        """False in a forked child, whose parent has the workers."""
+
+    def add(self, item: Any) -> Any:
+        """Begin to work on an item; return its ticket."""
+
+    def is_done(self, ticket: Any) -> bool:
+        """Return True if the value of a ticket need not be waited for."""
+
+    def value(self, ticket: Any) -> Any:
+        """Wait for the value of a ticket."""
+
+    def stop(self, wait_s: float) -> None:
+        """Stop all work, and wait for its end for at most some seconds."""
+
+
+class InPlace:
+    """Work in the caller's thread, on each item when its value is needed; nothing suspends it."""
+
+    alive = True
+
+    def __init__(self, work: Work, *, stop_on_error: bool) -> None:
+        self._work = work
+        self._stop_on_error = stop_on_error
+
+    def add(self, item: Any) -> Any:
+        """Return the item, which is its own ticket."""
+        return item
+
+    def is_done(self, _ticket: Any) -> bool:
+        """Return True: there is nothing to wait for."""
+        return True
+
+    def value(self, ticket: Any) -> Any:
+        """Work on an item."""
+        value = background_loop.drive(self._work(ticket))
+        if self._stop_on_error and isinstance(value, LedgerError):
+            raise value
+        return value
+
+    def stop(self, wait_s: float) -> None:
+        """Do nothing: no work is under way."""
+
+
+class Tasks:
+    """
+    Tasks of the background loop that work on items in the order in which they were added.
+
+    Parameters
+    ----------
+    work
+        The coroutine function that makes a value of an item.
+    count
+        Most tasks at a time.
+    stop_on_error
+        Whether the first item that fails ends the work on all; otherwise its error is its value.
+    """
+
+    def __init__(self, work: Work, count: int, *, stop_on_error: bool) -> None:
+        self._work = work
+        self._count = count
+        self._stop_on_error = stop_on_error
+        self._loop = background_loop.current()
+        self._queue: deque[tuple[Any, Future[Any]]] = deque()
+        self._n_started = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._end: BaseException | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def alive(self) -> bool:
+        """False in a forked child."""
+        return self._loop.alive
+
+    def add(self, item: Any) -> Future[Any]:
+        """Queue an item, and start a task for it if there are too few."""
+        future: Future[Any] = Future()
+        with self._lock:
+            self._queue.append((item, future))
+            is_needed = self._n_started < self._count
+            self._n_started += is_needed
+        if is_needed:
+            self._loop.call_soon(self._start)
+        return future
+
+    def is_done(self, ticket: Future[Any]) -> bool:
+        """Return True if there is a value."""
+        return ticket.done()
+
+    def value(self, ticket: Future[Any]) -> Any:
+        """Wait for a value, or for the error that has ended the work."""
+        return background_loop.wait_for(ticket)
+
+    def stop(self, wait_s: float) -> None:
+        """Cancel the tasks; the garbage collector may stop a stream on any thread."""
+        if self._loop.inside:
+            self._finish(CancelledError())
+        elif self._loop.alive and wait_s:
+            with suppress(TimeoutError):
+                self._loop.run(self._finish_and_wait(), wait_s)
+        elif self._loop.alive:
+            self._loop.call_soon(self._finish, CancelledError())
+
+    def _start(self) -> None:
+        """Start a task."""
+        task = asyncio.create_task(self._run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _next(self) -> tuple[Any, Future[Any]] | None:
+        """Return the next item; None if the task should end."""
+        with self._lock:
+            if self._queue:
+                return self._queue.popleft()
+            self._n_started -= 1
+            return None
+
+    async def _run(self) -> None:
+        """Work on items until there are no more."""
+        while entry := self._next():
+            item, future = entry
+            if self._end is not None:
+                future.set_exception(self._end)
+                continue
+            try:
+                value = await self._work(item)
+            except asyncio.CancelledError:  # the stream is stopped, or its ledger is closed
+                self._fail(future, CancelledError())
+            except Exception as error:  # noqa: BLE001 - raised where the value is waited for
+                self._fail(future, error)
+            else:
+                if self._stop_on_error and isinstance(value, LedgerError):
+                    self._fail(future, value)
+                else:
+                    future.set_result(value)
+
+    def _fail(self, future: Future[Any], error: BaseException) -> None:
+        """End the work on all items with the error of one."""
+        self._finish(error)
+        future.set_exception(self._end)
+
+    def _finish(self, error: BaseException) -> None:
+        """Cancel the work on all items, with the first error that there was."""
+        if self._end is None:
+            self._end = error
+            for task in self._tasks - {asyncio.current_task()}:
+                task.cancel()
+
+    async def _finish_and_wait(self) -> None:
+        """Cancel the tasks, and wait for their end."""
+        self._finish(CancelledError())
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class Stream:
+    """
+    Items that are worked on while the values of earlier ones are processed.
+
+    Parameters
+    ----------
+    items
+        The items, taken in the thread that reads the batches.
+    workers
+        What works on them.
+    size
+        The number of values in a batch.
+    ahead
+        How many batches are begun beyond the one returned next.
+    progress
+        Called with the number of new values, in the same thread.
+    """
+
     def __init__(
         self,
-        calls: Iterable[Any],
-        pool: WorkerPool,
+        items: Iterable[Any],
+        workers: Workers,
         *,
         size: int,
         ahead: int,
         progress: Callable[[int], object],
     ) -> None:
-        self._calls = iter(calls)
-        self._pool = pool
+        self._items = iter(items)
+        self._workers = workers
         self._size = size
-        self._max_pending = ahead + 1
+        self._max_pending = size * (ahead + 1)
         self._progress = progress
-        self._exhausted = False
+        self._is_exhausted = False
         self._source_error: Exception | None = None
-        self._pending: deque[Batch] = deque()
+        self._pending: deque[Any] = deque()
 
     def batches(self, check: Callable[[], object]) -> Generator[list[Any], None, None]:
-        """Yield the answers, a batch at a time; `check` may raise before each."""
-        process, stop_s = os.getpid(), worker_pools.STOP_S
+        """Yield the values, a batch at a time; `check` may raise before each."""
+        stop_s = STOP_S
         try:
-            while self._send_ahead():
+            while self._begin_ahead():
                 try:
-                    self._pool.wait_for(self._pending[0], self._progress)
+                    batch = self._next_batch()
                 except CancelledError:  # perhaps another thread has closed the ledger
                     stop_s = 0.0
                     check()
                     raise
-                yield self._pending.popleft().values
-                _check_process(process)
+                yield batch
+                self._check_process()
                 check()
             self._raise_source_error()
         except KeyboardInterrupt:
             stop_s = 0.0
             raise
         finally:
-            if os.getpid() != process:
-                background_loop.leave_to_parent(self._pool)
-            elif self._pending:
-                self._pool.stop(stop_s)
+            if self._pending:
+                self._workers.stop(stop_s)
 
-    def _send_ahead(self) -> bool:
-        """Send batches ahead; return True if there is one to wait for."""
+    def _begin_ahead(self) -> bool:
+        """Begin items some batches ahead; return True if there is a value to wait for."""
         start = time.monotonic()
-        while not self._exhausted and len(self._pending) < self._max_pending:
-            self._send_batch()
-            is_slow = time.monotonic() - start > _SLOW_SOURCE_S
-            if is_slow and self._pending and self._pending[0].is_complete:
+        while not self._is_exhausted and len(self._pending) < self._max_pending:
+            try:
+                item = next(self._items)
+            except StopIteration:
+                self._is_exhausted = True
+                break
+            except Exception as error:  # noqa: BLE001 - raised after the values of earlier items
+                self._source_error, self._is_exhausted = error, True
+                break
+            self._pending.append(self._workers.add(item))
+            if time.monotonic() - start > _SLOW_SOURCE_S and self._has_whole_batch():
                 break
         return bool(self._pending)
 
-    def _send_batch(self) -> None:
-        """Send one batch, in pieces where the source is slow."""
-        batch, piece, start = Batch(), [], time.monotonic()
-        self._pending.append(batch)
-        try:
-            for call in islice(self._calls, self._size):
-                piece.append(call)
-                if time.monotonic() - start > _SLOW_SOURCE_S:
-                    self._pool.add(batch, piece)
-                    piece, start = [], time.monotonic()
-        except Exception as error:  # noqa: BLE001 - raised after the answers to what was sent
-            self._source_error = error
-        if piece:
-            self._pool.add(batch, piece)
-        batch.close()
-        self._exhausted = self._source_error is not None or len(batch.values) < self._size
-        if not batch.values:
-            self._pending.pop()
+    def _has_whole_batch(self) -> bool:
+        """Return True if all values of the next batch are there."""
+        if len(self._pending) < self._size:
+            return False
+        return all(map(self._workers.is_done, islice(self._pending, self._size)))
+
+    def _next_batch(self) -> list[Any]:
+        """Wait for the values of the next batch."""
+        batch = []
+        for _ in range(min(self._size, len(self._pending))):
+            batch.append(self._workers.value(self._pending[0]))
+            self._pending.popleft()
+            self._progress(1)
+        return batch
+
+    def _check_process(self) -> None:
+        """Raise in a forked child: the workers are the parent's."""
+        if not self._workers.alive:
+            self._pending.clear()
+            msg = "a stream cannot continue in a forked process"
+            remedy = "Start a new stream in this process."
+            raise InvalidRequestError(msg, remedy=remedy, field="stream")
 
     def _raise_source_error(self) -> None:
         """Raise the error of the source, if there is one."""
@@ -112,10 +294,3 @@ class Stream:
                 raise error
         finally:
             del error  # its traceback holds this frame
-
-
-def _check_process(process: int) -> None:
-    """Raise in a forked child: the workers are the parent's."""
-    if os.getpid() != process:
-        msg = "a stream cannot continue in a forked process"
-        raise InvalidRequestError(msg, remedy="Start a new stream in this process.", field="stream")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ledgerkit.transport import transports
 from tests.loopback import WAYS, way_options
 from tests.unit.localnet.chaos import Chaos
 
@@ -15,11 +14,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def way(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Return the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":  # the ledger's own, which it opens where aiohttp is missing
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-        return way_options("bulk")
     return way_options(request.param)
 
 

@@ -29,7 +29,7 @@ from ledgerkit.localnet import Contract, call, view
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
 from ledgerkit.sending import verbs
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -829,7 +829,7 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(
     assert lk.verify_archive(again, **shared.where()).is_verified
 
 
-class Crashing(Local):
+class Crashing(LocalTransport):
     """A way to a world on which something ends: at one request, before or after it arrives."""
 
     def __init__(
@@ -1029,7 +1029,7 @@ def test_a_host_that_forgot_the_block(stage: Stage) -> None:
 @contextmanager
 def over_http(world: World, seen: Callable[[bytes], object] = len) -> Iterator[str]:
     """Put a world behind a socket of this machine; `seen` hears of each request it answered."""
-    local = Local(world)
+    local = LocalTransport(world)
 
     def answer(method: str, path: str, headers: Any, body: bytes) -> Reply:
         asked = httpx.Request(method, f"http://localhost{path}", headers=headers, content=body)

@@ -6,13 +6,11 @@ import asyncio
 import gc
 import itertools
 import signal
-import ssl
 import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 import ledgerkit as lk
@@ -20,7 +18,7 @@ from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import background_loop, session, transports
+from ledgerkit.transport import background_loop, session
 from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, serve
 
@@ -30,22 +28,8 @@ if TYPE_CHECKING:
 
     from tests.loopback import Server
 
-WAYS = ("pool", "bulk", "lanes", "sync", "async")
 WAITS = ("request", "rate", "retry")
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 CLOSED = r"this ledger is closed\. Connect again\."
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
-    if request.param == "async":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 def one(ledger: lk.Ledger, _folder: Path) -> object:
@@ -117,7 +101,7 @@ def running() -> int:
         names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
         return sum(name.startswith(("TaskPool.", "Session.")) for name in names)
 
-    threads = sum(thread.name.startswith("ledgerkit_") for thread in threading.enumerate())
+    threads = sum(thread.name == "ledgerkit_transport" for thread in threading.enumerate())
     return threads + background_loop.current().run(count())
 
 
@@ -168,29 +152,30 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     gc.collect()
 
 
-@pytest.mark.parametrize("start", ["TaskPool", "ThreadPool", "_send_alone"])
-def test_closed_while_a_verb_starts(start, monkeypatch, tmp_path):
+@pytest.mark.parametrize("verb", [one, many])
+@pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
+def test_closed_while_a_verb_starts(verb, way, monkeypatch, tmp_path):
     """A verb that checked the ledger just before it was closed raises at once too."""
-    way = {"transport": httpx.HTTPTransport(verify=TLS)} if start == "ThreadPool" else {}
-    owner: Any = session.Session if start == "_send_alone" else session
-    original = getattr(owner, start)
+    original = session.Session.answer
 
-    def close_first(*arguments: Any, **options: Any) -> Any:
-        ledger.close()
-        return original(*arguments, **options)
+    async def close_first(*arguments: Any, **options: Any) -> Any:
+        closing = threading.Thread(target=ledger.close)
+        closing.start()
+        closing.join(0.1)  # the ledger is closed by then; the thread waits for this call's end
+        return await original(*arguments, **options)
 
-    with connected("rate", {"in_flight": 8, **way}) as (ledger, server, _):
-        monkeypatch.setattr(owner, start, close_first)
+    with connected("rate", way) as (ledger, server, _):
+        monkeypatch.setattr(session.Session, "answer", close_first)
         begin = time.monotonic()
         with pytest.raises(InvalidRequestError, match=CLOSED):
-            (one if start == "_send_alone" else many)(ledger, tmp_path)
+            verb(ledger, tmp_path)
         assert time.monotonic() - begin < LONG_S / 2
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
+@pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
     """A handler of the waiting thread itself may close the ledger."""
 
@@ -216,7 +201,7 @@ def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
 
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
+@pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 def test_ctrl_c(verb, wait, way, tmp_path):
     """Ctrl-C ends a verb, and then its `with` block, whatever it waits for."""
     with connected(wait, way) as (ledger, _, host):

@@ -19,9 +19,9 @@ import ledgerkit as lk
 from ledgerkit.cli import main
 from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport.embedded import Local
 from ledgerkit.transport.rate_limit import RateLimiter
 from tests.interrupts import interrupt
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 from tests.unit.localnet.ledger import Ledger, do
 
@@ -53,7 +53,7 @@ def quiet(_: dict[str, Any]) -> None:
     """Disturb nothing."""
 
 
-def respond(way: Local, body: bytes) -> Reply:
+def respond(way: LocalTransport, body: bytes) -> Reply:
     """Answer as the world does."""
     headers = {"content-type": "application/json"}
     request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
@@ -64,7 +64,7 @@ def respond(way: Local, body: bytes) -> Reply:
 @contextmanager
 def lab(world: World, script: Script = quiet, **options: Any) -> Iterator[tuple[Server, lk.Ledger]]:
     """Serve a world, but for what the script answers, and connect; a failure is final at once."""
-    way = Local(world)
+    way = LocalTransport(world)
 
     def handler(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
         return script(json.loads(body)) or respond(way, body)
@@ -210,7 +210,7 @@ def test_a_gap_at_either_end_of_a_range_is_proven(empty: World, tmp_path: Path, 
 
 def without_heights(world: World) -> Script:
     """Answer as old nodes do, which do not tell the height of a block's parent."""
-    way = Local(world)
+    way = LocalTransport(world)
 
     def script(request: dict[str, Any]) -> Reply | None:
         answer = json.loads(respond(way, json.dumps(request).encode()).body)
@@ -461,7 +461,7 @@ def waiting_world() -> World:
 
 def not_over(world: World, info: Any = None) -> Script:
     """Time out on transactions that are not final, whatever is waited for: no block passes."""
-    way = Local(world)
+    way = LocalTransport(world)
 
     def script(request: dict[str, Any]) -> Reply | None:
         if request["method"] != "EXPERIMENTAL_tx_status":
@@ -587,7 +587,7 @@ def test_an_answer_about_something_else_is_a_failure(
 ) -> None:
     """A mixed-up answer never becomes a row of what was asked for."""
     first, stop = ends(busy)
-    way = Local(busy)
+    way = LocalTransport(busy)
     swapped: list[bytes] = []
     numbers = count()
 

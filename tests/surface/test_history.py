@@ -17,7 +17,7 @@ from ledgerkit import errors
 from ledgerkit.frames import build
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import CreateAccount, FunctionCall, SecretKey, Transaction, Transfer
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def _no_default_left() -> Iterator[None]:
     lk.disconnect()
 
 
-class Counting(Local):
+class Counting(LocalTransport):
     """The way to a world, which notes what it is asked."""
 
     def __init__(self, world: World) -> None:
@@ -404,7 +404,7 @@ def test_the_archival_host_is_asked() -> None:
     """What one host has dropped the archival one tells, block and state."""
     old, kept = forgetful(), open_world("empty", epoch_length=20, epochs_kept=2)
     kept.advance(200)
-    ways = {"near.test": Local(old), "archive.test": Local(kept)}
+    ways = {"near.test": LocalTransport(old), "archive.test": LocalTransport(kept)}
 
     class Both(httpx.BaseTransport):
         """Two hosts of one chain."""

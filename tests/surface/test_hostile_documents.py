@@ -14,9 +14,9 @@ from pandas.testing import assert_frame_equal
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
 from ledgerkit.localnet.services.block_documents import document
-from ledgerkit.transport.embedded import Local
 from tests import document_host, loopback
 from tests.document_host import DocumentHost, small_documents
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply
 from tests.unit.localnet.full_world import FullWorld
 
@@ -359,7 +359,7 @@ def test_contradictory_contents_are_not_stored(
 @contextmanager
 def hosts(world: World, host: DocumentHost) -> Iterator[lk.Ledger]:
     """Serve the node of a world beside other documents."""
-    way = Local(world)
+    way = LocalTransport(world)
 
     def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         if method != "POST":

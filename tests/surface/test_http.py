@@ -40,13 +40,12 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.transport import (
-    connection_pool,
-    http_client,
+    connections,
+    http_transport,
     networks,
     rate_limit,
     retry,
     session,
-    transports,
 )
 from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, failure, raw_host, result, serve
@@ -70,7 +69,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Where the way to the host makes little difference: one loop, one set of threads.
-two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
+two_ways = pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 
 
 @pytest.fixture
@@ -767,13 +766,13 @@ def test_failures_are_collected(way):
 def test_a_dead_host_ends_a_batch_early(way, monkeypatch, dead_host):
     """After ten requests without a response the others are not sent, and each says so."""
     attempts: list[str] = []
-    once = http_client.HttpClient._failure
+    once = http_transport.HttpTransport._failure
 
     def count(self: Any, exchange: Any, error: BaseException) -> LedgerError:
         attempts.append(exchange.call.request)
         return once(self, exchange, error)
 
-    monkeypatch.setattr(http_client.HttpClient, "_failure", count)
+    monkeypatch.setattr(http_transport.HttpTransport, "_failure", count)
     ids = [f"a{number}.near" for number in range(100)]
     with lk.connect("lab", api_url=dead_host, **way, retries=QUICK) as ledger:
         frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
@@ -1037,13 +1036,10 @@ SCRIPT = """
 import os, sys, warnings
 import ledgerkit as lk
 from ledgerkit.api import rest as indexed
-from ledgerkit.transport import transports
 
-url, kind = sys.argv[1:]
-if kind == "lanes":
-    transports.find_spec = lambda name: None
+url, = sys.argv[1:]
 calls = [indexed.ft(f"a{i}.near") for i in range(30)]
-ledger = lk.connect("lab", api_url=url, in_flight=8 if kind == "pool" else 16)
+ledger = lk.connect("lab", api_url=url)
 asked = [view.account_id for view in ledger.send_many(calls, progress=False)]
 assert asked == [f"a{i}.near" for i in range(30)]
 """
@@ -1073,43 +1069,31 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ending"),
-    [
-        ("pool", ""),
-        ("bulk", ""),
-        ("lanes", ""),
-        ("bulk", "del ledger; lk.disconnect()"),
-        ("pool", "ledger.close()"),
-        ("bulk", "ledger.close(); os._exit(0)"),
-    ],
+    "ending", ["", "del ledger; lk.disconnect()", "ledger.close()", "ledger.close(); os._exit(0)"]
 )
-def test_nothing_is_left_at_the_end(kind, ending):
+def test_nothing_is_left_at_the_end(ending):
     """A script that ends, however, leaves no connection, no task, no warning."""
     with serve(by_path) as server:
-        ended = run(SCRIPT + ending, server.url, kind)
+        ended = run(SCRIPT + ending, server.url)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.parametrize(
-    ("kind", "ending"),
-    [("pool", "sys.exit()"), ("bulk", "sys.exit()"), ("bulk", "ledger.close()"), ("lanes", "")],
-)
-def test_a_forked_child_asks_on_its_own(kind, ending):
+@pytest.mark.parametrize("ending", ["", "sys.exit()", "ledger.close()"])
+def test_a_forked_child_asks_on_its_own(ending):
     """After a fork parent and child both work, on connections of their own, and both end."""
     with serve(by_path) as server:
-        ended = run(SCRIPT + FORK.replace("ENDING", ending), server.url, kind)
+        ended = run(SCRIPT + FORK.replace("ENDING", ending), server.url)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert len(server.requests) == 30 * 4 + 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_a_forked_child_that_asks_nothing_disturbs_nobody(kind):
+def test_a_forked_child_that_asks_nothing_disturbs_nobody():
     """A child that ends, and with it all it has from its parent, leaves the parent's loop alone."""
     script = FORK.partition("else:")[0] + "del ledger, calls"
     with serve(by_path) as server:
-        ended = run(SCRIPT + script, server.url, kind)
+        ended = run(SCRIPT + script, server.url)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert len(server.requests) == 30 * 3
 
@@ -1135,16 +1119,13 @@ def test_redirects_are_not_followed(way, status):
         assert other.requests == []
 
 
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_the_proxy_of_the_environment(kind, monkeypatch):
+def test_the_proxy_of_the_environment(monkeypatch):
     """A proxy that the environment names is used for other hosts, and not for this machine."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    if kind == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     with serve(lambda _m, path, *_: tokens(path[len("http://api.example") :])) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
-        options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
+        options: dict[str, Any] = {"retries": ONCE}
         with serve(lambda *_: GAS) as server:
             urls: dict[str, Any] = {"api_url": "http://api.example", "rpc_url": server.url}
             with lk.connect("lab", **urls, **options) as ledger:
@@ -1154,16 +1135,13 @@ def test_the_proxy_of_the_environment(kind, monkeypatch):
     assert server.paths == ["/"]
 
 
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_a_proxy_with_a_password(kind, monkeypatch):
+def test_a_proxy_with_a_password(monkeypatch):
     """The proxy gets the user and password of its address."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    if kind == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     with serve(lambda *_: OK) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:p%40ss@"))
-        options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
+        options: dict[str, Any] = {"retries": ONCE}
         with lk.connect("lab", api_url="http://api.example", **options) as ledger:
             assert lk.ft("a.near", ledger=ledger).empty
     assert [one.headers["proxy-authorization"] for one in proxy.requests] == ["Basic bWU6cEBzcw=="]
@@ -1179,7 +1157,6 @@ def test_a_proxy_that_cannot_be_used(monkeypatch):
     assert "secret-word" not in str(caught.value)
 
 
-@pytest.mark.parametrize("in_flight", [8, 16], ids=["pool", "bulk"])
 @pytest.mark.parametrize(
     "url",
     [
@@ -1192,13 +1169,13 @@ def test_a_proxy_that_cannot_be_used(monkeypatch):
         "http://me:word\t@127.0.0.1:9",
     ],
 )
-def test_a_malformed_proxy_is_not_shown(url, in_flight, monkeypatch):
+def test_a_malformed_proxy_is_not_shown(url, monkeypatch):
     """A proxy's URL that is malformed is refused before anything of it becomes a host."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("http_proxy", url)
     with pytest.raises(InvalidRequestError, match="is not a valid URL") as caught:
-        lk.connect("lab", api_url="http://api.example", in_flight=in_flight)
+        lk.connect("lab", api_url="http://api.example")
     trace = caught.value.__traceback__
     report = traceback.TracebackException(
         type(caught.value), caught.value, trace and trace.tb_next, capture_locals=True
@@ -1209,8 +1186,7 @@ def test_a_malformed_proxy_is_not_shown(url, in_flight, monkeypatch):
     assert "1234" not in "".join(report.format())
 
 
-@pytest.mark.parametrize("in_flight", [8, 16], ids=["pool", "bulk"])
-def test_a_proxy_that_repeats_its_login(in_flight, monkeypatch):
+def test_a_proxy_that_repeats_its_login(monkeypatch):
     """A proxy's password is hidden in what the proxy answers, in either spelling."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -1221,7 +1197,7 @@ def test_a_proxy_that_repeats_its_login(in_flight, monkeypatch):
     with serve(handler) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:opensesame@"))
         with (
-            lk.connect("lab", api_url="http://api.example", in_flight=in_flight) as ledger,
+            lk.connect("lab", api_url="http://api.example") as ledger,
             pytest.raises(LedgerError, match=r"me:\[password hidden\]") as caught,
         ):
             ledger.get("/x")
@@ -1291,19 +1267,15 @@ def tls_host(certificate: Path) -> Callable[[socket], None]:
     return talk
 
 
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_certificates_are_verified(kind, certificate, monkeypatch):
+def test_certificates_are_verified(certificate, monkeypatch):
     """A host that nobody vouches for is not asked; one that the environment trusts is."""
-    if kind == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    in_flight = 8 if kind == "pool" else 16
     with raw_host(tls_host(certificate)) as plain, serve(lambda *_: GAS) as server:
         url = plain.replace("http:", "https:")
         urls: dict[str, Any] = {
             "api_url": url,
             "rpc_url": server.url,
         }  # plain http beside it changes nothing
-        options: dict[str, Any] = {"retries": ONCE, "in_flight": in_flight}
+        options: dict[str, Any] = {"retries": ONCE}
         with (
             lk.connect("lab", **urls, **options) as ledger,
             pytest.raises(TransportError, match=r"(?i)certificate"),
@@ -1328,13 +1300,10 @@ def tunnel(certificate: Path, seen: list[bytes], status: bytes) -> Callable[[soc
     return talk
 
 
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_a_tunnel_through_a_proxy(kind, certificate, monkeypatch):
+def test_a_tunnel_through_a_proxy(certificate, monkeypatch):
     """A proxy with a login opens a tunnel to a host with TLS, whose certificate is verified."""
     monkeypatch.delenv("no_proxy", raising=False)
-    if kind == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    options: dict[str, Any] = {"retries": ONCE, "in_flight": 8 if kind == "pool" else 16}
+    options: dict[str, Any] = {"retries": ONCE}
     seen: list[bytes] = []
     with raw_host(tunnel(certificate, seen, b"200 OK")) as proxy:
         monkeypatch.setenv("https_proxy", proxy.replace("//", "//me:p%40ss@"))
@@ -1350,13 +1319,10 @@ def test_a_tunnel_through_a_proxy(kind, certificate, monkeypatch):
     assert all(b"\r\nproxy-authorization: basic bwu6cebzcw==" in head.lower() for head in seen)
 
 
-@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
-def test_a_proxy_that_refuses_a_tunnel(kind, certificate, monkeypatch):
+def test_a_proxy_that_refuses_a_tunnel(certificate, monkeypatch):
     """The status of a proxy that opens no tunnel is in the error, and its login is not."""
     monkeypatch.delenv("no_proxy", raising=False)
-    if kind == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    options: dict[str, Any] = {"retries": ONCE, "in_flight": 8 if kind == "pool" else 16}
+    options: dict[str, Any] = {"retries": ONCE}
     with raw_host(tunnel(certificate, [], b"403 No")) as proxy:
         monkeypatch.setenv("https_proxy", proxy.replace("//", "//me:opensesame@"))
         refused = pytest.raises(TransportError, match="403")
@@ -1368,7 +1334,7 @@ def test_a_proxy_that_refuses_a_tunnel(kind, certificate, monkeypatch):
     assert "opensesame" not in str(error.value)
 
 
-# The pool of connections ----------------------------------------------------------------
+# Connections ----------------------------------------------------------------
 
 BULK: dict[str, Any] = {"in_flight": 16, "retries": ONCE}
 
@@ -1412,7 +1378,7 @@ def test_a_body_without_a_length(way):
 
 def test_idle_connections_are_closed(monkeypatch):
     """A connection that no request used for a while is closed by the pool."""
-    monkeypatch.setattr(connection_pool, "_KEEPALIVE_S", 0.05)
+    monkeypatch.setattr(connections, "_KEEPALIVE_S", 0.05)
     ended = threading.Event()
 
     def talk(connection: socket) -> None:

@@ -30,7 +30,7 @@ from ledgerkit.protocol import (
     Transfer,
 )
 from ledgerkit.transport import embedded
-from ledgerkit.transport.embedded import AsyncLocal, Local
+from tests.local_transport import AsyncLocalTransport, LocalTransport
 from tests.unit.localnet.ledger import Ledger as LocalAccounts
 from tests.unit.localnet.ledger import public
 
@@ -427,12 +427,14 @@ PRICE = {"jsonrpc": "2.0", "result": {"gas_price": "100000000"}, "id": 7}
 def test_any_httpx_client_can_ask() -> None:
     """The transports serve httpx's own clients, without a socket."""
     world = open_world("empty")
-    with httpx.Client(transport=Local(world), base_url="http://any") as own:
+    with httpx.Client(transport=LocalTransport(world), base_url="http://any") as own:
         assert own.post("/", json=CALL).json() == PRICE
         assert own.get("/api/health").json() == {"status": "ok"}
 
     async def ask() -> Any:
-        async with httpx.AsyncClient(transport=AsyncLocal(world), base_url="http://any") as own:
+        async with httpx.AsyncClient(
+            transport=AsyncLocalTransport(world), base_url="http://any"
+        ) as own:
             assert (await own.get("/api/v1/account/near/full")).json()["state"]["locked"] == "0"
             return (await own.post("/", json=CALL)).json()
 
@@ -442,7 +444,7 @@ def test_any_httpx_client_can_ask() -> None:
 def test_a_ledger_over_the_asynchronous_transport() -> None:
     """A transport of one's own may be either kind."""
     world = open_world("empty")
-    lk.connect("lab", transport=AsyncLocal(world))
+    lk.connect("lab", transport=AsyncLocalTransport(world))
     assert lk.gas_price()["gas_price"].tolist() == [100_000_000]
     sent = client.current().rpc("send_tx", [paying(world).to_base64()])
     assert sent["final_execution_status"] != "NONE"
@@ -461,13 +463,13 @@ def test_what_is_lost_is_httpx_own_error(fault: str, kind: type[Exception]) -> N
     """Both transports raise what httpx raises over a socket, when its time is up."""
     world = open_world("empty")
     with (
-        httpx.Client(transport=Local(world, Faults(fault)), timeout=0.05) as own,
+        httpx.Client(transport=LocalTransport(world, Faults(fault)), timeout=0.05) as own,
         pytest.raises(kind),
     ):
         own.get("http://any/api/health")
 
     async def ask() -> None:
-        way = AsyncLocal(world, Faults(fault))
+        way = AsyncLocalTransport(world, Faults(fault))
         async with httpx.AsyncClient(transport=way, timeout=0.05) as own:
             await own.get("http://any/api/health")
 

@@ -19,7 +19,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ class Poller:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._client = httpx.Client(transport=Local(world), base_url="http://ledger.test")
+        self._client = httpx.Client(transport=LocalTransport(world), base_url="http://ledger.test")
         self._ids = count(1)
 
     def call(self, method: str, params: Any) -> Any:

@@ -18,7 +18,7 @@ from ledgerkit.localnet.fees import TGAS
 from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
 from ledgerkit.reconciling import liquid_staking, lockups, rewards, stakes
 from ledgerkit.reconciling.model import Block, Entry
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +192,7 @@ def test_the_gain_of_a_liquid_token_is_apart_from_transfers(chain: Chain) -> Non
     assert {row.pool_id for row in gains} == {LIQUID}
 
 
-class Forgetful(Local):
+class Forgetful(LocalTransport):
     """A transport to services without documents, or without the transactions of transfers."""
 
     def __init__(self, world: World, path: str) -> None:
@@ -222,7 +222,7 @@ def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
         assert lockups.lockup_rewards(ledger, "alice.near", *ends) == expected != []
 
 
-class Unrated(Local):
+class Unrated(LocalTransport):
     """A transport to a world whose liquid token had no rate at a height."""
 
     def __init__(self, world: World, height: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.errors import InvalidRequestError, ProofError
 from ledgerkit.localnet.contracts.fungible_token import FungibleToken
-from ledgerkit.transport.embedded import Local
+from tests.local_transport import LocalTransport
 from tests.surface.test_stories import included
 from tests.token_worlds import TOKEN, TokenWorld, call
 from tests.unit.localnet.chaos import Chaos
@@ -50,7 +50,7 @@ class Tampering(httpx.BaseTransport):
 @contextmanager
 def tampered(ledger: lk.Ledger, method: str, change) -> Iterator[lk.Ledger]:
     """Connect to the same world by a host that changes the answers of a method."""
-    transport = Tampering(Local(ledger.world), method, change)
+    transport = Tampering(LocalTransport(ledger.world), method, change)
     url = "http://127.0.0.1:1"
     with lk.connect(
         "mainnet", rpc_url=url, api_url=url, transactions_url=None, transport=transport,
@@ -343,7 +343,7 @@ def forge_approval(document):
 def test_a_changed_document_is_not_stored(ledger, tmp_path, height, change, message):
     """With verify=True a height that the chain does not commit to is missing, and says why."""
     ledger.world.advance(8)
-    transport = TamperingDocuments(Local(ledger.world), height, change)
+    transport = TamperingDocuments(LocalTransport(ledger.world), height, change)
     url = "http://127.0.0.1:1"
     urls = {
         f"{name}_url": f"{url}/{name}" for name in ("transactions", "transfers", "blocks", "kv")

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.transport.embedded import Local, open_local
+from ledgerkit.transport.embedded import open_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.localnet.world import World
+    from tests.local_transport import LocalTransport
 
 LATENCY_S = 0.3  # requests of one round trip start within it, also on a busy machine
 
@@ -24,7 +25,7 @@ LATENCY_S = 0.3  # requests of one round trip start within it, also on a busy ma
 class Distant(httpx.BaseTransport):
     """The embedded ledger behind a latency, with the length of the longest chain of requests."""
 
-    def __init__(self, local: Local) -> None:
+    def __init__(self, local: LocalTransport) -> None:
         self.local, self.world = local, local.world
         self.round_trips = 0
         self._lock = threading.Lock()

@@ -43,7 +43,7 @@ from ledgerkit.protocol import (
     TransferToGasKey,
 )
 from ledgerkit.sending import access_keys, broadcast, nonces
-from ledgerkit.transport.embedded import AsyncLocal
+from tests.local_transport import AsyncLocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ def test_a_transfer(world, via):
 def test_over_an_asynchronous_transport(world):
     """A transport that works on a loop sends as well."""
     before = balance(world, "dave.near")
-    ledger = lk.connect("lab", transport=AsyncLocal(world))
+    ledger = lk.connect("lab", transport=AsyncLocalTransport(world))
     alice = lk.signer("alice.near", world.keys()["alice.near"])
     sent = lk.transfer("dave.near", "3 yocto", key=alice, ledger=ledger)
     assert sent.fully_succeeded is True

@@ -10,9 +10,9 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import LedgerError, TransportError
-from ledgerkit.transport.embedded import Local
 from ledgerkit.transport.settings import RetryPolicy
 from ledgerkit.verbs import documents
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ DOCUMENTS, ACCOUNT, TRANSFERS = "/v0/transactions", "/v0/account", "/v0/transfer
 METADATA, CHANGES = "ft_metadata", "EXPERIMENTAL_changes"
 
 
-class Edited(Local):
+class Edited(LocalTransport):
     """A transport to a world some of whose responses are edited, by a part of their request."""
 
     def __init__(self, world: World, edits: dict[str, Edit]) -> None:

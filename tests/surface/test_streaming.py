@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"
 PARTS = (KEY, "PLANTED", "mossw0rt", "Qx+42", "Qx%2B42")
 ONCE = lk.RetryPolicy(attempts=1, total_s=10)
-two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
+two_ways = pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 
 
 def name(path: str) -> str:
@@ -106,14 +106,14 @@ def tasks() -> int:
 
     async def count() -> int:
         names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-        return names.count("TaskPool._work")
+        return names.count("Tasks._run")
 
     return background_loop.current().run(count())
 
 
 def workers() -> int:
     """Count the threads that answer calls."""
-    return sum(thread.name.startswith("ledgerkit_") for thread in threading.enumerate())
+    return sum(thread.name == "ledgerkit_transport" for thread in threading.enumerate())
 
 
 # Order, places, batches -----------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_a_source_that_raises(way):
     with asking(fine, **way) as (ledger, _):
         with pytest.raises(OSError, match="no more ids"):
             batches.extend(map(answered_ids, ledger.stream(broken(), size=10)))
-        assert tasks() == workers() == 0
+        assert until(lambda: tasks() == workers() == 0)
     assert batches == [names(10), names(10, 10), names(5, 20)]
 
 
@@ -302,7 +302,7 @@ def test_an_early_end_leaves_nothing(way):
         stream = ledger.stream(Source(), size=8)
         next(stream)
         stream.close()
-        assert tasks() == workers() == 0
+        assert until(lambda: tasks() == workers() == 0)
         time.sleep(0.3)  # for requests on their way
         asked = len(server.requests)
         time.sleep(0.1)
@@ -493,7 +493,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("kind", ["bulk", "sync"])
+@pytest.mark.parametrize("kind", ["own", "sync"])
 @pytest.mark.parametrize("ending", ["", "del stream", "ledger.close()", "sys.exit()"])
 def test_nothing_is_left_at_the_end(kind, ending):
     """A script that ends in the middle of a stream leaves no task, no thread, no warning."""
@@ -503,7 +503,7 @@ def test_nothing_is_left_at_the_end(kind, ending):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.parametrize("kind", ["bulk", "sync"])
+@pytest.mark.parametrize("kind", ["own", "sync"])
 def test_a_fork_in_the_middle(kind):
     """The parent's stream goes on after a fork; the child's is over, and it may begin another."""
     with serve(fine) as server:

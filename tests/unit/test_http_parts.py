@@ -13,7 +13,6 @@ import math
 import random
 import threading
 import time
-from concurrent.futures import CancelledError
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
@@ -29,19 +28,16 @@ from ledgerkit.api.calls import Response
 from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.transport import (
     background_loop,
-    http_client,
     memory_cache,
     networks,
     rate_limit,
     retry,
     session,
-    transports,
-    worker_pools,
 )
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
 HIDDEN = b"[key hidden]"
 
@@ -93,15 +89,20 @@ def test_a_place_that_comes_too_late_is_not_taken():
 
 def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
-    ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    pacer = ledger._session._rate_limiters["api"]
-    steps = [ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(5)]
-    waits = [next(one) for one in steps]
-    assert isinstance(waits[0], http_client.Exchange)
-    assert waits[1:] == pytest.approx([0.5, 1.0, 1.5, 2.0], abs=0.1)
-    for one in steps:
-        one.close()
-    assert pacer.reserve(math.inf) == pytest.approx(0.5, abs=0.1)
+    with lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2) as ledger:
+        pacer = ledger._session._rate_limiters["api"]
+
+        async def queue() -> None:
+            tasks = [
+                asyncio.create_task(ledger._session.answer(rest.ft(f"a{i}.near"))) for i in range(5)
+            ]
+            await asyncio.wait(tasks, timeout=0.1)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+        background_loop.current().run(queue())
+        assert pacer.reserve(math.inf) == pytest.approx(0.4, abs=0.1)
 
 
 def starts(
@@ -459,43 +460,43 @@ def test_ledgers_of_one_process_share_the_limit_of_a_minute(clock):
     lk.disconnect()
 
 
-def run_steps(steps: Any, clock: Callable[[float], None], replies: list[Any]) -> Any:
-    """Run the steps of a call: waits move the clock, exchanges get the next reply."""
-    reply = None
-    try:
-        while True:
-            step, reply = steps.send(reply), None
-            if isinstance(step, http_client.Exchange):
-                reply = replies.pop(0)
-            else:
-                clock(step)
-    except StopIteration as end:
-        return end.value
-
-
 @pytest.mark.usefixtures("_no_shared_limiters")
-def test_the_limit_of_a_minute_leaves_time_to_try_again(clock):
+def test_the_limit_of_a_minute_leaves_time_to_try_again(clock, monkeypatch):
     """Waiting for the next minute is not counted: a failed read is still tried again in it."""
-    busy, fine = Response(b"busy", 503), Response(b'{"account_id":"a.near","tokens":[]}')
+    replies = [Response(b"busy", 503), Response(b"busy", 503)]
+    replies.append(Response(b'{"account_id":"a.near","tokens":[]}'))
+
+    async def exchange(_exchange: object) -> Response:
+        return replies.pop(0)
+
+    async def sleep(seconds: float) -> None:
+        clock(seconds)
+
     with lk.connect("mainnet", retries=lk.RetryPolicy(attempts=3, total_s=5)) as ledger:
         limiter = ledger._session._rate_limiters["api"]
         starts(limiter, clock, 49)
-        value = run_steps(ledger._session._steps(rest.ft("a.near")), clock, [busy, busy, fine])
-        assert value.account_id == "a.near"
+        monkeypatch.setattr(ledger._session._transport, "exchange", exchange)
+        monkeypatch.setattr(ledger._session, "_sleep", sleep)
+        assert ledger.send(rest.ft("a.near")).account_id == "a.near"
         assert limiter.reserve(1e6) == pytest.approx(0.05)  # in the minute after the first
     lk.disconnect()
 
 
 def test_a_read_that_waits_is_held_by_a_pause():
     """A queued read whose turn comes in a pause waits on instead of asking."""
-    ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    first, second = (ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(2))
-    assert isinstance(next(first), http_client.Exchange)
-    assert next(second) == pytest.approx(0.5, abs=0.1)
-    ledger._session._rate_limiters["api"].pause(60)
-    assert next(second) == pytest.approx(60, abs=0.2)
-    for one in (first, second):
-        one.close()
+    asked: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return _fine(request)
+
+    with lk.connect("lab", transport=httpx.MockTransport(handle), rate=5) as ledger:
+        lk.ft("a.near", ledger=ledger)
+        threading.Timer(0.05, ledger._session._rate_limiters["api"].pause, [0.5]).start()
+        begin = time.monotonic()
+        lk.ft("b.near", ledger=ledger)
+        assert time.monotonic() - begin > 0.5
+    assert len(asked) == 2
 
 
 # Cache ----------------------------------------------------------------------------------
@@ -774,29 +775,14 @@ def test_a_body_for_threads_cannot_be_read_on_a_loop():
     assert "error in the transport: RuntimeError: Attempted to call an async close" in str(error)
 
 
+@pytest.mark.parametrize("kind", [Wrong, AsyncWrong])
 @pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
-def test_a_transport_cannot_end_the_loop(stop):
-    """A transport that exits on the background loop is a failure; the loop goes on."""
+def test_a_transport_cannot_end_the_loop(kind, stop):
+    """A transport that exits is a failure; the background loop goes on."""
     before = background_loop.current()
-    assert f"error in the transport: {type(stop).__name__}" in str(
-        failure(AsyncWrong(raising(stop)))
-    )
+    assert f"error in the transport: {type(stop).__name__}" in str(failure(kind(raising(stop))))
     assert background_loop.current() is before
-    with lk.connect("lab", transport=AsyncWrong(_fine)) as ledger:
-        assert lk.ft("a.near", ledger=ledger).empty
-
-
-@pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
-def test_an_interrupt_in_this_thread_passes(stop):
-    """An interrupt of a synchronous transport reaches the caller without the transport's frames."""
-    transport = Wrong(raising(stop))
-    with lk.connect("lab", transport=transport) as ledger:
-        with pytest.raises(type(stop)) as caught:
-            lk.ft("a.near", ledger=ledger)
-        assert caught.value is stop
-        assert stop.__context__ is None
-        assert [entry.name for entry in caught.traceback][-1] == "exchange"
-        transport.act = _fine
+    with lk.connect("lab", transport=kind(_fine)) as ledger:
         assert lk.ft("a.near", ledger=ledger).empty
 
 
@@ -816,135 +802,7 @@ def test_no_address_for_a_surface():
         assert caught.value.field == "rpc_url"
 
 
-# Addresses ------------------------------------------------------------------------------
-
-
-@given(
-    root=st.sampled_from(
-        [
-            "http://127.0.0.1:3030",
-            "https://a.example",
-            "https://a.example:8443/api",
-            "http://[::1]:9/v1/KEY-of-a-provider",
-            "https://a.example/with%20space",
-        ]
-    ),
-    path=st.one_of(
-        st.just(""),
-        st.text("ab9./_~-%?#= é:@", max_size=20).map("/".__add__),
-        st.sampled_from(["/v1/account/a1.near/ft", "/v1/../x", "/a/./b", "//x", "/.x", "/x/.."]),
-    ),
-)
-def test_an_address_is_what_httpx_parses(root, path):
-    """The short way to an address gives what httpx makes of the whole text, to the byte."""
-    short, parsed = http_client.Address(root).url(path), httpx.URL(root + path)
-    assert short == parsed
-    assert (str(short), short.raw_path, short.netloc) == (
-        str(parsed),
-        parsed.raw_path,
-        parsed.netloc,
-    )
-    assert http_client.Address(root).target(path) == parsed.raw_path
-
-
-def test_a_plain_path_is_not_parsed_again(monkeypatch):
-    """The usual paths take the short way, which is what it is for."""
-    address = http_client.Address("https://a.example/api")
-    monkeypatch.setattr("httpx._urls.urlparse", pytest.fail)
-    assert address.target("/v1/account/a1.near/ft") == b"/api/v1/account/a1.near/ft"
-
-
-# Lanes ----------------------------------------------------------------------------------
-
-
-class LineBody(httpx.AsyncByteStream):
-    """A body that occupies its line until it is closed."""
-
-    def __init__(self, line: Line, content: bytes) -> None:
-        self.line = line
-        self.content = content
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        await asyncio.sleep(0.001)
-        yield self.content
-
-    async def aclose(self) -> None:
-        """Leave the line to the next request."""
-        self.line.busy = False
-
-
-class Line(httpx.AsyncBaseTransport):
-    """One connection that must not be shared."""
-
-    def __init__(self) -> None:
-        self.busy = self.closed = False
-        self.answers = 0
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer after a moment, alone."""
-        assert not self.busy
-        self.busy = True
-        await asyncio.sleep(0.001)
-        self.answers += 1
-        if request.url.path.endswith("a3.near/ft"):
-            self.busy = False
-            msg = "broken"
-            raise httpx.ReadError(msg)
-        return httpx.Response(200, stream=LineBody(self, _fine(request).content))
-
-    async def aclose(self) -> None:
-        """Close."""
-        self.closed = True
-
-
-def test_lanes_carry_one_request_each():
-    """Lanes are as many as requests in flight, are used again, even after a failure, and close."""
-    lines: list[Line] = []
-
-    def make() -> Line:
-        lines.append(Line())
-        return lines[-1]
-
-    ids = [f"a{i}.near" for i in range(40)]
-    retries = lk.RetryPolicy(attempts=1)
-    with lk.connect(
-        "lab", transport=transports.SingleConnections(make), in_flight=4, retries=retries
-    ) as ledger:
-        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
-    assert errors["subject"].tolist() == ["a3.near"]
-    assert len(lines) == 4
-    assert sum(line.answers for line in lines) == 40
-    assert all(line.closed for line in lines)
-
-
-# Workers --------------------------------------------------------------------------------
-
-
-def test_a_pool_answers_each_call_once():
-    """Threads that share calls answer each once, in its place, and report each answer."""
-    calls = [rest.ft(f"a{i}.near") for i in range(500)]
-    batch, reports = worker_pools.Batch(), list[int]()
-    pool = worker_pools.ThreadPool(lambda call, _sleep: call.path, 8, stop_on_error=True)
-    pool.add(batch, calls)
-    batch.close()
-    pool.wait_for(batch, reports.append)
-    assert batch.values == [call.path for call in calls]
-    assert sum(reports) == 500
-
-
-def test_a_stopped_pool_begins_nothing():
-    """After the end no call is begun, nobody sleeps, and who waits is told."""
-    batch = worker_pools.Batch()
-    never: Any = pytest.fail
-    pool = worker_pools.ThreadPool(never, 2, stop_on_error=False)
-    pool.stop()
-    pool.add(batch, [rest.ft("a.near")])
-    batch.close()
-    assert batch.values == [None]
-    with pytest.raises(CancelledError):
-        pool.wait_for(batch, never)
-    with pytest.raises(CancelledError):
-        pool._sleep(60)
+# Many calls ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [httpx.BaseTransport, httpx.AsyncBaseTransport])
@@ -1042,9 +900,19 @@ def test_what_is_left_is_cancelled_at_the_end():
     assert seen == ["parted", "cancelled"]
 
 
+class Closing(httpx.AsyncBaseTransport):
+    """A transport that remembers that it was closed."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        """Close."""
+        self.closed = True
+
+
 def test_a_forgotten_ledger_leaves_a_transport_alone():
     """A ledger that is dropped without being closed does not close what it was given."""
-    given_one = Line()
+    given_one = Closing()
     ledger = lk.connect("lab", transport=given_one)
     del ledger
     lk.disconnect()

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 import ledgerkit as lk
-from ledgerkit.transport.embedded import Local
 from tests.document_host import DocumentHost, scattered
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply, serve
 from tests.unit.localnet.chaos import Chaos
 from tests.world_hosts import documents_of
@@ -85,7 +85,7 @@ class Campaign:
     @contextmanager
     def services(self) -> Iterator[None]:
         """Serve the node and the documents of the world."""
-        way = Local(self.world)
+        way = LocalTransport(self.world)
 
         def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
             headers = {"content-type": "application/json"}

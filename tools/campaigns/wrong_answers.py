@@ -24,8 +24,8 @@ from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.errors import LedgerError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
-from ledgerkit.transport.embedded import Local
 from tests import out_of_step
+from tests.local_transport import LocalTransport
 from tests.loopback import WAYS, way_options
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     """Send reads in rounds, each over another kind of connection."""
     world = open_world("crowd", size=PEOPLE)
     every = reads(world)
-    with lk.connect("lab", transport=Local(world)) as ledger, warnings.catch_warnings():
+    with lk.connect("lab", transport=LocalTransport(world)) as ledger, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about accounts that do not exist
         expected = [plain(value) for value in read_all(ledger, every)]
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
@@ -117,7 +117,9 @@ def run(count: int, seed: int, tally: Tally) -> None:
         places = rng.choices(range(len(every)), k=min(size, count - start))
         faults = tuple(out_of_step.FAULTS)
         with (
-            out_of_step.serve(Local(world), faults, rate=RATE, seed=rng.randrange(2**32)) as server,
+            out_of_step.serve(
+                LocalTransport(world), faults, rate=RATE, seed=rng.randrange(2**32)
+            ) as server,
             lk.connect(
                 "lab",
                 rpc_url=server.url,

@@ -11,8 +11,8 @@ import pytest
 
 from ledgerkit.localnet import rpc_api
 from ledgerkit.protocol import AccessKey, AddKey, CryptoHash, FullAccess, Transfer
-from ledgerkit.transport.embedded import Local
 from tests import strict_errors
+from tests.local_transport import LocalTransport
 from tests.strict_errors import read_error, read_variant
 from tests.unit.localnet.ledger import START, Ledger, N, do, public
 from tests.unit.localnet.test_rpc_api import ask
@@ -140,7 +140,7 @@ class Http:
     """A client that reads errors strictly."""
 
     def __init__(self, world: Any) -> None:
-        self._client = httpx.Client(transport=Local(world), base_url="http://ledger.test")
+        self._client = httpx.Client(transport=LocalTransport(world), base_url="http://ledger.test")
 
     def cause(self, method: str, params: Any) -> str:
         """Call a method that fails; return the name of the error's cause."""

@@ -1,0 +1,248 @@
+"""Connections to hosts, which are kept open for the requests that follow, by aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+import ssl
+import time
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.transport import background_loop, forks, networks, response_body
+from ledgerkit.transport.exchange import NoConnectionError, RawResponse
+from ledgerkit.transport.response_body import BodyReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import aiohttp
+    import yarl
+
+    from ledgerkit.transport.exchange import RawRequest
+    from ledgerkit.transport.networks import Proxy, Surface
+
+_KEEPALIVE_S = 30
+_SWITCHING_PROTOCOLS = 101
+_ADDRESS = re.compile(r"https?://\S+")
+
+
+class NetworkConnections:
+    """
+    The connections of one ledger; they open on the loop that first uses them.
+
+    Parameters
+    ----------
+    addresses
+        The address of each surface.
+    max_connections
+        Most connections at a time.
+    """
+
+    in_process = False
+
+    def __init__(self, addresses: Mapping[Surface, str], max_connections: int) -> None:
+        # Imported here: on the loop the import would delay the first requests past their limit.
+        import aiohttp
+
+        self._aiohttp = aiohttp
+        self._max_connections = max_connections
+        self._proxies = {surface: networks.proxy_for(url) for surface, url in addresses.items()}
+        for proxy in set(self._proxies.values()):
+            if proxy is not None:
+                _check_proxy(proxy)
+        self._tls: ssl.SSLContext | None = None
+        if any(url.startswith("https") for url in addresses.values()):
+            self._tls = _trusted_certificates()  # takes some 20 ms
+        self._pools = _Pools()
+        self._end: weakref.finalize[..., NetworkConnections] | None = None
+        forks.register(self)
+
+    def after_fork(self) -> None:
+        """Open connections of its own in a forked child."""
+        forks.inherited.append(self._pools)
+        self._pools = _Pools()
+        if self._end is not None:
+            self._end.detach()
+            self._end = None
+
+    async def send(self, request: RawRequest) -> RawResponse:
+        """Send a request over an idle connection or a new one, and return its response."""
+        proxy = self._proxies[request.surface]
+        try:
+            async with asyncio.timeout(request.limits.deadline - time.monotonic()):
+                if request.needs_new_connection:
+                    async with self._open_session(proxy) as session:
+                        return await _exchange(session, request, proxy)
+                return await self._send_over(self._pool(proxy), request, proxy)
+        except TimeoutError:
+            raise
+        except (self._aiohttp.ClientError, self._aiohttp.http.HttpProcessingError) as error:
+            problem = self._error(error)
+        raise problem
+
+    def _pool(self, proxy: Proxy | None) -> _Pool:
+        """Return the connections of a proxy, which only a SOCKS one has for itself."""
+        key = proxy if proxy is not None and proxy.is_socks else None
+        if self._end is None:  # made with the loop, and so, at the program's end, called before its
+            self._end = weakref.finalize(self, _close_later, self._pools)
+        if self._pools.are_closed:
+            msg = "the connections of the ledger are closed"
+            raise ConnectionError(msg)
+        if key not in self._pools:
+            self._pools[key] = _Pool(self._open_session(key))
+        return self._pools[key]
+
+    async def _send_over(
+        self, pool: _Pool, request: RawRequest, proxy: Proxy | None
+    ) -> RawResponse:
+        """Send a request over pooled connections."""
+        pool.n_requests += 1
+        try:
+            response = await _exchange(pool.session, request, proxy)
+        finally:
+            pool.n_requests -= 1
+            await pool.close_if_unused()
+        return response._replace(give_up=partial(self._give_up, pool))
+
+    async def _give_up(self, pool: _Pool) -> None:
+        """Use no connection of a pool again, after one had the response to another request."""
+        for key in [key for key, each in self._pools.items() if each is pool]:
+            del self._pools[key]
+        pool.is_given_up = True
+        await pool.close_if_unused()
+
+    def _open_session(self, proxy: Proxy | None) -> aiohttp.ClientSession:
+        """Open a session of aiohttp without cookies, redirects and unpacking."""
+        options: dict[str, Any] = {
+            "limit": self._max_connections,
+            "ssl": self._tls or False,
+            "keepalive_timeout": _KEEPALIVE_S,
+        }
+        if proxy is not None and proxy.is_socks:
+            from aiohttp_socks import ProxyConnector
+
+            user, password = proxy.login or (None, None)
+            secret = password and password.reveal()
+            connector = ProxyConnector.from_url(
+                proxy.url, username=user, password=secret, **options
+            )
+        else:
+            connector = self._aiohttp.TCPConnector(**options)
+        return self._aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=self._aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=self._aiohttp.ClientTimeout(total=None),  # requests have deadlines
+        )
+
+    def _error(self, error: Exception) -> ConnectionError:
+        """Return an error of aiohttp without the address, which may contain a key."""
+        if isinstance(error, self._aiohttp.ClientHttpProxyError):
+            return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
+        if isinstance(
+            error, self._aiohttp.http.HttpProcessingError | self._aiohttp.ClientResponseError
+        ):
+            return ConnectionError(error.message)
+        text = _ADDRESS.sub("the host", str(error))
+        if isinstance(error, self._aiohttp.ClientConnectorError):
+            return NoConnectionError(text)
+        return ConnectionError(text)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._pools.aclose()
+
+
+class _Pool:
+    """A session of aiohttp; once it is given up, it is closed after its last request."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+        self.n_requests = 0
+        self.is_given_up = False
+
+    async def close_if_unused(self) -> None:
+        """Close a session that is given up and has no more requests."""
+        if self.is_given_up and not self.n_requests:
+            await self.session.close()
+
+
+class _Pools(dict["Proxy | None", _Pool]):
+    """The pools of a ledger; once they are closed, none is opened."""
+
+    are_closed = False
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self.are_closed = True
+        while self:
+            await self.popitem()[1].session.close()
+
+
+def _close_later(pools: _Pools) -> None:
+    """Close the connections of a ledger that was garbage-collected without being closed."""
+    background_loop.current().run_later(pools.aclose())
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, request: RawRequest, proxy: Proxy | None
+) -> RawResponse:
+    """Send a request, and return its response."""
+    import yarl
+
+    url = yarl.URL(request.url, encoded=True)
+    options: dict[str, Any] = {"headers": request.headers}
+    if proxy is not None and not proxy.is_socks:
+        options = _proxy_options(proxy, url, request.headers)
+    method = "GET"
+    if request.body is not None:  # not as bytes, because aiohttp warns of long ones
+        method, options["data"] = "POST", io.BytesIO(request.body)
+    async with session.request(method, url, allow_redirects=False, **options) as response:
+        if response.status == _SWITCHING_PROTOCOLS:
+            msg = "the host continues with another protocol"
+            raise ConnectionError(msg)
+        headers = response.headers
+        encodings = headers.getall("content-encoding", ())
+        reader = BodyReader(request.limits, encodings, headers.get("content-length"))
+        body = await response_body.read_async(response.content.iter_any(), reader)
+        return RawResponse(
+            response.status, headers.get("retry-after"), body, headers.get("location")
+        )
+
+
+def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:
+    """Return the options of a request through a proxy; a tunnel alone sends headers of its own."""
+    # Idle connections are found by the proxy's headers. aiohttp adds the host to them after it
+    # has opened a connection, and would not find that one again.
+    proxy_headers = {"Host": url.host_port_subcomponent or ""}
+    if url.scheme == "https":
+        proxy_headers |= proxy.headers()
+    else:
+        headers = headers | proxy.headers()
+    return {"headers": headers, "proxy": proxy.url, "proxy_headers": proxy_headers}
+
+
+def _check_proxy(proxy: Proxy) -> None:
+    """Raise if a proxy of the environment is malformed, or cannot be used."""
+    proxy.check()
+    if proxy.is_socks:
+        from ledgerkit.extras import require
+
+        require("aiohttp_socks", "socks", "A SOCKS proxy")
+    elif proxy.scheme not in ("http", "https"):
+        msg = f"the {proxy.scheme} proxy of the environment cannot be used"
+        raise InvalidRequestError(msg, remedy="Use an http or a SOCKS proxy.", field="proxy")
+
+
+def _trusted_certificates() -> ssl.SSLContext:
+    """Return a context that trusts the certificates of the environment, or those of Mozilla."""
+    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        return ssl.create_default_context()  # OpenSSL reads the variables
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())

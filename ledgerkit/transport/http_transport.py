@@ -1,0 +1,232 @@
+"""
+Exchanges over HTTP.
+
+An exception of an HTTP library holds the request, and with it the key. So failures are
+returned as values, without cause, context or traceback, and only the frames of this module and
+of the connections below it see the key.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from ledgerkit._version import __version__
+from ledgerkit.api.calls import Response
+from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.redaction import hide
+from ledgerkit.transport import exchange as exchanges
+from ledgerkit.transport import networks, response_body
+from ledgerkit.transport.exchange import NoConnectionError, RawRequest
+from ledgerkit.transport.response_body import BodyLimits, EncodingError
+from ledgerkit.transport.retry import parse_retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from urllib.parse import SplitResult
+
+    from ledgerkit.api.calls import Surface
+    from ledgerkit.transport.exchange import Connections, Exchange, RawResponse
+    from ledgerkit.transport.settings import Settings
+
+E = TypeVar("E", bound=BaseException)
+
+# Source: fastnear/libs, neardata-fetcher, which follows as many.
+MAX_REDIRECTS = 5
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": response_body.ACCEPTED_ENCODING,
+    "user-agent": f"ledgerkit/{__version__}",
+}
+_REDIRECT = range(300, 400)
+# Surfaces that redirect between hosts of their own: the block documents send old heights to hosts
+# of archives, as https://a0.mainnet.neardata.xyz.
+# Source: fastnear/neardata-server, src/api.rs, check_archive_redirects.
+_REDIRECTING: tuple[Surface, ...] = ("blocks",)
+_KEY_PARAM = "apiKey"
+_PRINTABLE = re.compile("[!-~]+")
+# Addresses that need no quoting, and have no segment that begins with a dot.
+_QUOTED = re.compile(r"https?://[\w.:\[\]-]+(?:/(?:[\w~%:@=&?,+-][\w~%:@=&?,+.-]*)?)*", re.ASCII)
+
+
+class HttpTransport:
+    """
+    The exchanges of a ledger with its hosts.
+
+    Parameters
+    ----------
+    settings
+        The network, the key, and the limits.
+    connections
+        What requests are sent over.
+    wait_for_slot
+        Waits for a slot of a host's rate limit until a time; False if there is none before it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connections: Connections,
+        wait_for_slot: Callable[[Surface, float], Awaitable[bool]],
+    ) -> None:
+        self.in_process = connections.in_process
+        self.is_recording = False
+        self._connections = connections
+        self._wait_for_slot = wait_for_slot
+        self._network = settings.network
+        self._max_bytes = settings.max_answer_bytes
+        self._key = settings.key
+        self._has_query_key = settings.key is not None and settings.key_in == "query"
+        self._is_callers = settings.transport is not None
+
+    def wait(self, seconds: float) -> float:
+        """Return the seconds: a wait takes its time."""
+        return seconds
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._connections.aclose()
+
+    async def exchange(self, exchange: Exchange) -> Response | LedgerError:
+        """Make an exchange, and those that redirects within its service lead to."""
+        deadline = time.monotonic() + exchange.timeout_s
+        try:
+            url = self._url(exchange)
+            for _ in range(MAX_REDIRECTS + 1):
+                response = await self._send(exchange, url, deadline)
+                if response.status not in _REDIRECT:
+                    return self._response(response)
+                target = self._redirect_target(exchange.surface, url, response.location)
+                if target is None:
+                    return self._redirect_error(exchange, response.status)
+                url = target
+                if not await self._wait_for_slot(exchange.surface, deadline):
+                    host = self._host(exchange.surface)
+                    return exchanges.timeout_error(exchange.call.request, host, 0.0)
+            sentence = f"{self._host(exchange.surface)} redirects {exchange.call.request} too often"
+            return TransportError(sentence, retryable=False, request=exchange.call.request)
+        except Exception as caught:  # noqa: BLE001 - a caller's transport may raise anything
+            return self._failure(exchange, caught)
+        except (KeyboardInterrupt, SystemExit) as caught:
+            if not self.in_process:  # it would end the background loop, which no transport may do
+                return self._failure(exchange, caught)
+            interrupt = strip_error(caught)
+        raise interrupt
+
+    async def _send(self, exchange: Exchange, url: str, deadline: float) -> RawResponse:
+        """Send a request with the key, and return the response with the key hidden."""
+        headers = dict(_HEADERS)
+        if exchange.call.body is not None:
+            headers["content-type"] = "application/json"
+        if self._key is not None and self._has_query_key:
+            url += ("&" if "?" in url else "?") + urlencode({_KEY_PARAM: self._key.reveal()})
+        elif self._key is not None:
+            headers["authorization"] = f"Bearer {self._key.reveal()}"
+        limits = BodyLimits(exchange.call.request, self._max_bytes, deadline)
+        is_new = exchange.needs_new_connection
+        request = RawRequest(exchange.surface, url, headers, exchange.body, limits, is_new)
+        response = await self._connections.send(request)
+        if self._key is None:
+            return response
+        return response._replace(body=self._key.hide(response.body))
+
+    def _url(self, exchange: Exchange) -> str:
+        """Return the address of a call, quoted."""
+        root = exchange.call.url or self._network.address(exchange.surface)
+        if root is None:
+            field = f"{exchange.surface}_url"
+            service = networks.SERVICES[exchange.surface]
+            name = cut(self._network.name)
+            msg = f"{name} has no {service}, which {exchange.call.request} would come from"
+            remedy = f"Pass connect() its address as {field}=, if there is one."
+            raise InvalidRequestError(msg, remedy=remedy, field=field)
+        url = root + (exchange.call.path or ("" if urlsplit(root).path else "/"))
+        if _QUOTED.fullmatch(url):
+            return url
+        import yarl
+
+        return str(yarl.URL(url))
+
+    def _host(self, surface: Surface) -> str:
+        """Return the name of a surface's host."""
+        return urlsplit(self._network.address(surface) or "").hostname or ""
+
+    def _response(self, received: RawResponse) -> Response:
+        """Build the response of an exchange."""
+        pause = parse_retry_after(received.retry_after)
+        return Response(received.body, received.status, pause, received.give_up)
+
+    def _redirect_target(self, surface: Surface, url: str, location: str | None) -> str | None:
+        """Return the address that a redirect leads to, if the key may be sent there; else None."""
+        if surface not in _REDIRECTING or location is None or not _PRINTABLE.fullmatch(location):
+            return None
+        try:
+            target = urlsplit(urljoin(url, location))
+            own = urlsplit(self._network.address(surface) or "")
+            is_same_port = _port(target) == _port(own)
+        except ValueError:
+            return None
+        host, own_host = target.hostname or "", own.hostname or ""
+        is_own = host == own_host or host.endswith(f".{own_host}")
+        if not (is_own and is_same_port) or target.scheme != own.scheme or "@" in target.netloc:
+            return None
+        parts = target.query.split("&")
+        query = "&".join(part for part in parts if part.partition("=")[0] != _KEY_PARAM)
+        return target._replace(query=query, fragment="").geturl()
+
+    def _redirect_error(self, exchange: Exchange, status: int) -> TransportError:
+        """Build the error for a redirect that is not followed."""
+        host, request = self._host(exchange.surface), exchange.call.request
+        return TransportError(
+            f"{host} redirects the request for {request} (HTTP {status})",
+            remedy="Redirects are not followed: pass connect() the address it leads to.",
+            retryable=False,
+            status=status,
+            request=request,
+        )
+
+    def _failure(self, exchange: Exchange, error: BaseException) -> LedgerError:
+        """Build the error of a failed exchange, without the key and the address's path."""
+        if isinstance(error, LedgerError):
+            return strip_error(error)
+        request, host = exchange.call.request, self._host(exchange.surface)
+        if isinstance(error, TimeoutError):
+            return exchanges.timeout_error(request, host, exchange.timeout_s)
+        begin = f"the request to {host} for {request} failed"
+        text = cut(hide(str(error) or type(error).__name__))
+        if not self._is_callers or isinstance(error, OSError | EncodingError):
+            return TransportError(
+                f"{begin}: {text}",
+                request=request,
+                reason=f"{host}: {text}",
+                no_connection=isinstance(error, NoConnectionError),
+            )
+        sentence = f"{begin}: error in the transport: {type(error).__name__}: {text}"
+        return TransportError(
+            f"{sentence} ({_location(error)})",
+            remedy="Correct the transport passed to connect().",
+            retryable=False,
+            request=request,
+        )
+
+
+def strip_error(error: E) -> E:
+    """Remove an error's cause, context and traceback, which may hold the key."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _port(address: SplitResult) -> int:
+    """Return the port of an address, as it is or by its scheme."""
+    return address.port or (443 if address.scheme == "https" else 80)
+
+
+def _location(error: BaseException) -> str:
+    """Return the file, line and function that raised an error."""
+    frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}, line {line}, in {code.co_name}"

@@ -1,0 +1,166 @@
+"""Transports of httpx that a caller passes to `connect`, as connections of a ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from contextlib import closing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import httpx
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.transport import response_body
+from ledgerkit.transport.exchange import HTTPX_TRANSPORT, NoConnectionError, RawResponse
+from ledgerkit.transport.response_body import BodyReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.transport.exchange import RawRequest
+
+T = TypeVar("T")
+AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
+
+_NO_TIMEOUTS: dict[str, float | None] = dict.fromkeys(("connect", "read", "write", "pool"))
+# The share of the time that connecting may take. Were it cancelled in a TLS handshake, httpcore
+# would leave its socket open, so connecting has to time out first.
+_CONNECT_SHARE = 0.9
+_CLOSING_S = 1.0  # for a transport to close; one that hangs is left
+
+
+class HttpxConnections:
+    """
+    The connections of a caller's transport; a synchronous one runs in threads.
+
+    Parameters
+    ----------
+    transport
+        The transport.
+    is_borrowed
+        Whether it stays open when the ledger closes.
+    """
+
+    in_process = False
+
+    def __init__(self, transport: AnyTransport, *, is_borrowed: bool) -> None:
+        if not isinstance(transport, httpx.BaseTransport | httpx.AsyncBaseTransport):
+            raise InvalidRequestError.refuse("transport", transport, HTTPX_TRANSPORT)
+        self._transport = transport
+        self._is_borrowed = is_borrowed
+
+    async def send(self, request: RawRequest) -> RawResponse:
+        """Send a request, and return its response."""
+        seconds = request.limits.deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                if isinstance(self._transport, httpx.AsyncBaseTransport):
+                    timeouts = _NO_TIMEOUTS | {"connect": _CONNECT_SHARE * seconds}
+                    sent = _httpx_request(request, timeout=timeouts)
+                    return await _send_async(self._transport, sent, request)
+                sent = _httpx_request(request, timeout=dict.fromkeys(_NO_TIMEOUTS, seconds))
+                return await _in_thread(partial(_send, self._transport, sent, request))
+        except httpx.TimeoutException as error:
+            raise TimeoutError from error
+        except httpx.ConnectError as error:
+            raise NoConnectionError(str(error)) from error
+        except httpx.HTTPError as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+
+    async def aclose(self) -> None:
+        """Close the transport, unless it is borrowed."""
+        if self._is_borrowed:
+            return
+        if isinstance(self._transport, httpx.AsyncBaseTransport):
+            await self._transport.aclose()
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                await _in_thread(self._transport.close)
+
+
+def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
+    """Convert a request."""
+    method = "GET" if request.body is None else "POST"
+    headers, content = request.headers, request.body
+    return httpx.Request(
+        method, request.url, headers=headers, content=content, extensions=extensions
+    )
+
+
+def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawRequest) -> RawResponse:
+    """Send a request over a synchronous transport, in this thread."""
+    with closing(transport.handle_request(sent)) as response:
+        chunks: Any = [response.content] if response.is_stream_consumed else response.stream
+        return _raw_response(response, response_body.read(chunks, _reader(response, request)))
+
+
+async def _send_async(
+    transport: httpx.AsyncBaseTransport, sent: httpx.Request, request: RawRequest
+) -> RawResponse:
+    """Send a request over an asynchronous transport."""
+    response = await transport.handle_async_request(sent)
+    try:
+        reader, stream = _reader(response, request), response.stream
+        if response.is_stream_consumed:
+            return _raw_response(response, response_body.read([response.content], reader))
+        chunks: Any = stream  # httpx's own iterators would unpack it without a limit
+        return _raw_response(response, await response_body.read_async(chunks, reader))
+    finally:
+        await response.aclose()
+
+
+def _reader(response: httpx.Response, request: RawRequest) -> BodyReader:
+    """Build the reader of a body; the transport may have unpacked it."""
+    if response.is_stream_consumed:
+        return BodyReader(request.limits, (), None)
+    encodings = response.headers.get_list("content-encoding")
+    return BodyReader(request.limits, encodings, response.headers.get("content-length"))
+
+
+def _raw_response(response: httpx.Response, body: bytes) -> RawResponse:
+    """Return the parts of a response that are used."""
+    headers = response.headers
+    stream = response.extensions.get("network_stream")
+    connection: socket.socket | None = stream and stream.get_extra_info("socket")
+    return RawResponse(
+        response.status_code,
+        headers.get("retry-after"),
+        body,
+        headers.get("location"),
+        None if connection is None else partial(_shut_down, connection),
+    )
+
+
+async def _shut_down(connection: socket.socket) -> None:
+    """Close both directions of a connection; its pool finds it closed before the next request."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run something in a thread of its own, which may hang without delaying the program's end."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if not outcome.done():  # otherwise it is no longer waited for
+            outcome.set_result((value, error))
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = work()
+        except BaseException as caught:  # noqa: BLE001 - raised where the result is awaited
+            error = caught
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=run, name="ledgerkit_transport", daemon=True).start()
+    value, error = await outcome
+    if error is not None:
+        raise error
+    return cast("T", value)
