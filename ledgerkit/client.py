@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
+import sys
 import time
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
-from urllib.parse import parse_qsl
 
-from ledgerkit import user_warnings, validation
+from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
@@ -23,8 +22,7 @@ from ledgerkit.errors import (
     cut,
 )
 from ledgerkit.garbage_collector import collector_paused
-from ledgerkit.progress import NoBar, show_waits
-from ledgerkit.redaction import is_surely_secret
+from ledgerkit.progress import bar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.embedded import Faults, World
+    from ledgerkit.transport.embedded import AsyncLocal, Faults, Local, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.recorder import Recorder
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
     from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.validation import BlockReference
+
+    Embedded = Local | AsyncLocal
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
@@ -72,50 +72,49 @@ class Ledger:
     {'gas_price': '100000000'}
     """
 
+    # Other modules of the package use `session`, which sends the requests, and `clock`.
     def __init__(self, settings: Settings) -> None:
         from ledgerkit.transport.session import Session
 
         self.network = settings.network
-        self._session = Session(settings)
+        self._embedded = _as_embedded(settings.transport)
+        self._replay = _as_replay(settings.transport)
+        self.display_name = _display_name(settings.network, self._embedded)
+        self.clock = Clock(self._replay)
+        self.session = Session(settings)
         self._points = Points()
         self._memo: dict[str, Any] = {}
 
     @property
     def limit(self) -> Limit:
         """The rate limit of the host that is sent the fewest requests."""
-        return self._session.settings.lowest_limit()
+        return self.session.settings.lowest_limit()
 
     @property
     def is_embedded(self) -> bool:
         """True for the embedded ledger, whose data is invented."""
-        return hasattr(self._session.settings.transport, "world")
+        return self._embedded is not None
 
     @property
     def replay(self) -> Replay | None:
         """The recording that answers; None if answers come from hosts or the embedded ledger."""
-        transport = self._session.settings.transport
-        is_replay = getattr(transport, "is_recording", False)
-        return cast("Replay", transport) if is_replay else None
+        return self._replay
 
     @property
     def world(self) -> World:
         """The world of the embedded ledger: its blocks and its state."""
-        world: World = self._embedded("world")
-        return world
+        return self._require_embedded("world").world
 
     @property
     def faults(self) -> Faults:
         """The faults injected into the embedded ledger: ``ledger.faults.add("status=429")``."""
-        faults: Faults = self._embedded("faults")
-        return faults
+        return self._require_embedded("faults").faults
 
-    def _embedded(self, name: str) -> Any:
-        """Return an attribute of the embedded ledger's transport; no other has it."""
-        part = getattr(self._session.settings.transport, name, None)
-        if part is None:
-            msg = f"{self.network.name} is not the embedded ledger and has no {name}"
-            raise InvalidRequestError(msg, remedy='Connect with connect("local").', field=name)
-        return part
+    def _require_embedded(self, field: str) -> Embedded:
+        if self._embedded is None:
+            msg = f"{self.network.name} is not the embedded ledger and has no {field}"
+            raise InvalidRequestError(msg, remedy='Connect with connect("local").', field=field)
+        return self._embedded
 
     def rpc(self, method: str, params: Any = ()) -> Any:
         """
@@ -184,7 +183,9 @@ class Ledger:
         >>> ledger.get("/v1/account/leo.near/staking")["pools"]
         [{'last_update_block_height': 180000005, 'pool_id': 'north.poolv1.near'}]
         """
-        return self.send(_raw_get(path, _rest_surface(surface)))
+        validation.one_of(surface, "surface", get_args(RestSurface))
+        path = validation.request_path(path)
+        return self.send(calls.get(path, Any, request=f"GET {path}", surface=surface))
 
     def post(self, path: str, body: dict[str, Any], *, surface: RestSurface) -> Any:
         """
@@ -223,11 +224,12 @@ class Ledger:
         >>> page["transfers"][0]["amount"]
         '2000000000000000000000000'
         """
-        surface = _rest_surface(surface)
-        call = _raw_get(path, surface, "POST")
+        validation.one_of(surface, "surface", get_args(RestSurface))
+        path = validation.request_path(path)
         data = validation.json_args(body, "body")
         if not isinstance(body, dict):
             raise InvalidRequestError.refuse("body", body, "a dict, the members of a JSON object")
+        call = calls.get(path, Any, request=f"POST {path}", surface=surface)
         return self.send(replace(call, body=data))
 
     def send(self, call: Call[T]) -> T:
@@ -260,10 +262,9 @@ class Ledger:
             return self._send(call)
 
     def _send(self, call: Call[T]) -> T:
-        """Send a call; the error of a missing block does not name the newest one."""
         self._warn_of_missing_accounts([call])
         with show_waits():
-            value = self._session.send(call)
+            value = self.session.send(call)
         self._warn_of_disk_cache()
         return value
 
@@ -316,7 +317,7 @@ class Ledger:
             bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker,
             show_waits() if disable else nullcontext(),
         ):
-            values = self._session.send_many(calls, stop_on_error=stop, progress=tracker.update)
+            values = self.session.send_many(calls, stop_on_error=stop, progress=tracker.update)
         self._warn_of_disk_cache()
         return values
 
@@ -362,7 +363,7 @@ class Ledger:
         """
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
-        return self._session.stream(calls, size=size, rate_limit_wait_s=rate_limit_wait_s)
+        return self.session.stream(calls, size=size, rate_limit_wait_s=rate_limit_wait_s)
 
     def sibling(self, *, in_flight: int | None = None, rate: float | None = None) -> Ledger:
         """
@@ -400,9 +401,9 @@ class Ledger:
            gas_price
         0  100000000
         """
-        settings = self._session.ready().settings
-        ledger = Ledger(_limited(settings, in_flight, rate, borrowed=True))
-        self._session.siblings.add(ledger)
+        limits = _limits(self.session.settings, in_flight, rate)
+        ledger = open_like(self, **limits)
+        self.session.siblings.add(ledger)
         return ledger
 
     def description(self) -> Description:
@@ -426,13 +427,13 @@ class Ledger:
         >>> client.reopen(ledger.description())
         <Ledger testnet: at most 2 requests a second, to each host>
         """
-        settings = self._session.settings
+        settings = self.session.settings
         if settings.recorder is not None:
             msg = "another process cannot add to a recording"
             remedy = "Use a ledger that is not recorded."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         if settings.transport is not None:
-            msg = f"another process cannot use {_host_name(self)}: its transport is in this one"
+            msg = f"another process cannot use {self.display_name}: its transport is in this one"
             remedy = "Run `ledgerkit serve` and connect to its address."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         return Description(replace(settings, key=None), needs_key=settings.key is not None)
@@ -440,7 +441,7 @@ class Ledger:
     @property
     def disk_cache(self) -> DiskCache | None:
         """The disk cache; None if there is none."""
-        return self._session.ready().disk_cache
+        return self.session.ready().disk_cache
 
     def forget(self) -> None:
         """
@@ -453,26 +454,23 @@ class Ledger:
         >>> lk.cache_info()["entries"].tolist()
         [0, 0, 0, 0, 0]
         """
-        self._session.ready().clear_caches()
+        self.session.ready().clear_caches()
 
     def memo(self, key: str, factory: Callable[[], T]) -> T:
         """
         Return the object stored under a key; the first call builds it.
-
-        Modules store their state for each ledger here. The method is thread-safe; `forget`
-        does not drop the objects.
 
         Parameters
         ----------
         key
             The name of the object, such as ``"chain"``.
         factory
-            Builds the object. Two threads may both run it: the first result is used.
+            Builds the object. If two threads run it, the first result is used.
 
         Returns
         -------
         value
-            The same object at every call.
+            The same object at every call, also after `forget`.
 
         Examples
         --------
@@ -481,31 +479,28 @@ class Ledger:
         >>> ledger.memo("names", dict)
         {'alice.near': 'Alice'}
         """
-        try:
-            value: T = self._memo[key]
-        except KeyError:
-            value = self._memo.setdefault(key, factory())
+        if key not in self._memo:
+            self._memo.setdefault(key, factory())
+        value: T = self._memo[key]
         return value
 
     def _warn_of_disk_cache(self) -> None:
         """Warn, once, if the disk cache was switched off."""
-        disk_cache = self._session.disk_cache
+        disk_cache = self.session.disk_cache
         if disk_cache and (warning := disk_cache.pop_warning()):
-            user_warnings.warn(warning, stacklevel=depth())
+            user_warnings.warn(warning)
 
     def _warn_of_missing_accounts(self, calls: Sequence[Call[Any]]) -> None:
         """Warn of accounts that the embedded ledger lacks: the user may mean public ones."""
-        find_missing = getattr(self._session.settings.transport, "missing_accounts", None)
-        missing_ids: list[str] = find_missing(calls) if find_missing else []
+        missing_ids = [] if self._embedded is None else self._embedded.missing_accounts(calls)
         if missing_ids:
             ids = ", ".join(missing_ids[:_MAX_IDS_IN_WARNING])
             if len(missing_ids) > _MAX_IDS_IN_WARNING:
                 ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
             hint = self.network.account_hint(missing_ids[0]) if len(missing_ids) == 1 else ""
             user_warnings.warn(
-                f"{_host_name(self)} has no account {ids}.{hint and f' {hint}'} Use "
-                'connect("mainnet") to read from the public network.',
-                stacklevel=depth(),
+                f"{self.display_name} has no account {ids}.{hint and f' {hint}'} Use "
+                'connect("mainnet") to read from the public network.'
             )
 
     def locate(self, at: object = None) -> BlockReference:
@@ -569,9 +564,7 @@ class Ledger:
         >>> ledger.pin("2026-08-01T00:00:20")
         (180000033, '9ywLa8ec12z8sFuzp6mfZDdg3oGvmBveRc2M4EmDJ7jk')
         """
-        reference = (
-            at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
-        )
+        reference = _block_reference(at)
         if reference.timestamp_ns is None:
             header = self.send(rpc.block(reference)).header
             return header.height, header.hash
@@ -615,10 +608,7 @@ class Ledger:
         >>> [point.height for point in points]
         [180000000, 180000033, 180000050]
         """
-        references = [
-            at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
-            for at in places
-        ]
+        references = [_block_reference(at) for at in places]
         return time_to_height.find_blocks(self._blocks, self._points, references)
 
     def _blocks(self, calls: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
@@ -646,7 +636,7 @@ class Ledger:
           ...
         ledgerkit.errors.InvalidRequestError: this ledger is closed. Connect again.
         """
-        self._session.close()
+        self.session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -660,12 +650,11 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        session = getattr(self, "_session", None)  # a traceback may show one that __init__ refused
+        session = getattr(self, "session", None)  # a traceback may show one that __init__ refused
         limits = "" if session is None else session.settings.limits_text()
-        if session is not None and self.replay is not None:
-            count = len(self.replay)
-            answers = "1 answer" if count == 1 else f"{count:,} answers"
-            limits = f"{answers} recorded in {cut(self.replay.path)}"
+        if self._replay is not None:
+            answers = units.count_text(len(self._replay), "answer")
+            limits = f"{answers} recorded in {cut(self._replay.path)}"
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
@@ -674,93 +663,52 @@ class Ledger:
         raise TypeError(msg)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """
-    The settings of a ledger, without its key, for another process to open it.
+class Clock:
+    """A ledger's clock, which in a recording shows the recorded times."""
 
-    Parameters
-    ----------
-    settings
-        The network and the limits.
-    needs_key
-        Whether requests carry a key.
-    """
+    def __init__(self, replay: Replay | None) -> None:
+        self._replay = replay
 
-    settings: Settings
-    needs_key: bool
+    def monotonic(self) -> float:
+        """Return seconds that never go back; the waits that a recording skips are added."""
+        return time.monotonic() + (0.0 if self._replay is None else self._replay.waited_s)
 
-
-def reopen(
-    description: Description, *, in_flight: int | None = None, rate: float | None = None
-) -> Ledger:
-    """
-    Open a ledger from its description; it does not become the default one.
-
-    Parameters
-    ----------
-    description
-        The result of `Ledger.description`.
-    in_flight
-        Maximum number of concurrent requests; None is as described.
-    rate
-        Maximum number of requests a second, up to the described limit; None is that limit.
-
-    Returns
-    -------
-    ledger
-        The open ledger. Its key is read from the environment of this process.
-
-    Raises
-    ------
-    InvalidRequestError
-        If requests need a key and the environment has none.
-    """
-    if not isinstance(description, Description):
-        rule = "the result of Ledger.description()"
-        raise InvalidRequestError.refuse("description", description, rule)
-    settings = _limited(description.settings, in_flight, rate)
-    return Ledger(replace(settings, key=_required_key()) if description.needs_key else settings)
+    def time_ns(self) -> int:
+        """Return the time of the last answer in a recording, else the present, in ns."""
+        asked_at = None if self._replay is None else self._replay.asked_at
+        return time.time_ns() if asked_at is None else asked_at
 
 
-def settings(ledger: Ledger) -> Settings:
-    """Return the settings of an open ledger."""
-    return ledger._session.ready().settings  # noqa: SLF001 - this module's
+def _as_embedded(transport: AnyTransport | None) -> Embedded | None:
+    """Return the transport of the embedded ledger; None for any other."""
+    if "ledgerkit.transport.embedded" not in sys.modules:  # hosts do not need the embedded ledger
+        return None
+    from ledgerkit.transport.embedded import AsyncLocal, Local
+
+    return transport if isinstance(transport, Local | AsyncLocal) else None
 
 
-def sleep(ledger: Ledger, seconds: float) -> None:
-    """Sleep; raise as soon as the ledger is closed. In a recording it takes no time."""
-    ledger._session.sleep(seconds)  # noqa: SLF001 - this module's
+def _as_replay(transport: AnyTransport | None) -> Replay | None:
+    """Return the transport of a recording; None for any other."""
+    if "ledgerkit.transport.replay" not in sys.modules:
+        return None
+    from ledgerkit.transport.replay import Replay
+
+    return transport if isinstance(transport, Replay) else None
 
 
-def monotonic(ledger: Ledger) -> float:
-    """Return the seconds of a clock that never goes back, and counts the waits in a recording."""
-    replay = ledger.replay
-    return time.monotonic() + (0.0 if replay is None else replay.waited_s)
+def _display_name(network: Network, embedded: Embedded | None) -> str:
+    """Return the name of a network, or of the embedded ledger and its world."""
+    if embedded is None or network.name != networks.LOCAL:
+        return network.name
+    return (
+        f"the embedded ledger (world {embedded.name})" if embedded.name else "the embedded ledger"
+    )
 
 
-def time_ns(ledger: Ledger) -> int:
-    """Return the time of the last answer in a recording, else the present, in ns."""
-    replay = ledger.replay
-    return time.time_ns() if replay is None or replay.asked_at is None else replay.asked_at
-
-
-def cached(ledger: Ledger, call: Call[T]) -> T | None:
-    """Return the cached value of a call, which no error is; None if there is none."""
-    answer = ledger._session.ready().cached(call)  # noqa: SLF001 - this module's
-    return None if answer is None or isinstance(answer[0], LedgerError) else answer[0]
-
-
-def stream_large(
-    ledger: Ledger, calls: Iterable[Call[T]], *, ahead: int | None = None
-) -> Generator[T | LedgerError, None, None]:
-    """Send calls with large responses: at most `ahead` of them, or as many as may be in flight."""
-    session = ledger._session  # noqa: SLF001 - this module's
-    in_flight = session.settings.in_flight
-    ahead = in_flight if ahead is None else min(ahead, in_flight)
-    with closing(session.stream(calls, size=1, ahead=ahead)) as batches:
-        for [value] in batches:
-            yield value
+def _block_reference(at: object) -> BlockReference:
+    """Parse a block reference, which may be parsed already."""
+    return at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
 
 
 @contextmanager
@@ -772,119 +720,136 @@ def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[No
         height = error.block_height if height is None else height
         if isinstance(height, int):
             # If the newest block cannot be read, the error is raised as it is.
-            with suppress(LedgerError):
-                _add_newest_block(ledger, error, height)
+            with suppress(LedgerError), show_waits():
+                call = rpc.block(validation.block_reference("optimistic"))
+                newest = ledger.session.send(call).header.height
+                if height > newest:
+                    error.remedy = f"The newest block is {newest}: pass a height up to it, or wait."
         raise
 
 
-def _add_newest_block(ledger: Ledger, error: LedgerError, height: int) -> None:
-    """Read the newest block, and name it in the error about a height above it."""
-    call = rpc.block(validation.block_reference("optimistic"))
-    newest = ledger._send(call).header.height  # noqa: SLF001 - this module's
-    if height > newest:
-        error.remedy = f"The newest block is {newest}: pass a height up to it, or wait."
+# Ledgers like another one -----------------------------------------------------------------
 
 
-def without_retries(ledger: Ledger, recorder: Recorder | None = None) -> Ledger:
-    """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
-    given = settings(ledger)
-    retries = replace(given.retries, attempts=1, total_s=given.timeout_s)
-    in_flight = len(networks.SURFACES)
-    return Ledger(
-        replace(
-            given,
-            retries=retries,
-            rate=None,
-            polite=False,
-            in_flight=in_flight,
-            cache=None,
-            borrowed=True,
-            recorder=recorder or given.recorder,
-        )
-    )
+def open_like(ledger: Ledger, **changes: Any) -> Ledger:
+    """Open a ledger with the settings of an open one but for `changes`; it shares its transport."""
+    return Ledger(replace(ledger.session.ready().settings, borrowed=True, **changes))
 
 
-def _required_key() -> ApiKey:
-    """Return the environment's key; raise if there is none."""
-    key = _environment_key()
-    if key is None:
-        msg = "this ledger needs an API key, and the environment has none"
-        remedy = "Set LEDGERKIT_API_KEY in the environment of this process."
-        raise InvalidRequestError(msg, remedy=remedy, field="api_key")
-    key.check()
-    return key
+def _limits(settings: Settings, in_flight: int | None, rate: float | None) -> dict[str, Any]:
+    """Return the settings of other limits; None changes nothing, and a rate can only be lowered."""
+    from ledgerkit.transport.settings import positive
+
+    changes: dict[str, Any] = {}
+    if in_flight is not None:
+        changes["in_flight"] = in_flight
+    if rate is not None:
+        positive("rate", rate)
+        changes["rate"] = min(rate, settings.rate or rate)
+    return changes
 
 
-def _limited(
-    settings: Settings, in_flight: int | None, rate: float | None, *, borrowed: bool = False
-) -> Settings:
-    """Return settings with other limits; a rate can only be lowered."""
-    changed = replace(
-        settings,
-        in_flight=settings.in_flight if in_flight is None else in_flight,
-        rate=settings.rate if rate is None else rate,
-        borrowed=borrowed,
-    )
-    if rate is None or settings.rate is None:
-        return changed
-    return replace(changed, rate=min(rate, settings.rate))
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The settings of a ledger for another process: `needs_key` is True if they had a key."""
+
+    settings: Settings
+    needs_key: bool
 
 
-def _host_name(ledger: Ledger) -> str:
-    """Return the name of the network, or of the embedded ledger and its world."""
-    name = getattr(ledger._session.settings.transport, "name", None)  # noqa: SLF001 - this module's
-    if ledger.network.name != networks.LOCAL or name is None:
-        return ledger.network.name
-    return f"the embedded ledger (world {name})" if name else "the embedded ledger"
+def reopen(
+    description: Description, *, in_flight: int | None = None, rate: float | None = None
+) -> Ledger:
+    """
+    Open a ledger from its description, with the limits of `Ledger.sibling`.
+
+    It does not become the default one. Its key is read from the environment of this process;
+    raises `InvalidRequestError` if requests need one and there is none.
+    """
+    if not isinstance(description, Description):
+        rule = "the result of Ledger.description()"
+        raise InvalidRequestError.refuse("description", description, rule)
+    settings = description.settings
+    settings = replace(settings, **_limits(settings, in_flight, rate))
+    if description.needs_key:
+        key = _environment_key()
+        if key is None:
+            msg = "this ledger needs an API key, and the environment has none"
+            remedy = "Set LEDGERKIT_API_KEY in the environment of this process."
+            raise InvalidRequestError(msg, remedy=remedy, field="api_key")
+        key.check()
+        settings = replace(settings, key=key)
+    return Ledger(settings)
 
 
-def depth() -> int:
-    """Return the `stacklevel` of a warning that points at the caller of this package."""
-    frame, depth = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
-        frame, depth = frame.f_back, depth + 1
-    return depth
-
-
-def bar(*, disable: bool, **options: Any) -> Any:
-    """Open a progress bar."""
-    from importlib.util import find_spec
-
-    if disable:  # a disabled bar of tqdm would still create a lock of the system
-        return NoBar()
-    options["desc"] = cut(options["desc"])
-    if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
-        from tqdm import auto
-
-        return auto.tqdm(**options)
-    import tqdm
-
-    return tqdm.tqdm(**options)
-
-
-def _rest_surface(surface: str) -> RestSurface:
-    """Check a surface that is not JSON-RPC."""
-    checked: Any = validation.one_of(surface, "surface", get_args(RestSurface))
-    return checked  # type: ignore[no-any-return]  # one of these literals
-
-
-def _raw_get(path: str, surface: RestSurface, verb: str = "GET") -> Call[Any]:
-    """Build the call of any path of a service."""
-    if not isinstance(path, str) or not path.startswith("/") or "#" in path:
-        rule = "a path that begins with /, without a fragment"
-        value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
-        raise InvalidRequestError.refuse("path", value, rule)
-    if is_surely_secret(path):
-        raise InvalidRequestError.refuse("path", path, "a path without a secret")
-    path_alone, _, query = path.partition("?")
-    if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
-        rule = "a path without the key: pass api_key= to connect()"
-        raise InvalidRequestError.refuse("path", path_alone, rule)
-    return calls.get(path, Any, request=f"{verb} {path}", surface=surface)
+# The default ledger -----------------------------------------------------------------------
 
 
 _default: Ledger | None = None
 _recorder: Recorder | None = None  # of the block of `record` that is running
+
+
+def use(ledger: Ledger) -> None:
+    """Make a ledger the session's default."""
+    global _default  # noqa: PLW0603 - one default for the process
+    _default = ledger
+
+
+def default() -> Ledger | None:
+    """Return the session's default ledger, without opening one."""
+    return _default
+
+
+def current(ledger: Ledger | None = None) -> Ledger:
+    """
+    Return the ledger that a verb uses: the one passed, or the default one.
+
+    If none was opened, `connect` opens one, with a warning. Raises `InvalidRequestError` if the
+    argument is not a ledger, or ``LEDGERKIT_NETWORK`` is not a known network.
+    """
+    if ledger is None:
+        return _default or _connect_unasked()
+    if not isinstance(ledger, Ledger):
+        raise InvalidRequestError.refuse("ledger", ledger, "a Ledger, as connect() returns it")
+    is_recorded = ledger.is_embedded or ledger.session.settings.recorder is _recorder
+    if _recorder is not None and not is_recorded:
+        user_warnings.warn(
+            f"this ledger was opened before {cut(_recorder.path)}, which does not record it: use "
+            "the ledger that record() returns"
+        )
+    return ledger
+
+
+def _connect_unasked() -> Ledger:
+    """Open the default ledger, and warn which one it is."""
+    ledger = connect()
+    warning = f"connect() was not called: using {ledger.display_name}"
+    if ledger.network.name == networks.LOCAL:
+        warning += '. Use connect("mainnet") to read from the public network.'
+    user_warnings.warn(warning)
+    return ledger
+
+
+def disconnect() -> None:
+    """
+    Close the default ledger, if there is one.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.disconnect()
+    >>> lk.gas_price(ledger=ledger)
+    Traceback (most recent call last):
+      ...
+    ledgerkit.errors.InvalidRequestError: this ledger is closed. Connect again.
+    """
+    global _default  # noqa: PLW0603 - one default for the process
+    if _default is not None:
+        _default.close()
+        _default = None
+
+
+# Connecting -------------------------------------------------------------------------------
 
 
 def connect(
@@ -1008,6 +973,8 @@ def connect(
     """
     from ledgerkit.transport.settings import RetryPolicy, Settings
 
+    key = None if api_key is None else ApiKey(api_key)
+    del api_key  # a traceback shows local variables
     urls = {
         "rpc_url": rpc_url,
         "api_url": api_url,
@@ -1017,45 +984,42 @@ def connect(
         "blocks_url": blocks_url,
         "kv_url": kv_url,
     }
-    key = None if api_key is None else ApiKey(api_key)
-    recording = _recording_path(network)
-    if recording is not None:
-        del api_key
+    retries = retries or RetryPolicy()
+
+    # What answers: a recording, or else the embedded ledger, a transport or hosts.
+    if (path := _recording_path(network)) is not None:
         others = (key, transport, world, size, seed or None, fork, at, record, cache or None)
-        _refuse_other_sources(recording, *others, *urls.values())
-        return _opened(
-            _replay_settings(recording, retries or RetryPolicy(), in_flight),
-            make_default=make_default,
+        _refuse_beside_recording(path, *others, *urls.values())
+        replay = _open_recording(path)
+        settings = Settings(
+            network=replay.network, transport=replay, retries=retries, in_flight=in_flight
         )
-    network = cast("str | None", network)
-    name_error = networks.name_error(network)
-    if name_error is not None:
-        del api_key, network  # a traceback shows local variables
-        raise name_error
-    del api_key  # as above
-    chosen = networks.resolve(
-        networks.LOCAL if network is None and (world or fork) is not None else network,
-        has_transport=transport is not None,
-        **urls,
-    )
-    embedded = transport is None and chosen is networks.PRESETS[networks.LOCAL]
-    if key is None and not any(urls.values()) and not embedded:
+        return _open(settings, make_default=make_default)
+    if error := networks.name_error(network):
+        del network  # it may be an API key
+        raise error
+    name = cast("str | None", network)
+    if name is None and (world is not None or fork is not None):
+        name = networks.LOCAL
+    chosen = networks.resolve(name, has_transport=transport is not None, **urls)
+    is_embedded = transport is None and chosen is networks.PRESETS[networks.LOCAL]
+    has_world = world is not None or size is not None or bool(seed)
+    _check_embedded_options(fork, at, has_world=has_world, is_embedded=is_embedded)
+
+    # The key: the environment's is not sent to an address that was passed.
+    if key is None and not any(urls.values()) and not is_embedded:
         key = _environment_key()
     if key is not None:
         key.check()
-    cache_settings = _cache_settings(cache, chosen, in_process=embedded or transport is not None)
+
     recorder = _recorder if record is None else new_recorder(record)
-    if recorder is not None and cache_settings is not None:
-        msg = "cache= cannot be used while recording: answers of earlier sessions would be missing"
-        raise InvalidRequestError(msg, remedy="Connect without cache=.", field="cache")
-    if embedded and fork is not None:
-        _refuse_world(world, size, seed)
+    in_process = is_embedded or transport is not None
+    stored = _cache_settings(cache, chosen, recorder, in_process=in_process)
+    if fork is not None:
         chosen, transport = _open_fork(chosen, fork, at, record)
         recorder = None  # it is the network that is recorded
-    elif embedded and at is None:
+    elif is_embedded:
         chosen, transport = _open_local(chosen, world, size, seed)
-    else:
-        _refuse_embedded(fork, at, world, size, seed)
     settings = Settings(
         network=chosen,
         key=key,
@@ -1063,19 +1027,18 @@ def connect(
         transport=transport,
         timeout_s=timeout_s,
         max_answer_bytes=max_answer_bytes,
-        retries=retries or RetryPolicy(),
+        retries=retries,
         rate=None if rate == "polite" else rate,
         # The public hosts' limits do not apply to a transport of the caller.
         polite=rate == "polite" and transport is None,
         in_flight=in_flight,
-        cache=cache_settings,
+        cache=stored,
         recorder=recorder,
     )
-    return _opened(settings, make_default=make_default)
+    return _open(settings, make_default=make_default)
 
 
-def _opened(settings: Settings, *, make_default: bool) -> Ledger:
-    """Open a ledger, and make it the default one."""
+def _open(settings: Settings, *, make_default: bool) -> Ledger:
     with collector_paused():
         ledger = Ledger(settings)
     if make_default:
@@ -1083,85 +1046,29 @@ def _opened(settings: Settings, *, make_default: bool) -> Ledger:
     return ledger
 
 
-def use(ledger: Ledger) -> None:
-    """Make a ledger the session's default."""
-    global _default  # noqa: PLW0603 - one default for the process
-    _default = ledger
-
-
-def default() -> Ledger | None:
-    """Return the session's default ledger, without opening one."""
-    return _default
-
-
-def current(ledger: Ledger | None = None) -> Ledger:
-    """
-    Return the ledger that a verb uses: the one passed, or the default one.
-
-    Parameters
-    ----------
-    ledger
-        The one passed.
-
-    Returns
-    -------
-    ledger
-        An open ledger. If none was opened, `connect` opens one, with a warning.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the argument is not a ledger, or ``LEDGERKIT_NETWORK`` is not a known network.
-    """
-    if ledger is not None:
-        if not isinstance(ledger, Ledger):
-            raise InvalidRequestError.refuse("ledger", ledger, "a Ledger, as connect() returns it")
-        _warn_if_unrecorded(ledger)
-        return ledger
-    if _default is None:
-        opened = connect()
-        warning = f"connect() was not called: using {_host_name(opened)}"
-        if opened.network.name == networks.LOCAL:
-            warning += '. Use connect("mainnet") to read from the public network.'
-        user_warnings.warn(warning, stacklevel=depth())
-        return opened
-    return _default
-
-
-def _warn_if_unrecorded(ledger: Ledger) -> None:
-    """Warn if a ledger is used in a block that records, and was opened before it."""
-    recorder = ledger._session.settings.recorder  # noqa: SLF001 - this module's
-    if _recorder is not None and recorder is not _recorder and not ledger.is_embedded:
-        user_warnings.warn(
-            f"this ledger was opened before {cut(_recorder.path)}, which does not record it: use "
-            "the ledger that record() returns",
-            stacklevel=depth(),
-        )
-
-
-def disconnect() -> None:
-    """
-    Close the default ledger, if there is one.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> lk.disconnect()
-    >>> lk.gas_price(ledger=ledger)
-    Traceback (most recent call last):
-      ...
-    ledgerkit.errors.InvalidRequestError: this ledger is closed. Connect again.
-    """
-    global _default  # noqa: PLW0603 - one default for the process
-    if _default is not None:
-        _default.close()
-        _default = None
-
-
 def _environment_key() -> ApiKey | None:
-    """Read the key from the environment; None if there is none."""
     text = networks.environment("API_KEY")
     return None if text is None else ApiKey(text)
+
+
+# The embedded ledger ----------------------------------------------------------------------
+
+
+def _check_embedded_options(
+    fork: object, at: object, *, has_world: bool, is_embedded: bool
+) -> None:
+    """Raise if options of the embedded ledger exclude each other, or are for another one."""
+    is_fork = is_embedded and fork is not None
+    if is_fork and has_world:
+        msg = "fork= takes the place of a world: leave world, size and seed out"
+        raise InvalidRequestError(msg, field="fork")
+    if not is_fork and (fork is not None or at is not None):
+        msg = "fork and at are for a fork in the embedded ledger"
+        remedy = 'Connect with connect("local", fork="mainnet").'
+        raise InvalidRequestError(msg, remedy=remedy, field="fork" if fork is not None else "at")
+    if has_world and not is_embedded:
+        msg = "world, size and seed are for the embedded ledger"
+        raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
 
 
 def _open_local(
@@ -1198,30 +1105,7 @@ def _open_fork(
     return rpc_only, transport
 
 
-def _refuse_world(world: object, size: int | None, seed: int) -> None:
-    """Raise if a fork is asked for together with a world."""
-    if world is not None or size is not None or seed:
-        msg = "fork= takes the place of a world: leave world, size and seed out"
-        raise InvalidRequestError(msg, field="fork")
-
-
-def _refuse_embedded(fork: object, at: object, world: object, size: int | None, seed: int) -> None:
-    """Raise if an option of the embedded ledger is passed for another one."""
-    if fork is not None or at is not None:
-        msg = "fork and at are for a fork in the embedded ledger"
-        remedy = 'Connect with connect("local", fork="mainnet").'
-        raise InvalidRequestError(msg, remedy=remedy, field="fork" if fork is not None else "at")
-    if world is not None or size is not None or seed:
-        msg = "world, size and seed are for the embedded ledger"
-        raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
-
-
-def _refuse_other_sources(recording: Path, *others: object) -> None:
-    """Raise if a recording is opened together with another source of answers, or a key."""
-    if any(value is not None for value in others):
-        msg = f"{cut(recording)} is a recording, which answers alone"
-        remedy = "Pass no key, address, world, fork, transport or other recording with it."
-        raise InvalidRequestError(msg, remedy=remedy, field="network")
+# Recordings -------------------------------------------------------------------------------
 
 
 def _recording_path(network: object) -> Path | None:
@@ -1231,18 +1115,24 @@ def _recording_path(network: object) -> Path | None:
     return validation.file_path(name, "network") if is_path else None
 
 
-def _replay_settings(path: Path, retries: RetryPolicy, in_flight: int) -> Settings:
-    """Return the settings of a ledger that a recording alone answers."""
+def _refuse_beside_recording(path: Path, *others: object) -> None:
+    """Raise if a recording is opened together with another source of answers, or a key."""
+    if any(value is not None for value in others):
+        msg = f"{cut(path)} is a recording, which answers alone"
+        remedy = "Pass no key, address, world, fork, transport or other recording with it."
+        raise InvalidRequestError(msg, remedy=remedy, field="network")
+
+
+def _open_recording(path: Path) -> Replay:
+    """Open a recording, and warn if its last answer is incomplete."""
     from ledgerkit.transport.replay import Replay
-    from ledgerkit.transport.settings import Settings
 
     replay = Replay(path)
     if replay.torn_bytes:
         user_warnings.warn(
-            f"{cut(path)} ends within an answer, which is left out: its process was killed",
-            stacklevel=depth(),
+            f"{cut(path)} ends within an answer, which is left out: its process was killed"
         )
-    return Settings(network=replay.network, transport=replay, retries=retries, in_flight=in_flight)
+    return replay
 
 
 def new_recorder(
@@ -1276,9 +1166,7 @@ def recorded_by(recorder: Recorder, ledger: Ledger | None) -> Iterator[Ledger]:
         msg = f"{_recorder.path} is being recorded, and only one recording can be at a time"
         raise InvalidRequestError(msg, remedy="Leave its block first.", field="record")
     outer = _default
-    given = settings(current(ledger))
-    is_borrowed = given.transport is not None
-    opened = Ledger(replace(given, recorder=recorder, cache=None, borrowed=is_borrowed))
+    opened = open_like(current(ledger), recorder=recorder, cache=None)
     _default, _recorder = opened, recorder
     try:
         yield opened
@@ -1288,9 +1176,13 @@ def recorded_by(recorder: Recorder, ledger: Ledger | None) -> Iterator[Ledger]:
         recorder.close()
 
 
+# The disk cache ---------------------------------------------------------------------------
+
+
 def _cache_settings(
     cache: bool | str | PathLike[str] | Cache | None,  # noqa: FBT001 - connect's option
     network: Network,
+    recorder: Recorder | None,
     *,
     in_process: bool,
 ) -> Cache | None:
@@ -1299,19 +1191,18 @@ def _cache_settings(
 
     if cache is None or cache is False:
         return None
+    remedy = "Connect without cache=."
     if in_process:  # entries are stored by host: those of two transports would be mixed up
         msg = "cache= cannot be used with the embedded ledger or with transport="
-        raise InvalidRequestError(msg, remedy="Connect without cache=.", field="cache")
+        raise InvalidRequestError(msg, remedy=remedy, field="cache")
+    if recorder is not None:
+        msg = "cache= cannot be used while recording: answers of earlier sessions would be missing"
+        raise InvalidRequestError(msg, remedy=remedy, field="cache")
     if not isinstance(cache, Cache | str | PathLike | bool):
         raise InvalidRequestError.refuse("cache", cache, "True, a folder, or a Cache")
-    if isinstance(cache, bool):
-        return _with_folder(Cache(), network)
-    return _with_folder(cache if isinstance(cache, Cache) else Cache(cache), network)
-
-
-def _with_folder(cache: Cache, network: Network) -> Cache:
-    """Complete the folder; as an absolute path, because another process may work elsewhere."""
-    if cache.path is not None:
+    if not isinstance(cache, Cache):
+        cache = Cache() if isinstance(cache, bool) else Cache(cache)
+    if cache.path is not None:  # absolute, because another process may work elsewhere
         return replace(cache, path=Path(cache.path).expanduser().absolute())
     urls = [url for s in networks.SURFACES if (url := network.address(s))]
     if any(map(networks.is_loopback, urls)):

@@ -1,4 +1,4 @@
-"""A status line for work in progress, in a notebook or a terminal; nothing elsewhere."""
+"""Progress bars and status lines, in a notebook or a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
+from ledgerkit.errors import cut
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -109,6 +111,20 @@ def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+def bar(*, disable: bool, **options: Any) -> Any:
+    """Open a progress bar."""
+    if disable:  # a disabled bar of tqdm would still create a lock of the system
+        return NoBar()
+    options["desc"] = cut(options["desc"])
+    if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
+        from tqdm import auto
+
+        return auto.tqdm(**options)
+    import tqdm
+
+    return tqdm.tqdm(**options)
 
 
 class NoBar:

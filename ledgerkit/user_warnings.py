@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,14 +17,26 @@ if TYPE_CHECKING:
 _handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", default=None)
 
 
-def warn(message: str, stacklevel: int) -> None:
-    """Issue a warning, or pass its message to the handler of this context."""
+def warn(message: str) -> None:
+    """
+    Issue a warning, or pass its message to the handler of this context.
+
+    The warning points at the line that called the package.
+    """
     message = escape_invisible(hide(message))
     handler = _handler.get()
     if handler is None:
-        warnings.warn(message, stacklevel=stacklevel + 1)
+        warnings.warn(message, stacklevel=_stacklevel())
     else:
         handler(message)
+
+
+def _stacklevel() -> int:
+    """Return the `stacklevel` of the caller of this package, for `warn`."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
 from ledgerkit.redaction import hide, is_surely_secret
@@ -144,6 +144,21 @@ def no_secret(value: object, field: str) -> None:
     """Raise if a path or an address surely has a secret key or phrase: errors would show it."""
     if isinstance(value, str | PathLike) and is_surely_secret(str(value)):
         raise InvalidRequestError.refuse(field, value, "a path without a secret")
+
+
+def request_path(value: object) -> str:
+    """Check the path of a request to a service, and its query if it has one."""
+    if not isinstance(value, str) or not value.startswith("/") or "#" in value:
+        rule = "a path that begins with /, without a fragment"
+        if isinstance(value, str):
+            value = value.partition("?")[0]  # the query may hold a key
+        raise InvalidRequestError.refuse("path", value, rule)
+    no_secret(value, "path")
+    path, _, query = value.partition("?")
+    if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
+        rule = "a path without the key: pass api_key= to connect()"
+        raise InvalidRequestError.refuse("path", path, rule)
+    return value
 
 
 def plain_text(value: object, field: str) -> str:

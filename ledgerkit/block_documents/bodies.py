@@ -7,7 +7,6 @@ from contextlib import closing
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import client
 from ledgerkit.api import services
 from ledgerkit.block_documents.archives import BLOCKS, archive_start, read_archive
 from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
@@ -36,8 +35,8 @@ def read_bodies(ledger: Ledger, heights: Iterable[int]) -> Generator[Body, None,
     Raises `LedgerError` if the last final block cannot be read.
     """
     plan = _Plan(ledger, heights)
-    with closing(client.stream_large(ledger, plan.calls(), ahead=_AHEAD)) as answers:
-        for answer in answers:
+    with closing(ledger.session.stream(plan.calls(), size=1, ahead=_AHEAD)) as batches:
+        for [answer] in batches:
             yield from _bodies(ledger, plan.sent.popleft(), answer)
     for height in plan.beyond:
         remedy = f"The last final block is {plan.final}: wait for a later one."
@@ -78,9 +77,9 @@ class _Plan:
 
     def _update_final(self, height: int) -> None:
         """Read the last final block again, unless it is above a height or was read just now."""
-        if self.final < height and client.monotonic(self._ledger) - self._read_at > _HEAD_AGE_S:
+        if self.final < height and self._ledger.clock.monotonic() - self._read_at > _HEAD_AGE_S:
             self.final = self._ledger.send(services.last_final_block()).header.height
-            self._read_at = client.monotonic(self._ledger)
+            self._read_at = self._ledger.clock.monotonic()
 
     def _calls(self, start: int, heights: list[int]) -> Iterator[Call[bytes | None]]:
         """Yield the call for an archive, or one for each of its heights."""
@@ -109,8 +108,9 @@ def _bodies(
     documents = _documents(ledger, request.start, answer)
     if documents is None:  # none of its blocks exists, or another host has the archive
         singles: Iterable[Call[Any]] = map(services.block_document, request.heights)
-        with closing(client.stream_large(ledger, singles)) as answers:
-            yield from zip(request.heights, answers, strict=True)
+        with closing(ledger.session.stream(singles, size=1)) as batches:
+            for height, [document] in zip(request.heights, batches, strict=True):
+                yield height, document
     elif isinstance(documents, LedgerError):
         yield from ((height, documents) for height in request.heights)
     else:
@@ -121,7 +121,7 @@ def _documents(
     ledger: Ledger, start: int, answer: bytes | LedgerError | None
 ) -> dict[int, bytes] | LedgerError | None:
     """Return the documents of an archive; a damaged one is requested once more."""
-    max_bytes = client.settings(ledger).max_answer_bytes
+    max_bytes = ledger.session.settings.max_answer_bytes
     try:
         if not isinstance(answer, bytes):
             return answer

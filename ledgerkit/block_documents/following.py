@@ -6,7 +6,6 @@ import math
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit import client
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
 from ledgerkit.block_documents.reading import DocumentRead, read_documents
@@ -93,7 +92,7 @@ class DocumentFeed:
         """Wait after an error; raise if it would not pass, or if there have only been errors."""
         if not _may_come(error) or (self._previous is None and not error.retryable):
             raise error
-        now = client.monotonic(self._ledger)
+        now = self._ledger.clock.monotonic()
         self._failing_since = self._failing_since or now
         silent_s = now - self._failing_since
         if silent_s > MAX_SILENCE_S:
@@ -102,7 +101,7 @@ class DocumentFeed:
             sentence = f"{sentence}; the last error: {error.sentence}"
             raise TransportError(sentence, remedy=_CALL_AGAIN, request=request)
         self._show(f"block {self._height:,} not read for {silent_s:.0f} s: {error.sentence}")
-        client.sleep(self._ledger, self._pause_s)
+        self._ledger.session.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def _read_known(self) -> Iterator[DocumentRead]:
@@ -141,14 +140,14 @@ class DocumentFeed:
             self.wait_after(error)
         else:
             if self._head < self._height:
-                client.sleep(self._ledger, self._pause_s)
+                self._ledger.session.sleep(self._pause_s)
         return None
 
     def _read_head(self) -> None:
         """Read the height of the last final block."""
         height = self._ledger.send(services.last_final_block()).header.height
         self._head = max(self._head, height)
-        self._head_read_at, self._failing_since = client.monotonic(self._ledger), None
+        self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 
     def _passed(self, read: DocumentRead) -> DocumentRead:
         """Check that a height follows on the one before, and go on to the next one."""
@@ -159,8 +158,8 @@ class DocumentFeed:
             self._previous = Link(header.height, header.hash)
         self._failing_since, self._pause_s = None, _FIRST_PAUSE_S
         self._height, self._head = read.height + 1, max(self._head, read.height)
-        if client.monotonic(self._ledger) > self._head_read_at + _HEAD_S:
-            self._head_read_at = client.monotonic(self._ledger)
+        if self._ledger.clock.monotonic() > self._head_read_at + _HEAD_S:
+            self._head_read_at = self._ledger.clock.monotonic()
             with suppress(TransportError, RateLimitedError):  # the next request shows whether
                 self._read_head()
         return read

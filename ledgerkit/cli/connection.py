@@ -33,12 +33,11 @@ def connect(args: argparse.Namespace) -> Ledger:
 
 def print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
     """Print the first requests that a command would send, and the columns of its frame."""
-    from ledgerkit import client
     from ledgerkit.frames import build
 
     with connect(args) as ledger:
         network = ledger.network
-        limit = client.settings(ledger).lowest_limit({call.surface for call in planned})
+        limit = ledger.session.settings.lowest_limit({call.surface for call in planned})
     columns = {
         "surface": [call.surface for call in planned],
         "method": ["GET" if call.body is None else "POST" for call in planned],

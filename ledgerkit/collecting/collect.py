@@ -190,7 +190,7 @@ def _print_plan(
         manifests.read_commits(job.folder),
         source,
         request=request_for(manifest.views),
-        limit=client.settings(ledger).lowest_limit(job.reader.surfaces),
+        limit=ledger.session.ready().settings.lowest_limit(job.reader.surfaces),
         retry_failed=retry_failed,
     )
     print(planned)  # noqa: T201 - the purpose of a dry run

@@ -365,7 +365,7 @@ def _print_plan(
         manifest.network,
         "archive of ten blocks" if is_archived else _requests_for(manifest.views),
         -(-n_heights // ARCHIVE_BLOCKS) if is_archived else n_heights,
-        client.settings(ledger).lowest_limit(job.reader.surfaces),
+        ledger.session.ready().settings.lowest_limit(job.reader.surfaces),
         stored,
         resuming.count(commits, [manifests.FAILED]),
         schemas=plan.arrow_types(manifest),

@@ -308,7 +308,7 @@ class _DaskRun:
     def __init__(self, cluster: Any, job: Job, ledger: Ledger) -> None:
         self._cluster, self._job, self._description = cluster, job, ledger.description()
         settings = self._description.settings
-        rate = ledgers.settings(ledger).lowest_limit(job.reader.surfaces).sustained_rate
+        rate = ledger.session.ready().settings.lowest_limit(job.reader.surfaces).sustained_rate
         self._limits = ClusterLimits(settings.in_flight, rate)
         self._run = manifests.current_run(job.folder)
         self._active: dict[Any, Task] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ledgerkit import client, user_warnings
+from ledgerkit import progress, user_warnings
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.garbage_collector import collector_slowed
@@ -123,7 +123,7 @@ class Run:
     def _progress_bar(self, stored: Sequence[Commit], n_retried: int) -> Any:
         """Open the progress bar."""
         total = self.subjects.total
-        return client.bar(
+        return progress.bar(
             total=None if total is None else total + n_retried,
             initial=self.subjects.count_stored(stored),
             unit=f" {self.subjects.noun}",
@@ -140,12 +140,10 @@ def _warn_of_failures(folder: Folder, noun: str) -> None:
     if n_failed := resuming.count(commits, [manifests.FAILED]):
         user_warnings.warn(
             f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
-            " retry_failed=True to request them again.",
-            stacklevel=client.depth(),
+            " retry_failed=True to request them again."
         )
     if n_waiting := resuming.count(commits, [manifests.WAITING]):
         user_warnings.warn(
             f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
-            " Repeat the call later to complete them.",
-            stacklevel=client.depth(),
+            " Repeat the call later to complete them."
         )

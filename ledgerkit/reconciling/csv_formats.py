@@ -117,7 +117,7 @@ def write_csv(
     if facts.gaps:
         gaps = units.count_text(len(facts.gaps), "gap")
         message = f"the statement has {gaps}, so the entries in {target.name} do not add up"
-        user_warnings.warn(message, stacklevel=3)
+        user_warnings.warn(message)
     texts = (csv_text(part, header=not at) for at, part in enumerate(parts))
     validation.replace_file(target, (text.encode() for text in texts))
     return target

@@ -6,8 +6,8 @@ import heapq
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
-from ledgerkit.client import bar
 from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.entries import Placed, entries_of
 from ledgerkit.tracing.trace import Trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.client import bar
 from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.progress import bar
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import STAKE

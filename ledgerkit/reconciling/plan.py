@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ledgerkit import client
 from ledgerkit.api import services
 from ledgerkit.collecting.plan import duration_text
 from ledgerkit.reconciling.model import NEAR
@@ -93,7 +92,7 @@ def plan_statement(
     call = services.account_page(account_id, start_height=start_height, stop_height=stop_height)
     page = ledger.send(call)
     count = max(page.txs_count or 0, len(page.account_txs))
-    settings = client.settings(ledger)
+    settings = ledger.session.settings
     has_archive = settings.network.address("archival_rpc") is not None
     node: Surface = "archival_rpc" if has_archive else "rpc"
     n_documents = -(-count // services.MAX_HASHES)

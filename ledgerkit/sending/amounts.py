@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgerkit import client, units, user_warnings
+from ledgerkit import units, user_warnings
 
 _LEAST_PLAIN = 10**15  # yoctoNEAR, a billionth of a NEAR
 
@@ -17,7 +17,6 @@ def parse_near(value: int | str, field: str = "amount") -> int:
     if not isinstance(value, str) and 0 < amount < _LEAST_PLAIN:
         user_warnings.warn(
             f'{field} {amount} without a unit is {amount} yoctoNEAR: write "{amount} NEAR" if you'
-            f' mean NEAR, and "{amount} yocto" if not',
-            stacklevel=client.depth(),
+            f' mean NEAR, and "{amount} yocto" if not'
         )
     return amount

@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import client, validation
+from ledgerkit import validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -72,7 +72,7 @@ def send_signed(
     # The transport does not repeat these calls. After a timeout the node has the bytes, and
     # the caller polls; the other retryable errors are retried here.
     call = send_call(signed, via, wait_until)
-    backoff = Backoff(_ATTEMPTS, time.monotonic() + client.settings(ledger).retries.total_s)
+    backoff = Backoff(_ATTEMPTS, time.monotonic() + ledger.session.settings.retries.total_s)
     while True:
         try:
             return ledger.send(call)
@@ -84,7 +84,7 @@ def send_signed(
                 raise
             if failed is not None:
                 failed.append(error)
-        client.sleep(ledger, pause_s)
+        ledger.session.sleep(pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ def wait_for_outcome(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> DropCheck | None:
     """Wait until refused bytes are included or can never be; None if neither is known in time."""
-    deadline = client.monotonic(ledger) + CONFIRM_TIMEOUT_S
-    while client.monotonic(ledger) < deadline:
+    deadline = ledger.clock.monotonic() + CONFIRM_TIMEOUT_S
+    while ledger.clock.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)
         if check.answer is not None or check.reason is not None:
             return check
@@ -172,8 +172,8 @@ def wait_for_next_final(
 ) -> DropCheck | None:
     """Wait for a final block above the newest one, or an inclusion; None if neither is in time."""
     height = newest_block(ledger).header.height
-    deadline = client.monotonic(ledger) + CONFIRM_TIMEOUT_S
-    while client.monotonic(ledger) < deadline:
+    deadline = ledger.clock.monotonic() + CONFIRM_TIMEOUT_S
+    while ledger.clock.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)
         if check.answer is not None or (check.height is not None and check.height > height):
             return check
@@ -213,7 +213,7 @@ def wait_for_block(ledger: Ledger, seconds: float | None = None) -> None:
     """Wait about one block; an embedded ledger without real time adds a block at once."""
     world = embedded_world(ledger)
     if world is None or world.settings.real_time:
-        client.sleep(ledger, POLL_INTERVAL_S if seconds is None else seconds)
+        ledger.session.sleep(POLL_INTERVAL_S if seconds is None else seconds)
     else:
         world.advance()
 
@@ -222,7 +222,7 @@ def current_time(ledger: Ledger) -> tuple[int, int | None, str | None]:
     """Return the time in ns; on the embedded ledger its newest block's, with height and hash."""
     world = embedded_world(ledger)
     if world is None:
-        return client.time_ns(ledger), None, None
+        return ledger.clock.time_ns(), None, None
     block = world.chain.head
     return block.timestamp_ns, block.height, str(block.hash)
 

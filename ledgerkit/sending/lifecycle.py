@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from ledgerkit import client, validation
+from ledgerkit import validation
 from ledgerkit.api.chain_errors import (
     ExpiredError,
     InvalidNonceError,
@@ -191,7 +191,7 @@ class Tracker:
 
         A pause that the host asks for is cut after `timeout_s` seconds.
         """
-        deadline = client.monotonic(self.ledger) + timeout_s
+        deadline = self.ledger.clock.monotonic() + timeout_s
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
         next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
@@ -207,7 +207,7 @@ class Tracker:
                 raise
             pause_s = getattr(error, "retry_after", None)
             if pause_s is not None:
-                pause_s = min(pause_s, max(0.0, deadline - client.monotonic(self.ledger)))
+                pause_s = min(pause_s, max(0.0, deadline - self.ledger.clock.monotonic()))
             broadcast.wait_for_block(self.ledger, pause_s)
 
     @_resumable

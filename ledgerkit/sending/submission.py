@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import msgspec
 
-from ledgerkit import cards, client, validation
+from ledgerkit import cards, validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
@@ -482,14 +482,14 @@ class Submission:
 def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:
     """Wait for a level, and show the current stage on one line."""
     ledger = submission.ledger
-    deadline = client.monotonic(ledger) + timeout_s
+    deadline = ledger.clock.monotonic() + timeout_s
     tracker = submission.tracker
     with Line() as line:
         while (
-            not (tracker.reaches(level) or tracker.is_over) and client.monotonic(ledger) < deadline
+            not (tracker.reaches(level) or tracker.is_over) and ledger.clock.monotonic() < deadline
         ):
             line.show(repr(submission)[1:-1])
-            tracker.advance(level, deadline - client.monotonic(ledger))
+            tracker.advance(level, deadline - ledger.clock.monotonic())
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

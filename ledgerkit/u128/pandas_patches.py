@@ -75,8 +75,7 @@ def warn_of_excel(dtype_class: type[U128Dtype]) -> None:
         if names:
             user_warnings.warn(
                 f"Excel files round numbers to 15 digits: {', '.join(names)};"
-                " ledgerkit.to_excel writes every digit",
-                stacklevel=2,
+                " ledgerkit.to_excel writes every digit"
             )
         original(self, *args, **options)
 

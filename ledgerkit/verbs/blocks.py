@@ -12,6 +12,7 @@ from ledgerkit.block_documents.reading import read_documents
 from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.progress import bar
 from ledgerkit.verbs import proving
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
@@ -161,7 +162,7 @@ def _document_blocks(
     options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
         client.newest_block_in_errors(ledger),
-        client.bar(disable=not progress, total=len(heights), **options) as tracker,
+        bar(disable=not progress, total=len(heights), **options) as tracker,
         closing(read_documents(ledger, heights, with_bodies=verify)) as reads,
     ):
         checks = HeaderChecks(Headers(ledger)) if verify else None

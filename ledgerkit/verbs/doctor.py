@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call, Response, Surface
     from ledgerkit.client import Ledger
+    from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.settings import Settings
 
 _PUBLIC = ("mainnet", "testnet")
@@ -98,13 +99,27 @@ def doctor(
     """
     ledger = client.current(ledger)
     recorder = None if save is None else client.new_recorder(save, field="save")
-    with recorder or nullcontext(), client.without_retries(ledger, recorder) as single:
+    with recorder or nullcontext(), _open_single(ledger, recorder) as single:
         answers = _ask(single, _calls(single))
         if single.network.blocks_url:
             answers += _ask(single, [_block_call(answers)])
     for answer in answers:
         answer.error = answer.error or _problem(ledger, answer)
     return _frame(ledger, answers)
+
+
+def _open_single(ledger: Ledger, recorder: Recorder | None) -> Ledger:
+    """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
+    settings = ledger.session.settings
+    return client.open_like(
+        ledger,
+        retries=replace(settings.retries, attempts=1, total_s=settings.timeout_s),
+        rate=None,
+        polite=False,
+        in_flight=len(networks.SURFACES),
+        cache=None,
+        recorder=recorder or settings.recorder,
+    )
 
 
 def _calls(ledger: Ledger) -> list[tuple[Call[Any], Any]]:
@@ -204,7 +219,7 @@ def _version(value: Any) -> str | None:
 
 def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
     """Tabulate the answers."""
-    settings = client.settings(ledger)
+    settings = ledger.session.settings
     blocks = [_block(answer.value) for answer in answers]
     errors = [answer.error for answer in answers]
     columns = {

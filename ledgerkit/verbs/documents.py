@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ledgerkit import client
 from ledgerkit.api import rpc, services
 from ledgerkit.api.models.transactions import Transaction
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
@@ -46,6 +45,7 @@ def stream_documents(
         `UnknownTransactionError`, and in that of a failed request its error.
     """
     groups = _groups(ledger, tx_hashes)
+    in_flight = ledger.session.settings.in_flight  # the documents may be large
     pending: deque[Group] = deque()
 
     def calls() -> Iterator[Call[Documents]]:
@@ -58,7 +58,7 @@ def stream_documents(
             yield services.transaction_documents(missing)
 
     while True:
-        for answer in client.stream_large(ledger, calls()):
+        for [answer] in ledger.session.stream(calls(), size=1, ahead=in_flight):
             yield _completed(pending.popleft(), answer)
         if not pending:
             return
@@ -96,13 +96,19 @@ def _groups(ledger: Ledger, tx_hashes: Iterable[str]) -> Iterator[Group]:
     for tx_hash in tx_hashes:
         if tx_hash in group:
             continue
-        group[tx_hash] = document = client.cached(ledger, services.transaction_document(tx_hash))
+        group[tx_hash] = document = _cached(ledger, tx_hash)
         n_missing += document is None
         if n_missing == services.MAX_HASHES or len(group) == _MAX_GROUP:
             yield group
             group, n_missing = {}, 0
     if group:
         yield group
+
+
+def _cached(ledger: Ledger, tx_hash: str) -> TransactionResponse | None:
+    """Return a document from the caches; None if they do not have it."""
+    [document] = ledger.session.cached(services.transaction_document(tx_hash)) or [None]
+    return None if isinstance(document, LedgerError) else document
 
 
 def _completed(

@@ -114,7 +114,7 @@ def sourced_frame(
 
 def provenance(ledger: Ledger, source: str, **read_at: object) -> dict[str, Any]:
     """Return the `attrs` of a frame: network, source, block if any, and time of the request."""
-    seconds = client.time_ns(ledger) // 10**9  # in a recording that of its answer
+    seconds = ledger.clock.time_ns() // 10**9  # in a recording that of its answer
     now = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     block = {name: value for name, value in read_at.items() if value is not None}
     return {"network": ledger.network.name, "source": source, **block, "fetched_at": now}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ledgerkit import client
+from ledgerkit import progress
 from ledgerkit.api import services
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 
@@ -66,7 +66,7 @@ def collect(
     rows: dict[str, list[R]] = {subject: [] for subject in walks}
     steps = {subject: next(walk, None) for subject, walk in walks.items()}
     options = {"desc": label, "unit": " rows", "delay": 0.5, "leave": False}
-    with client.bar(total=None, disable=not fetcher.progress, **options) as bar:
+    with progress.bar(total=None, disable=not fetcher.progress, **options) as bar:
         while True:
             calls: dict[str, Call[Any]] = {}
             for subject, step in steps.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client
+from ledgerkit import progress
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.verbs import documents
@@ -60,7 +60,7 @@ def _read_documents(
     if fetcher.ledger.network.transactions_url is None:
         return dict.fromkeys(tx_hashes, documents.no_index_error(fetcher.ledger))
     is_single = len(tx_hashes) == 1 or not fetcher.progress
-    with client.bar(
+    with progress.bar(
         total=len(tx_hashes), desc="transactions", disable=is_single, delay=0.5, leave=False
     ) as bar:
         for batch in documents.stream_documents(fetcher.ledger, tx_hashes):

@@ -871,7 +871,7 @@ with lk.connect("lab", rpc_url=url, api_url=url, cache=lk.Cache(folder, max_byte
     ids = [f"{one.lower()[:30]}.near" for one in names]
     calls += map(rpc.view_account, ids, map(checks.block_reference, names))
     for _ in range(3):
-        ledger._session._memory_cache.clear()
+        ledger.session._memory_cache.clear()
         found = ledger.send_many(calls, progress=False)
         assert [one.header.hash for one in found[:150]] == names
         assert [one.block_hash for one in found[150:]] == names

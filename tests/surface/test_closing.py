@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
@@ -250,13 +249,13 @@ def test_a_transaction_that_is_sent_again_later():
 def test_sleeping():
     """A sleep ends when the ledger is closed; a closed ledger does not sleep."""
     ledger = lk.connect("local", world="empty")
-    client.sleep(ledger, 0.0)
-    client.sleep(ledger, 0.01)
+    ledger.session.sleep(0.0)
+    ledger.session.sleep(0.01)
     timer = threading.Timer(0.1, ledger.close)
     timer.start()
     with pytest.raises(InvalidRequestError, match=CLOSED):
-        client.sleep(ledger, LONG_S)
+        ledger.session.sleep(LONG_S)
     timer.join()
     with pytest.raises(InvalidRequestError, match=CLOSED):
-        client.sleep(ledger, 0.0)
+        ledger.session.sleep(0.0)
     lk.disconnect()

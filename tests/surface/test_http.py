@@ -508,7 +508,7 @@ def test_hosts_are_limited_separately():
         serve(lambda *_: busy("30")) as indexer,
         lk.connect("lab", rpc_url=node.url, api_url=indexer.url, retries=ONCE) as ledger,
     ):
-        ledger._session._rate_limiters["api"].pause(5 * LONG_S)
+        ledger.session._rate_limiters["api"].pause(5 * LONG_S)
         assert seconds(lambda: lk.gas_price(ledger=ledger)) < LONG_S
 
 

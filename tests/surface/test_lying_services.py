@@ -34,7 +34,7 @@ def lying(honest: lk.Ledger, seed: int, **hidden: int) -> lk.Ledger:
 
 def services_of(ledger: lk.Ledger) -> LyingServices:
     """Return the services behind a ledger, which know what they hid."""
-    services = ledger._session.settings.transport
+    services = ledger.session.settings.transport
     assert isinstance(services, LyingServices)
     return services
 

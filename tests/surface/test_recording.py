@@ -240,9 +240,9 @@ def test_a_wait_takes_no_time_and_ends(case: Path) -> None:
         final = rpc.block(block_reference("final"))
         for _ in range(10):
             ledger.send(final)
-            client.sleep(ledger, 6)
+            ledger.session.sleep(6)
         with pytest.raises(NotRecordedError, match="ends while waiting for block final"):
-            client.sleep(ledger, 6)
+            ledger.session.sleep(6)
     assert time.monotonic() - begin < 5
     assert replayed.tx_hash == recorded.tx_hash
     assert replayed.stages["stage"].tolist() == recorded.stages["stage"].tolist()
@@ -608,25 +608,17 @@ def test_ledgers_of_two_chains_are_not_mixed(tmp_path: Path, case: Path) -> None
 def test_within_a_block_connect_records_and_the_default_comes_back(case: Path) -> None:
     """A ledger that is opened in the block is recorded too; after it the old default is used."""
     with lk.connect("local") as outer:
+        url = serve_world(outer.world, Faults())
+        unrecorded = lk.connect("local", make_default=False, **addresses(url))
         with lk.record(case):
             with lk.connect("local") as inner:
                 lk.ft("alice.near")
             assert inner is not outer
             with pytest.warns(UserWarning, match="was opened before .* which does not record it"):
-                lk.ft("bob.near", ledger=serve_ledger(outer))
+                lk.ft("bob.near", ledger=unrecorded)
         assert client.default() is outer
         lk.ft("nina.near")
     assert lk.inspect(case)["account_id"].dropna().tolist() == ["alice.near"]
-
-
-def serve_ledger(ledger: lk.Ledger) -> lk.Ledger:
-    """Return a ledger over HTTP, opened outside of a recording."""
-    recorder, client._recorder = client._recorder, None
-    try:
-        url = serve_world(ledger.world, Faults())
-        return lk.connect("local", make_default=False, **addresses(url))
-    finally:
-        client._recorder = recorder
 
 
 def test_other_processes_cannot_add_to_a_recording(case: Path) -> None:

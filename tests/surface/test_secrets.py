@@ -236,7 +236,7 @@ def test_the_key_is_not_sent_where_others_can_read(field):
 def test_a_key_of_the_environment(monkeypatch):
     """The key of the environment goes to a preset's hosts, never to an address given here."""
     monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
-    assert lk.connect("mainnet")._session.settings.key is not None
+    assert lk.connect("mainnet").session.settings.key is not None
     with serve(fine) as server:
         with lk.connect("lab", rpc_url=server.url, api_url=server.url) as ledger:
             both(ledger)
@@ -519,7 +519,7 @@ def test_what_is_shown_of_what_holds_the_key(way, key_in):
     """No repr or attribute of a ledger and its parts shows the key, before or after a read."""
     with asking(fine, **way, key_in=key_in) as (ledger, _):
         for _ in range(2):
-            http = ledger._session
+            http = ledger.session
             settings = http.settings
             parts = [ledger, ledger.network, http, settings, settings.key, settings.retries]
             parts.append(http._client)
@@ -534,7 +534,7 @@ def test_what_is_shown_of_what_holds_the_key(way, key_in):
 def test_what_refuses_to_be_pickled():
     """A ledger and a key cannot be pickled or copied, nor what holds them."""
     with asking(fine) as (ledger, _):
-        for thing in (ledger, ledger._session.settings.key, ledger._session.settings):
+        for thing in (ledger, ledger.session.settings.key, ledger.session.settings):
             for attempt in (pickle.dumps, copy.deepcopy):
                 with pytest.raises(TypeError) as caught:
                     attempt(thing)
@@ -563,7 +563,7 @@ def test_nothing_is_remembered_with_the_key():
     block = {"jsonrpc": "2.0", "id": 1, "result": {"gas_price": "1", "key": KEY}}
     with asking(lambda *_: as_json(block)) as (ledger, _):
         lk.gas_price(at="1" * 32, ledger=ledger)
-        assert found(ledger._session._memory_cache._entries) == []
+        assert found(ledger.session._memory_cache._entries) == []
 
 
 def test_a_key_is_forgotten_with_its_ledger():

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
+from ledgerkit import errors
 from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import (
@@ -491,7 +491,7 @@ def test_receipts_of_a_world_name_their_transaction(demo: World) -> None:
     """Both services give the same receipt, with the height at which its trace has it."""
     ledger = lk.connect(world=demo)
     network = replace(ledger.network, transactions_url=None)
-    node = lk.Ledger(replace(client.settings(ledger), network=network, borrowed=True))
+    node = lk.Ledger(replace(ledger.session.settings, network=network, borrowed=True))
     for tx_hash, signer_id in included(demo)[:12]:
         trace = lk.trace(tx_hash, ledger=ledger)
         rows = trace.receipts

@@ -532,10 +532,10 @@ def test_a_sibling_has_a_pace_of_its_own():
     with asking(fine, rate=30, in_flight=4, api_key=KEY) as (ledger, server):
         with ledger.sibling(in_flight=9, rate=20) as other:
             assert other is not client.current()
-            assert (other._session.settings.in_flight, other._session.settings.rate) == (9, 20)
+            assert (other.session.settings.in_flight, other.session.settings.rate) == (9, 20)
             other.send(rest.ft("a.near"))
-        assert ledger.sibling(rate=50)._session.settings.rate == 30
-        assert ledger.sibling()._session.settings.rate == 30
+        assert ledger.sibling(rate=50).session.settings.rate == 30
+        assert ledger.sibling().session.settings.rate == 30
         ledger.send(rest.ft("a.near"))
         with pytest.raises(InvalidRequestError, match="a number above 0"):
             ledger.sibling(rate=-1)
@@ -543,7 +543,7 @@ def test_a_sibling_has_a_pace_of_its_own():
             ledger.sibling(in_flight=0)
     assert [one.headers["authorization"] for one in server.requests] == [f"Bearer {KEY}"] * 2
     with asking(fine) as (ledger, _):
-        assert ledger.sibling(rate=5)._session.settings.rate == 5
+        assert ledger.sibling(rate=5).session.settings.rate == 5
         ledger.close()
         with pytest.raises(InvalidRequestError, match="this ledger is closed"):
             ledger.sibling()
@@ -591,7 +591,7 @@ def test_a_description_opens_the_same_ledger(monkeypatch):
         monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
         with client.reopen(again, in_flight=2, rate=60) as other:
             assert other is not client.current()
-            found = other._session.settings
+            found = other.session.settings
             assert (found.in_flight, found.rate, found.timeout_s) == (2, 30, 3)
             assert (found.network, found.retries) == (ledger.network, ONCE)
             other.send(rest.ft("a.near"))

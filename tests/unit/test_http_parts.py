@@ -90,11 +90,11 @@ def test_a_place_that_comes_too_late_is_not_taken():
 def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
     with lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2) as ledger:
-        pacer = ledger._session._rate_limiters["api"]
+        pacer = ledger.session._rate_limiters["api"]
 
         async def queue() -> None:
             tasks = [
-                asyncio.create_task(ledger._session.answer(rest.ft(f"a{i}.near"))) for i in range(5)
+                asyncio.create_task(ledger.session.answer(rest.ft(f"a{i}.near"))) for i in range(5)
             ]
             await asyncio.wait(tasks, timeout=0.1)
             for task in tasks:
@@ -448,15 +448,15 @@ def _no_shared_limiters(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ledgers_of_one_process_share_the_limit_of_a_minute(clock):
     """A public host counts all that comes from an address: connecting again begins no minute."""
     with lk.connect("mainnet") as first, first.sibling() as sibling:
-        starts(first._session._rate_limiters["api"], clock, 30)
-        starts(sibling._session._rate_limiters["api"], clock, 20)
+        starts(first.session._rate_limiters["api"], clock, 30)
+        starts(sibling.session._rate_limiters["api"], clock, 20)
     with lk.connect("mainnet") as again, lk.connect("mainnet", api_key="k" * 20) as keyed:
-        assert again._session._rate_limiters["api"].reserve(1e6) == pytest.approx(58.55)
-        assert again._session._rate_limiters["rpc"].reserve(1e6) == 0.0
-        assert keyed._session._rate_limiters["api"].reserve(1e6) == 0.0
+        assert again.session._rate_limiters["api"].reserve(1e6) == pytest.approx(58.55)
+        assert again.session._rate_limiters["rpc"].reserve(1e6) == 0.0
+        assert keyed.session._rate_limiters["api"].reserve(1e6) == 0.0
     with lk.connect("lab", api_url="http://127.0.0.1:1", rate=1) as own, own.sibling() as other:
-        starts(own._session._rate_limiters["api"], clock, 5)
-        assert other._session._rate_limiters["api"].reserve(1e6) == 0.0
+        starts(own.session._rate_limiters["api"], clock, 5)
+        assert other.session._rate_limiters["api"].reserve(1e6) == 0.0
     lk.disconnect()
 
 
@@ -473,10 +473,10 @@ def test_the_limit_of_a_minute_leaves_time_to_try_again(clock, monkeypatch):
         clock(seconds)
 
     with lk.connect("mainnet", retries=lk.RetryPolicy(attempts=3, total_s=5)) as ledger:
-        limiter = ledger._session._rate_limiters["api"]
+        limiter = ledger.session._rate_limiters["api"]
         starts(limiter, clock, 49)
-        monkeypatch.setattr(ledger._session._transport, "exchange", exchange)
-        monkeypatch.setattr(ledger._session, "_sleep", sleep)
+        monkeypatch.setattr(ledger.session._transport, "exchange", exchange)
+        monkeypatch.setattr(ledger.session, "_sleep", sleep)
         assert ledger.send(rest.ft("a.near")).account_id == "a.near"
         assert limiter.reserve(1e6) == pytest.approx(0.05)  # in the minute after the first
     lk.disconnect()
@@ -492,7 +492,7 @@ def test_a_read_that_waits_is_held_by_a_pause():
 
     with lk.connect("lab", transport=httpx.MockTransport(handle), rate=5) as ledger:
         lk.ft("a.near", ledger=ledger)
-        threading.Timer(0.05, ledger._session._rate_limiters["api"].pause, [0.5]).start()
+        threading.Timer(0.05, ledger.session._rate_limiters["api"].pause, [0.5]).start()
         begin = time.monotonic()
         lk.ft("b.near", ledger=ledger)
         assert time.monotonic() - begin > 0.5

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit import client, errors, progress, user_warnings
+from ledgerkit import errors, progress, user_warnings
 from ledgerkit.collecting import plan
 from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, Transaction
 from ledgerkit.transport import networks, rate_limit
@@ -149,10 +149,10 @@ def test_a_warning_is_printed_visibly():
     """A warning about an account or a folder escapes its name."""
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
-        user_warnings.warn(HOSTILE, stacklevel=1)
+        user_warnings.warn(HOSTILE)
     assert str(issued[0].message) == SHOWN
     with user_warnings.collect_warnings() as messages:
-        user_warnings.warn(HOSTILE, stacklevel=1)
+        user_warnings.warn(HOSTILE)
     assert messages == [SHOWN]
 
 
@@ -171,7 +171,7 @@ def test_progress_is_printed_visibly(monkeypatch: pytest.MonkeyPatch):
     with progress.Line(at_once=True) as line:
         line.show(HOSTILE)
     assert SHOWN in terminal.getvalue()
-    with client.bar(total=1, desc=HOSTILE, disable=False, file=terminal, delay=0) as bar:
+    with progress.bar(total=1, desc=HOSTILE, disable=False, file=terminal, delay=0) as bar:
         bar.refresh()
     assert terminal.getvalue().count(SHOWN) >= 2
     assert hidden_characters(terminal.getvalue().replace("\r", "")) == []

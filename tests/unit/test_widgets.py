@@ -295,14 +295,14 @@ def test_warnings_are_collected_by_thread():
         with user_warnings.collect_warnings() as messages:
             inside.set()
             leave.wait(60)
-            user_warnings.warn("there", 1)
+            user_warnings.warn("there")
             others.append(list(messages))
 
     thread = threading.Thread(target=other)
     with user_warnings.collect_warnings() as messages:
         thread.start()
         inside.wait(60)
-        user_warnings.warn("here", 1)
+        user_warnings.warn("here")
     leave.set()
     thread.join()
 
@@ -316,7 +316,7 @@ def test_warnings_outside_a_collection_are_issued():
         warnings.warn("else", stacklevel=1)
 
     with pytest.warns(UserWarning, match="own") as issued:
-        user_warnings.warn("own", 1)
+        user_warnings.warn("own")
 
     assert messages == []
     assert issued[0].filename == __file__

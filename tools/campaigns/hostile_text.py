@@ -265,7 +265,7 @@ def show_errors(reader: Reader, text: str) -> None:
         reader.terminal("traceback", "".join(traceback.format_exception(error)))
         reader.html("alert", _html.alert(error))
     with user_warnings.collect_warnings() as messages:
-        user_warnings.warn(text, stacklevel=1)
+        user_warnings.warn(text)
     reader.terminal("warning", messages[0], keep="")
 
 

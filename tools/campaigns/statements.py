@@ -157,7 +157,7 @@ def check_lying(ledger: lk.Ledger, case: Case, honest: Counter[Row], tally: Tall
     check_sums(statement, label, tally)
     entries = {row_of(entry): entry for entry in statement.store}
     rows = Counter(map(row_of, statement.store))
-    services: Any = ledger._session.settings.transport  # noqa: SLF001 - which knows what it hid
+    services: Any = ledger.session.settings.transport  # which knows what it hid
     for row in honest - rows:
         if row.tx_hash is not None and services.fate(row.tx_hash) is None:
             tally.violate(f"{label}: {row} is missing, and no service hid it")
