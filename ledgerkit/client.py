@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import AsyncLocal, Faults, Local, World
+    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
-    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.validation import BlockReference
 
     Embedded = Local | AsyncLocal

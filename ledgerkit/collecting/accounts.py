@@ -17,11 +17,10 @@ from ledgerkit.frames import tokens as token_frames
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.api.calls import Call
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.transport.networks import Surface
 
     BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 

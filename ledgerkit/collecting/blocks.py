@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.transport.networks import Surface
 
 RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
 TRACED = ("receipts", "events", "transfers")

@@ -28,13 +28,13 @@ from ledgerkit.verbs.protocol_rules import known_rules
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.block_documents.included_transactions import IncludedTransaction
     from ledgerkit.block_documents.reading import DocumentRead
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.transport.networks import Surface
 
 _COLLECTED = 256  # heights, after which cycles of objects are collected
 _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks

@@ -16,10 +16,9 @@ from ledgerkit.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.api.calls import Call
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.transport.networks import Surface
 
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.reconciling.statement import Statement
-    from ledgerkit.transport.networks import Surface
 
 _VIEWS = manifests.VIEWS["statements"]
 _AT_ONCE = 8  # accounts that are read at the same time

@@ -11,8 +11,8 @@ from ledgerkit.reconciling.model import NEAR
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
+    from ledgerkit.api.calls import Surface
     from ledgerkit.client import Ledger
-    from ledgerkit.transport.networks import Surface
     from ledgerkit.transport.rate_limit import Limit
 
 PART = 500  # transactions whose transfers are read page by page, at the same time as other parts

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     import aiohttp
     import yarl
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.transport.exchange import RawRequest
-    from ledgerkit.transport.networks import Proxy, Surface
+    from ledgerkit.transport.networks import Proxy
 
 _KEEPALIVE_S = 30
 _SWITCHING_PROTOCOLS = 101

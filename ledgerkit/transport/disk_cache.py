@@ -22,8 +22,7 @@ from ledgerkit.transport import forks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ledgerkit.api.calls import Call
-    from ledgerkit.transport.networks import Surface
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.settings import Cache
 
     T = TypeVar("T")

@@ -8,16 +8,16 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
+from ledgerkit.api.calls import Surface
 from ledgerkit.api.chain_errors import AccountDoesNotExistError
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownAccountError, cut, quote
 from ledgerkit.redaction import SecretText, secret_in
 
-Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
 SURFACES: tuple[Surface, ...] = get_args(Surface)
 SERVICES: dict[Surface, str] = {
     "rpc": "JSON-RPC endpoint",

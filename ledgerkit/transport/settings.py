@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.transport.exchange import Recording, Source
-    from ledgerkit.transport.networks import ApiKey, Network, Surface
+    from ledgerkit.transport.networks import ApiKey, Network
 
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
