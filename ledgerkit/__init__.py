@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit import units as units
     from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
-    from ledgerkit.client import Ledger, connect, disconnect
+    from ledgerkit.client import connect, disconnect
     from ledgerkit.collecting.collect import collect
     from ledgerkit.collecting.collect_blocks import collect_blocks
     from ledgerkit.collecting.collection import Collection, open_collection
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ledgerkit.frames.build import schema
     from ledgerkit.frames.excel import to_excel
     from ledgerkit.frames.human import human
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.collecting_statements import statements
     from ledgerkit.reconciling.plan import StatementPlan
     from ledgerkit.reconciling.statement import Statement
@@ -104,7 +105,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
-    "client": ("Ledger", "connect", "disconnect"),
+    "client": ("connect", "disconnect"),
     "collecting.diff": ("Diff", "diff"),
     "collecting.collection": ("Collection", "open_collection"),
     "collecting.plan": ("Plan",),
@@ -172,6 +173,7 @@ _HOMES = {
     "frames.build": ("schema",),
     "frames.excel": ("to_excel",),
     "frames.human": ("human",),
+    "ledger": ("Ledger",),
     "verbs.history": ("history",),
     "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "verbs.transactions": (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.archiving.tokens import TokenPlan, TokenReading
     from ledgerkit.archiving.widget_sources import Record, Widget
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.sending.signers import Signer
     from ledgerkit.sending.submission import Submission
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.archiving.widget_sources import Record, Widget
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.sending.signers import Signer
     from ledgerkit.sending.submission import Submission
 

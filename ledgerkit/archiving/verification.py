@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.archiving.widget_sources import Record, Widget
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 VERDICTS = {
     "verified": "The source at the recorded block has the recorded hash.",

@@ -14,7 +14,7 @@ from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 SOCIAL_CONTRACTS = {
     "mainnet": "social.near",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
     # A height and its document; None if the service has none, or the error of reading it.
     Body = tuple[int, bytes | LedgerError | None]

@@ -10,7 +10,7 @@ from ledgerkit.errors import UnknownBlockError, UnmatchedResponseError
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 def final_header(ledger: Ledger) -> BlockHeader:

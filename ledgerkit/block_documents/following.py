@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 MAX_SILENCE_S = 600.0  # without a usable response
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0

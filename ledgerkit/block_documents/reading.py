@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ledgerkit.api.models import chain
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _MAX_SKIPPED = 100  # heights in a row
 

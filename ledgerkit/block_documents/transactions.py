@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_documents.reading import DocumentRead
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 SOURCE = "/v0/block"
 _FIRST_LOOK = 4  # heights; most receipts run within three blocks

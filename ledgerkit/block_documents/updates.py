@@ -10,7 +10,7 @@ from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import StateChange
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 class AccountUpdate(NamedTuple):

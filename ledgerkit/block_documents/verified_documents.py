@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.commitments import Header
     from ledgerkit.block_documents.reading import DocumentRead
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 # Heights after the last one, in which a shard that misses chunks may have one again.
 _MAX_LATER = 60

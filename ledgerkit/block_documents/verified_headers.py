@@ -12,7 +12,7 @@ from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.commitments import Header, Validator
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 class Headers:

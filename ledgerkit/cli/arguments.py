@@ -14,7 +14,7 @@ from ledgerkit.visible_text import escape_invisible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _MOST_DIGITS = 20  # of a height, which has 64 bits
 # An option that people guess, with its value: a key is read from the environment only.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 def connect(args: argparse.Namespace) -> Ledger:

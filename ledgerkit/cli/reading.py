@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
     BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 

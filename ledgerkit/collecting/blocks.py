@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
 RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
 TRACED = ("receipts", "events", "transfers")

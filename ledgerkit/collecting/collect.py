@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.sources import Source, Subject
+    from ledgerkit.ledger import Ledger
 
 
 @overload

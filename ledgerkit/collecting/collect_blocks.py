@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
 BlockSource = Literal["documents", "rpc"]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.traces import Traces
 
 

@@ -23,11 +23,11 @@ from ledgerkit.garbage_collector import collector_slowed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.client import Description, Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.ledger import Description, Ledger
 
 _MAX_SUBJECTS = 50_000  # of a task: about 2 MB
 _MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own

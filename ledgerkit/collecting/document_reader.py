@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.block_documents.included_transactions import IncludedTransaction
     from ledgerkit.block_documents.reading import DocumentRead
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
 _COLLECTED = 256  # heights, after which cycles of objects are collected
 _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks

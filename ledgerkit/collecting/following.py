@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.errors import TransactionTimeoutError
+    from ledgerkit.ledger import Ledger
     from ledgerkit.progress import Line, NoLine
 
 

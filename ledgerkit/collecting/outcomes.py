@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0

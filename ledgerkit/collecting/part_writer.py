@@ -19,11 +19,11 @@ from ledgerkit.frames import arrow_tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.outcomes import Outcome, SubjectReader
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.ledger import Ledger
 
 PART_SIZE = 20_000
 _PART_S = 60.0  # the most work that a kill may cost

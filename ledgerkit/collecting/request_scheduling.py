@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
 # The steps of reading one subject. It yields calls, receives their values (errors included) and
 # returns the result. An error that it raises becomes the outcome of its subject.

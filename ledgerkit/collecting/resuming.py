@@ -19,9 +19,9 @@ from ledgerkit.u128 import arrow, parquet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
+    from ledgerkit.ledger import Ledger
 
 
 class RemainingSubjects:

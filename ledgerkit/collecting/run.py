@@ -14,12 +14,12 @@ from ledgerkit.units import count_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.ledger import Ledger
 
 
 class Subjects(Protocol):

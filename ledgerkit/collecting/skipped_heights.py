@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.chain import Block
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
 
 _LONGEST_GAP = 10_000  # a longer gap is resolved before its upper end is known
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights above a gap to request at once

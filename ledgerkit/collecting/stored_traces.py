@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.committed_files import CommittedFiles
+    from ledgerkit.ledger import Ledger
 
     Row = dict[str, Any]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 ASSET_RULE = (
     '"near", "nep141:<contract>", "nep245:<contract>:<token_id>", "stake:<pool>" or '

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest

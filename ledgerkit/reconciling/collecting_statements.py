@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.statement import Statement
 
 _VIEWS = manifests.VIEWS["statements"]

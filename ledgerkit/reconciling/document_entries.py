@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed, Scope
     from ledgerkit.reconciling.model import Entry
     from ledgerkit.reconciling.stakes import PoolTest

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.api.models import chain
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _NO_BLOCK = "1" * 32  # the hash of zeros: there is no epoch before
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.chain import Change, Changes
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Gap
     from ledgerkit.reconciling.reconcile import BalanceReader
 

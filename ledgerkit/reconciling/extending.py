@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.document_entries import DocumentEntries
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry

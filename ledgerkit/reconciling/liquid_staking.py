@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
-    from ledgerkit.client import Ledger
     from ledgerkit.frames.history import Reading
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.validation import BlockReference
 

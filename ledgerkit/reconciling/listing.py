@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 # Blocks before the start, in which transactions may begin that go on after it: a yield ends after
 # 200 blocks (nearcore, yield_timeout_length_in_blocks), and what waits for it may yield again.

@@ -25,7 +25,7 @@ from ledgerkit.verbs.documents import stream_documents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest
 

@@ -12,7 +12,7 @@ from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.rate_limit import Limit
 
 PART = 500  # transactions whose transfers are read page by page, at the same time as other parts

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.client import Ledger
     from ledgerkit.frames.history import Reading
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
 
     ReadTotals = Callable[[Sequence[chain.BlockHeader]], list[int | None]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.plan import StatementPlan
     from ledgerkit.reconciling.statement import Statement
 

@@ -12,7 +12,7 @@ from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
 

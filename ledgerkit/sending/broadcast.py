@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.transport.embedded import World
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.sending.broadcast import DropCheck
     from ledgerkit.sending.nonces import NonceQueue

@@ -26,7 +26,7 @@ from ledgerkit.transport import networks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 P = ParamSpec("P")
 T = TypeVar("T")

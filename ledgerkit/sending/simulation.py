@@ -14,7 +14,7 @@ from ledgerkit.verbs import transactions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
 

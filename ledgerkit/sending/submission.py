@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction
 
 STAGES = (

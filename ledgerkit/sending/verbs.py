@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import AccessKey as AccessKeyView
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import Action, SignedTransaction
     from ledgerkit.sending.nonces import KeyQueues, NonceQueue
 

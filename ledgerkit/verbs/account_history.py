@@ -10,6 +10,7 @@ from ledgerkit.api.models import services
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
+from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.verbs import service_pages, tokens
 from ledgerkit.verbs.fetching import Fetcher
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import AccountTransaction, TransferRow
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger, OnError
     from ledgerkit.frames.tokens import TokenFacts
+    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
@@ -555,7 +556,7 @@ def _locate(
         if isinstance(point, InvalidRequestError) and point.field == "at":
             raise InvalidRequestError.refuse(field, reference.timestamp_ns, point.rule or "")
         if isinstance(point, LedgerError):
-            with client.newest_block_in_errors(ledger):
+            with newest_block_in_errors(ledger):
                 raise point
         located[field] = reference, point
     return located

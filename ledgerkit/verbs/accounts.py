@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import rest as rest_models
-    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 

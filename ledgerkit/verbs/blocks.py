@@ -12,6 +12,7 @@ from ledgerkit.block_documents.reading import read_documents
 from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.progress import bar
 from ledgerkit.verbs import proving
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import block_documents, chain
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _MAX_BLOCKS = 100_000
 _LOOK_AHEAD = 1_000  # heights read above a range whose last heights have no block
@@ -161,7 +162,7 @@ def _document_blocks(
     blocks: list[block_documents.Block] = []
     options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
-        client.newest_block_in_errors(ledger),
+        newest_block_in_errors(ledger),
         bar(disable=not progress, total=len(heights), **options) as tracker,
         closing(read_documents(ledger, heights, with_bodies=verify)) as reads,
     ):
@@ -223,7 +224,7 @@ def _check_last_gap(
         if _is_next(block, blocks, min(answers)):
             return
         break
-    with client.newest_block_in_errors(ledger):
+    with newest_block_in_errors(ledger):
         raise gap
 
 

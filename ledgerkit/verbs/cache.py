@@ -11,7 +11,7 @@ from ledgerkit.frames import build
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.disk_cache import DiskCache
 
 

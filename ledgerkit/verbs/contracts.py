@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 def view(

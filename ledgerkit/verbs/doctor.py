@@ -20,6 +20,7 @@ from ledgerkit.errors import (
     NodeNotReadyError,
 )
 from ledgerkit.frames import build
+from ledgerkit.ledger import open_like
 from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response, Surface
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.settings import Settings
 
@@ -111,7 +112,7 @@ def doctor(
 def _open_single(ledger: Ledger, recorder: Recorder | None) -> Ledger:
     """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
     settings = ledger.session.settings
-    return client.open_like(
+    return open_like(
         ledger,
         retries=replace(settings.retries, attempts=1, total_s=settings.timeout_s),
         rate=None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.api.services import Documents
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
     Group = dict[str, TransactionResponse | None]  # None: not in the caches
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from ledgerkit import client, validation
+from ledgerkit import validation
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import build as frame_builder
+from ledgerkit.ledger import newest_block_in_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.ledger import Ledger, OnError
 
 T = TypeVar("T")
 Ids = str | Iterable[str]
@@ -62,7 +63,7 @@ class Fetcher:
     def fail(self, subject: str, error: LedgerError) -> None:
         """Raise a failure, or add it to the failures."""
         if self.on_error == "raise":
-            with client.newest_block_in_errors(self.ledger):
+            with newest_block_in_errors(self.ledger):
                 raise error
         self.failures.append((subject, error))
 

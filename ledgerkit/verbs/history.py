@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import FrameResult
 

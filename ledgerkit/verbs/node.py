@@ -8,12 +8,13 @@ from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
@@ -224,7 +225,7 @@ def validators(
     ledger = client.current(ledger)
     params = _epoch_params(ledger, at, epoch_id)
     height = params.get("block_id") if isinstance(params, dict) else None
-    with client.newest_block_in_errors(ledger, height):  # the node names no height here
+    with newest_block_in_errors(ledger, height):  # the node names no height here
         response = ledger.send(rpc.validators(params))
     return sourced_frame(
         ledger,

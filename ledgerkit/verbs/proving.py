@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ledgerkit.api.models.commitments import Header, OutcomeProof, ProvedOutcome
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
 SOURCES = {

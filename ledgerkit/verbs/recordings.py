@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recording_files import Exchange, Record
 
 _SUBJECT = re.compile(r"/v\d/account/([^/?]+)")

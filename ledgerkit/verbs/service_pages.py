@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         TransferRow,
         Transfers,
     )
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.verbs.fetching import Fetcher
 
     Position = tuple[int, int]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.transactions import ExecutionOutcome, TransactionResponse, TxResult
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
     Json = dict[str, Any]
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import rest as rest_models
-    from ledgerkit.client import Ledger, OnError
     from ledgerkit.errors import LedgerError
+    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _NO_CONTRACT = (ContractError, UnknownAccountError)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Prover, TokenLookup
 
     Span = tuple[int, int]  # the first and the last height at which receipts ran

@@ -23,7 +23,7 @@ from ledgerkit.verbs.trace_results import Key, read_results, source_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.tracing.proof import Proof
 
 Keys = Iterable[str | tuple[str, str]]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.widgets._blocks import Block
     from ledgerkit.widgets._fields import Button, Field, SecretField
 

@@ -22,7 +22,7 @@ from ledgerkit.widgets._view import view_class
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.widgets._panel import Content, Panel
     from ledgerkit.widgets.search import Target
 

@@ -16,7 +16,7 @@ from ledgerkit.widgets._panel import Page, Panel, PanelResult
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
 

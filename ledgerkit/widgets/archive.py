@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.archiving import Archive
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _WIDGET = ("author_account_id", "widget_name", "receiver_id")
 # States of a cancelled flow. The step that was running still ends, unobserved, in its thread.

@@ -14,7 +14,7 @@ from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import block_reference
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 class BlockExplorer(Panel):

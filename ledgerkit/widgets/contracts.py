@@ -16,7 +16,7 @@ from ledgerkit.widgets._panel import Page, Panel, PanelResult
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _MAX_MEMBERS = 200  # columns; a contract with more uses ids or the like as member names
 

@@ -22,7 +22,7 @@ from ledgerkit.widgets.transactions import TransactionExplorer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 class Explorer(Displayable):

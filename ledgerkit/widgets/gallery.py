@@ -19,7 +19,7 @@ from ledgerkit.widgets._panel import Page, Panel, PanelResult
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _MAX_CARDS = 60
 _MAX_COLLECTIONS = 10

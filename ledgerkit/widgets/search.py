@@ -25,7 +25,7 @@ from ledgerkit.widgets.transactions import TransactionExplorer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 _HEIGHT = re.compile(r"\d{1,20}", re.ASCII)
 _KEY = re.compile(r"(?:ed25519|secp256k1|ml-dsa-65):.+", re.ASCII)

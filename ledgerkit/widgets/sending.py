@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 ALLOWED = (networks.LOCAL, "testnet")
 _STAGE_TIMEOUT_S = 60.0

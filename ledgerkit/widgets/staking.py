@@ -17,7 +17,7 @@ from ledgerkit.widgets._table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 CLASSES = ("mixed", "direct_only", "liquid_only", "no_visible_staking_position")
 

@@ -13,7 +13,7 @@ from ledgerkit.widgets._panel import Page, Panel, PanelResult
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.statement import Statement
 
 _BLOCK = "a height or an ISO time"

@@ -12,7 +12,7 @@ from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._trace_view import VERDICTS, TraceView
 
 if TYPE_CHECKING:
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
 
 
 class TransactionExplorer(Panel):

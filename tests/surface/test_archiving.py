@@ -35,7 +35,7 @@ from tests.loopback import Reply, serve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.localnet.world import World
     from ledgerkit.sending.signers import Signer
 

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
 from ledgerkit.api import calls, services
 from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.block_documents.updates import AccountUpdate, account_updates
@@ -139,7 +138,7 @@ def test_redirects_over_real_connections(way: dict[str, Any]) -> None:
     with serve(answer) as server:
         network = Network("lab", None, None, None, blocks_url=f"{server.url}/blocks")
         settings = Settings(network=network, key=ApiKey(KEY), key_in="query", **way)
-        with client.Ledger(settings) as ledger:
+        with lk.Ledger(settings) as ledger:
             body = ledger.send(services.block_document(HEIGHT))
         assert body is not None
         assert json.loads(body) == DOCUMENT

@@ -17,7 +17,6 @@ import msgspec
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
 from ledgerkit.api import unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
@@ -114,7 +113,7 @@ def network(
     with serve(by_surface(answers)) as server:
         urls = {f"{surface}_url": f"{server.url}/{surface}" for surface in SURFACES}
         settings = Settings(network=Network(name, **urls), **options)  # type: ignore[arg-type]  # by their names
-        with client.Ledger(settings) as ledger:
+        with lk.Ledger(settings) as ledger:
             yield ledger, server
 
 
@@ -195,7 +194,7 @@ def test_dead_hosts_are_rows_with_their_error() -> None:
     with create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     urls = {f"{surface}_url": url for surface in SURFACES}
-    with client.Ledger(Settings(network=Network("lab", **urls))) as ledger:  # type: ignore[arg-type]  # by their names
+    with lk.Ledger(Settings(network=Network("lab", **urls))) as ledger:  # type: ignore[arg-type]  # by their names
         frame = lk.doctor(ledger=ledger)
     assert set(frame["surface"]) == set(SURFACES)
     assert set(frame["error"]) == {"TransportError"}
@@ -267,7 +266,7 @@ def test_surfaces_that_the_network_lacks_are_left_out() -> None:
     with serve(by_surface(ANSWERS)) as server:
         urls = {f"{s}_url": f"{server.url}/{s}" for s in ("rpc", "archival_rpc", "api", "blocks")}
         settings = Settings(network=Network("lab", **urls))  # type: ignore[arg-type]  # by their names
-        with client.Ledger(settings) as ledger:
+        with lk.Ledger(settings) as ledger:
             frame = lk.doctor(ledger=ledger)
     assert frame["surface"].tolist() == ["rpc", "archival_rpc", "api", "blocks"]
     assert lk.connect("testnet").network.address("transfers") is None

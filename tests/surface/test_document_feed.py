@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
 from ledgerkit.block_documents import following
 from ledgerkit.block_documents.following import DocumentFeed, Link
 from ledgerkit.block_documents.reading import Skipped
@@ -69,12 +68,12 @@ class GrowingHost(DocumentHost):
 
 
 @contextmanager
-def hosting(host: Any, **options: Any) -> Iterator[tuple[client.Ledger, Server]]:
+def hosting(host: Any, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
     """Serve a host, and connect to it."""
     with serve(host) as server:
         network = Network("lab", None, None, None, blocks_url=server.url)
         retries = lk.RetryPolicy(attempts=2, total_s=20.0)
-        with client.Ledger(Settings(network=network, retries=retries, **options)) as ledger:
+        with lk.Ledger(Settings(network=network, retries=retries, **options)) as ledger:
             yield ledger, server
 
 

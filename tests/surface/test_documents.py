@@ -12,7 +12,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.api import services
-from ledgerkit.client import Ledger
+from ledgerkit.ledger import Ledger
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.settings import Cache, Settings
 from ledgerkit.verbs.documents import stream_documents

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
 from ledgerkit.api import calls, services
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_documents.reading import (
@@ -48,12 +47,12 @@ QUICK = lk.RetryPolicy(attempts=3, total_s=20.0)
 
 
 @contextmanager
-def hosting(host: DocumentHost, **options: Any) -> Iterator[tuple[client.Ledger, Server]]:
+def hosting(host: DocumentHost, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
     """Serve a host, and connect to it."""
     with serve(host) as server:
         network = Network("lab", None, None, None, blocks_url=server.url)
         settings = Settings(network=network, retries=QUICK, **options)
-        with client.Ledger(settings) as ledger:
+        with lk.Ledger(settings) as ledger:
             yield ledger, server
 
 
@@ -379,7 +378,7 @@ def test_an_unknown_path_is_no_unknown_block() -> None:
     """A 404 without the service's own words is that of an address, not of a block."""
     with serve(lambda *_: Reply(404)) as server:
         network = Network("lab", None, None, None, blocks_url=server.url)
-        with client.Ledger(Settings(network=network)) as ledger:
+        with lk.Ledger(Settings(network=network)) as ledger:
             with pytest.raises(InvalidRequestError, match="HTTP 404"):
                 ledger.send(services.block_document(110))
             with pytest.raises(InvalidRequestError, match="HTTP 404"):
@@ -389,9 +388,7 @@ def test_an_unknown_path_is_no_unknown_block() -> None:
 def test_a_network_without_block_documents() -> None:
     """Its error names the option of connect."""
     with (
-        client.Ledger(
-            Settings(network=Network("lab", None, None, None), key=ApiKey(KEY))
-        ) as ledger,
+        lk.Ledger(Settings(network=Network("lab", None, None, None), key=ApiKey(KEY))) as ledger,
         pytest.raises(InvalidRequestError, match="lab has no block documents"),
     ):
         list(read_documents(ledger, range(100, 110)))

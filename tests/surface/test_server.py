@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
+from ledgerkit import errors
 from ledgerkit.api.chain_errors import NotEnoughBalanceError
 from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.cli import main
@@ -916,7 +916,7 @@ def test_transfers_and_block_documents_are_served(running: Running) -> None:
     status, _, body = running.ask("POST", "/transfers/v0/transfers", query)
     assert (status, json.loads(body)) == (200, {"transfers": [], "resume_token": None})
     network = Network("served", None, None, None, blocks_url=f"{running.url}/blocks")
-    with client.Ledger(Settings(network=network)) as ledger:
+    with lk.Ledger(Settings(network=network)) as ledger:
         genesis = 180_000_000
         for height in (genesis + 8, genesis + 16, genesis):  # the first two are waited for
             document = read_document(ledger, height)
