@@ -391,6 +391,14 @@ def test_a_transport_of_ones_own_keeps_nothing():
         lk.connect("mainnet", transport=MOCK, cache=True)
 
 
+def test_a_ledger_that_is_recorded_keeps_nothing(tmp_path):
+    """Answers of earlier sessions would be missing in the recording."""
+    with pytest.raises(InvalidRequestError, match="cannot be used while recording") as caught:
+        lk.connect("mainnet", record=tmp_path / "case.lk", cache=tmp_path)
+    assert caught.value.field == "cache"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_ledger_on_this_machine_needs_a_folder_of_its_own():
     """The user's own folder is for networks that live on."""
     with pytest.raises(InvalidRequestError) as caught:

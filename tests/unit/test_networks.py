@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -407,11 +408,19 @@ def test_a_lower_rate_keeps_the_hosts_limit() -> None:
         ({"retries": 3}, "retries"),
         pytest.param({"transport": object()}, "transport", id="transport"),
         ({"rpc_url": "rpc.example.com"}, "rpc_url"),
+        ({"world": "demo"}, "world"),
+        ({"fork": "mainnet"}, "fork"),
+        ({"at": 5}, "at"),
+        ({"cache": 5}, "cache"),
+        ({"record": "case.txt"}, "record"),
     ],
     ids=str,
 )
-def test_options_that_make_no_sense(options: dict[str, object], field: str) -> None:
-    """An option with a senseless value is refused by name."""
+def test_options_that_make_no_sense(
+    options: dict[str, object], field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option with a senseless value is refused by name, before any connection is opened."""
+    monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(errors.InvalidRequestError) as caught:
         UNTYPED.connect("testnet", **options)
     assert caught.value.field == field
