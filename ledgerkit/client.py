@@ -18,12 +18,13 @@ from ledgerkit.transport.networks import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.transport.embedded import World
+    from ledgerkit.transport.embedded import EmbeddedLedger, World
+    from ledgerkit.transport.exchange import Source
+    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
-    from ledgerkit.transport.httpx_transports import AnyTransport
 
 RECORDING = ".lk"  # how the name of a recording ends
 
@@ -257,22 +258,23 @@ def connect(
     recorder = _recorder if record is None else new_recorder(record)
     in_process = is_embedded or transport is not None
     stored = _cache_settings(cache, chosen, recorder, in_process=in_process)
+    source: Source | AnyTransport | None = transport
     if fork is not None:
-        chosen, transport = _open_fork(chosen, fork, at, record)
+        chosen, source = _open_fork(chosen, fork, at, record)
         recorder = None  # it is the network that is recorded
     elif is_embedded:
-        chosen, transport = _open_local(chosen, world, size, seed)
+        chosen, source = _open_local(chosen, world, size, seed)
     settings = Settings(
         network=chosen,
         key=key,
         key_in=key_in,
-        transport=transport,
+        transport=source,
         timeout_s=timeout_s,
         max_answer_bytes=max_answer_bytes,
         retries=retries,
         rate=None if rate == "polite" else rate,
         # The public hosts' limits do not apply to a transport of the caller.
-        polite=rate == "polite" and transport is None,
+        polite=rate == "polite" and source is None,
         in_flight=in_flight,
         cache=stored,
         recorder=recorder,
@@ -340,7 +342,7 @@ def _check_embedded_options(
 
 def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
-) -> tuple[Network, AnyTransport]:
+) -> tuple[Network, EmbeddedLedger]:
     """Open the embedded ledger; the liquid staking tokens are those of its world."""
     with collector_paused():
         from ledgerkit.transport import embedded
@@ -354,7 +356,7 @@ def _open_fork(
     fork: str | PathLike[str] | Ledger,
     at: object,
     record: str | PathLike[str] | None,
-) -> tuple[Network, AnyTransport]:
+) -> tuple[Network, EmbeddedLedger]:
     """Open a fork of a network, named or open, at a block; it has no indexed services."""
     from ledgerkit.transport import embedded
 

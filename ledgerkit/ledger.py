@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -21,6 +20,7 @@ from ledgerkit.errors import (
 )
 from ledgerkit.progress import bar, show_waits
 from ledgerkit.transport import networks
+from ledgerkit.transport.exchange import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.embedded import AsyncLocal, Faults, Local, World
+    from ledgerkit.transport.embedded import EmbeddedLedger, Faults, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.replay import Replay
     from ledgerkit.transport.settings import Settings
-    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.validation import BlockReference
-
-    Embedded = Local | AsyncLocal
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
@@ -71,8 +68,10 @@ class Ledger:
         from ledgerkit.transport.session import Session
 
         self.network = settings.network
-        self._embedded = _as_embedded(settings.transport)
-        self._replay = _as_replay(settings.transport)
+        source = settings.transport if isinstance(settings.transport, Source) else None
+        is_replay = source is not None and source.is_recording
+        self._embedded = cast("EmbeddedLedger | None", None if is_replay else source)
+        self._replay = cast("Replay | None", source if is_replay else None)
         self.display_name = _display_name(settings.network, self._embedded)
         self.clock = Clock(self._replay)
         self.session = Session(settings)
@@ -104,7 +103,7 @@ class Ledger:
         """The faults injected into the embedded ledger: ``ledger.faults.add("status=429")``."""
         return self._require_embedded("faults").faults
 
-    def _require_embedded(self, field: str) -> Embedded:
+    def _require_embedded(self, field: str) -> EmbeddedLedger:
         if self._embedded is None:
             msg = f"{self.network.name} is not the embedded ledger and has no {field}"
             raise InvalidRequestError(msg, remedy='Connect with connect("local").', field=field)
@@ -673,25 +672,7 @@ class Clock:
         return time.time_ns() if asked_at is None else asked_at
 
 
-def _as_embedded(transport: AnyTransport | None) -> Embedded | None:
-    """Return the transport of the embedded ledger; None for any other."""
-    if "ledgerkit.transport.embedded" not in sys.modules:  # hosts do not need the embedded ledger
-        return None
-    from ledgerkit.transport.embedded import AsyncLocal, Local
-
-    return transport if isinstance(transport, Local | AsyncLocal) else None
-
-
-def _as_replay(transport: AnyTransport | None) -> Replay | None:
-    """Return the transport of a recording; None for any other."""
-    if "ledgerkit.transport.replay" not in sys.modules:
-        return None
-    from ledgerkit.transport.replay import Replay
-
-    return transport if isinstance(transport, Replay) else None
-
-
-def _display_name(network: Network, embedded: Embedded | None) -> str:
+def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:
     """Return the name of a network, or of the embedded ledger and its world."""
     if embedded is None or network.name != networks.LOCAL:
         return network.name

@@ -129,7 +129,7 @@ class NetworkConnections:
 
             user, password = proxy.login or (None, None)
             secret = password and password.reveal()
-            connector = ProxyConnector.from_url(
+            connector: aiohttp.TCPConnector = ProxyConnector.from_url(
                 proxy.url, username=user, password=secret, **options
             )
         else:

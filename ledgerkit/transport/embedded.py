@@ -60,6 +60,8 @@ class EmbeddedLedger(Source):
         The name that it was opened by.
     """
 
+    is_recording = False
+
     def __init__(self, world: World, *, name: str = "") -> None:
         self.gateway = Gateway(world)
         self.name = name

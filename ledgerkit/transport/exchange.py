@@ -65,7 +65,9 @@ class Transport(Protocol):
 
 
 class Source(ABC):
-    """What answers a ledger in place of hosts, in this process."""
+    """What answers a ledger in place of hosts, in this process: a world, or a recording."""
+
+    is_recording: bool
 
     @abstractmethod
     def open(

@@ -11,7 +11,7 @@ import weakref
 from concurrent.futures import CancelledError
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from ledgerkit import progress
@@ -513,32 +513,32 @@ class Reader:
     async def answer(self, call: Call[T]) -> T | LedgerError:
         """Return the value of a call, or its error."""
         if self._in_process:
-            value: T | LedgerError = await self._answer(call)
-            return value
+            return cast("T | LedgerError", await self._answer(call))
         task = self._in_flight.get(call.key)
         if task is None:
             task = self._in_flight[call.key] = asyncio.create_task(self._answer(call))
             task.add_done_callback(lambda _: self._in_flight.pop(call.key))
-        return await task
+        return cast("T | LedgerError", await task)
 
-    async def answers(self, calls: Iterable[Call[T]]) -> list[T | LedgerError]:
+    async def answers(self, calls: Iterable[Call[Any]]) -> list[Any]:
         """Return the values of calls that are sent together, or their errors."""
         if self._in_process:
             return [await self.answer(call) for call in calls]
-        return await asyncio.gather(*map(self.answer, calls))
+        return await asyncio.gather(*[self.answer(call) for call in calls])
 
     async def value(self, call: Call[T]) -> T:
         """Return the value of a call; raise its error."""
-        [value] = await self.values([call])
+        value = await self.answer(call)
+        if isinstance(value, LedgerError):
+            raise value
         return value
 
-    async def values(self, calls: Iterable[Call[T]]) -> list[T]:
+    async def values(self, calls: Iterable[Call[Any]]) -> list[Any]:
         """Return the values of calls that are sent together; raise the first error."""
-        values = []
-        for value in await self.answers(calls):
+        values = await self.answers(calls)
+        for value in values:
             if isinstance(value, LedgerError):
                 raise value
-            values.append(value)
         return values
 
 
