@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.collecting import manifests, request_scheduling
-from ledgerkit.collecting.outcomes import hold_unanswered
+from ledgerkit.collecting import manifests
+from ledgerkit.collecting.outcomes import (
+    MAX_RATE_LIMITED_S,
+    Outcome,
+    hold_unanswered,
+    read_subjects,
+)
 from ledgerkit.collecting.skipped_heights import Absent, resolve_absent
 from ledgerkit.errors import (
     AuthError,
@@ -28,17 +35,18 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.api.calls import Surface
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.collecting.outcomes import Outcome
-    from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
+    from ledgerkit.tracing.trace import Trace
+    from ledgerkit.transport.session import Reader
 
 RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
 TRACED = ("receipts", "events", "transfers")
+_AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
 
@@ -76,7 +84,8 @@ class BlockReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
-        batches = request_scheduling.read_in_steps(ledger, subjects, self._read_height)
+        blocks = self._read_blocks(ledger, subjects)
+        batches = read_subjects(ledger, blocks, self._read_contents)
         return hold_unanswered(resolve_absent(ledger, batches), "heights")
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -91,22 +100,57 @@ class BlockReader:
         """Return the column that holds the height of a row."""
         return key_column(table)
 
-    def _read_height(self, subject: Subject) -> Steps:
-        """Read a block and, if the views need them, its chunks and transactions."""
-        [block] = yield [rpc.block(validation.block_reference(subject.position))]
+    def _read_blocks(
+        self, ledger: Ledger, subjects: Iterable[Subject]
+    ) -> Iterator[tuple[Subject, chain.Block | LedgerError]]:
+        """Read the blocks of heights, some ahead: receipts run in the blocks after theirs."""
+        pending: deque[Subject] = deque()
+        read: deque[tuple[Subject, chain.Block | LedgerError]] = deque()
+
+        def calls() -> Iterator[Call[chain.Block]]:
+            for subject in subjects:
+                pending.append(subject)
+                yield rpc.block(validation.block_reference(subject.position))
+
+        stream = ledger.session.stream(
+            calls(), size=_AHEAD, rate_limit_wait_s=MAX_RATE_LIMITED_S, ahead=1
+        )
+        with closing(stream) as batches:
+            for blocks in batches:
+                for block in blocks:
+                    if not isinstance(block, LedgerError):
+                        self._cache_header(block.header)
+                    read.append((pending.popleft(), block))
+                while len(read) > _AHEAD:
+                    yield read.popleft()
+        yield from read
+
+    async def _read_contents(
+        self, reader: Reader, read: tuple[Subject, chain.Block | LedgerError]
+    ) -> Outcome:
+        """Read what the views need of a block, or return why it cannot be read."""
+        subject, block = read
         if isinstance(block, UnknownBlockError):
-            return Absent(block)
-        _raise_first([block])
-        self._cache_header(block.header)
-        chunks = (yield from _read_chunks(block)) if self._views != ("blocks",) else []
+            return Outcome(subject, Absent(block))
+        if isinstance(block, LedgerError):
+            return Outcome(subject, block)
+        try:
+            return Outcome(subject, await self._contents(reader, block))
+        except LedgerError as error:
+            return Outcome(subject, error)
+
+    async def _contents(self, reader: Reader, block: chain.Block) -> Contents:
+        """Read the chunks and transactions of a block, if the views need them."""
+        chunks = await _read_chunks(reader, block) if self._views != ("blocks",) else []
         views = [view for view in self._views if view in TRACED]
         signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
         if not views or not signers:
             return Contents(block, chunks, {})
-        results = yield from _read_results(signers)
-        traces = yield from self._build_traces(results)
+        results = await _read_results(reader, signers)
+        traces = await self._build_traces(reader, results)
         views = list(dict.fromkeys(["receipts", *views]))  # for `_waiting`
-        frames = {view: collected_frame(view, subject.position, traces) for view in views}
+        height = block.header.height
+        frames = {view: collected_frame(view, height, traces) for view in views}
         return Contents(block, chunks, frames, _waiting(results, frames["receipts"]))
 
     def _cache_header(self, header: chain.BlockHeader) -> None:
@@ -115,38 +159,39 @@ class BlockReader:
         if len(self._headers) > _MAX_HEADERS:
             del self._headers[next(iter(self._headers))]
 
-    def _build_traces(self, results: dict[str, TransactionResponse]) -> Steps:
+    async def _build_traces(
+        self, reader: Reader, results: dict[str, TransactionResponse]
+    ) -> dict[str, Trace]:
         """Read the blocks in which receipts ran, and build the traces of their transactions."""
         hashes = {tx_hash: response.result.block_hashes() for tx_hash, response in results.items()}
         unique = dict.fromkeys(block_hash for group in hashes.values() for block_hash in group)
-        headers = yield from self._read_headers(unique)
-        yield from self._read_rules(headers)
+        headers = await self._read_headers(reader, unique)
+        await self._read_rules(reader, headers)
         return {
             tx_hash: build_trace(response, {h: headers[h] for h in hashes[tx_hash]}, self._rules)
             for tx_hash, response in results.items()
         }
 
-    def _read_headers(self, hashes: Iterable[str]) -> Steps:
+    async def _read_headers(
+        self, reader: Reader, hashes: Iterable[str]
+    ) -> dict[str, chain.BlockHeader]:
         """Return block headers by hash; request those that are not cached."""
-        headers = {block_hash: self._headers.get(block_hash) for block_hash in hashes}
-        missing = [block_hash for block_hash, header in headers.items() if header is None]
-        if not missing:
-            return headers
-        blocks = yield [rpc.block(validation.block_reference(h)) for h in missing]
-        _raise_first(blocks)
+        headers = {h: self._headers[h] for h in hashes if h in self._headers}
+        missing = [block_hash for block_hash in hashes if block_hash not in headers]
+        blocks = await reader.values(rpc.block(validation.block_reference(h)) for h in missing)
         for block_hash, block in zip(missing, blocks, strict=True):
             self._cache_header(block.header)
             headers[block_hash] = block.header
         return headers
 
-    def _read_rules(self, headers: dict[str, chain.BlockHeader]) -> Steps:
+    async def _read_rules(self, reader: Reader, headers: dict[str, chain.BlockHeader]) -> None:
         """Read the protocol rules of each epoch once; None if the host does not provide them."""
         for block_hash, header in headers.items():
             epoch = header.epoch_id
             if epoch not in self._rules:
                 pinned = self._epoch_blocks.setdefault(epoch, block_hash)
-                [config] = yield [rpc.protocol_config(validation.block_reference(pinned))]
-                self._rules[epoch] = decode_rules(config)
+                call = rpc.protocol_config(validation.block_reference(pinned))
+                self._rules[epoch] = decode_rules(await reader.answer(call))
 
 
 def key_column(table: str) -> str:
@@ -154,24 +199,24 @@ def key_column(table: str) -> str:
     return "tx_block_height" if table in TRACED else "block_height"
 
 
-def _read_chunks(block: chain.Block) -> Steps:
+async def _read_chunks(reader: Reader, block: chain.Block) -> list[chain.Chunk]:
     """Read the chunks that are new in a block."""
     hashes = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
-    chunks = yield [rpc.chunk(chunk_hash) for chunk_hash in hashes]
-    _raise_first(chunks)
-    return chunks
+    return await reader.values(rpc.chunk(chunk_hash) for chunk_hash in hashes)
 
 
-def _read_results(signers: dict[str, str]) -> Steps:
+async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TransactionResponse]:
     """Read the results of transactions; those not done in time are read as far as they are."""
     pairs = list(signers.items())
-    values = yield [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
+    calls = [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
+    values = await reader.answers(calls)
     late = [at for at, value in enumerate(values) if isinstance(value, rpc.TimedOut)]
-    if late:
-        answers = yield [rpc.transaction_or_timeout(*pairs[at], "NONE") for at in late]
-        for at, answer in zip(late, answers, strict=True):
-            values[at] = rpc.known_so_far(values[at], answer)
-    _raise_first(values)
+    answers = await reader.answers(rpc.transaction_or_timeout(*pairs[at], "NONE") for at in late)
+    for at, answer in zip(late, answers, strict=True):
+        values[at] = rpc.known_so_far(values[at], answer)
+    for value in values:
+        if isinstance(value, LedgerError):
+            raise value
     results = dict(zip(signers, values, strict=True))
     for tx_hash, response in results.items():
         transaction = response.result.transaction
@@ -179,13 +224,6 @@ def _read_results(signers: dict[str, str]) -> Steps:
         if transaction is not None or not _is_below_final(response):
             _check_same(transaction and transaction.hash, tx_hash, f"transaction {tx_hash}")
     return results
-
-
-def _raise_first(values: Sequence[Any]) -> None:
-    """Raise the first error among values."""
-    for value in values:
-        if isinstance(value, LedgerError):
-            raise value
 
 
 def _check_same(received: object, requested: object, subject: str) -> None:

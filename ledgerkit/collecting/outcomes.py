@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ledgerkit.errors import (
     AuthError,
@@ -14,13 +15,17 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
+    from ledgerkit.transport.session import Reader
+
+S = TypeVar("S")
 
 BATCH = 256
+_CALLS = 4  # of one block are sent together, about
 MAX_RATE_LIMITED_S = 600.0
 _MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
 _RUN_AGAIN = "Run the same command again later: stored data is kept and not requested again."
@@ -49,6 +54,21 @@ class SubjectReader(Protocol):
     def key_column(self, table: str) -> str:
         """Return the column that holds the subject of a row."""
         ...
+
+
+def read_subjects(
+    ledger: Ledger,
+    subjects: Iterable[S],
+    read: Callable[[Reader, S], Coroutine[Any, Any, Outcome]],
+) -> Iterator[list[Outcome]]:
+    """Read subjects that need several requests each; yield their outcomes in order."""
+    with closing(
+        ledger.session.read_each(
+            subjects, read, n_calls=_CALLS, rate_limit_wait_s=MAX_RATE_LIMITED_S
+        )
+    ) as outcomes:
+        for outcome in outcomes:
+            yield [outcome]
 
 
 def read_each(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.collecting import request_scheduling
+from ledgerkit.collecting import outcomes
 from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.errors import LedgerError, UnknownBlockError
@@ -14,10 +14,10 @@ from ledgerkit.errors import LedgerError, UnknownBlockError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ledgerkit.api.models.chain import Block
-    from ledgerkit.collecting.request_scheduling import Steps
+    from ledgerkit.api.models.chain import Block, BlockHeader
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
+    from ledgerkit.transport.session import Reader
 
 _LONGEST_GAP = 10_000  # a longer gap is resolved before its upper end is known
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights above a gap to request at once
@@ -73,31 +73,38 @@ def _parent_height(
     block = getattr(after.value, "block", None) if after else None
     if after is None or after.subject.position != last.position + 1:
         block = None
-    height: int | LedgerError = request_scheduling.read_one(
-        ledger, last, _read_parent(last.position, block)
-    )
+
+    async def read(reader: Reader, subject: Subject) -> Outcome:
+        try:
+            return Outcome(subject, await _read_parent(reader, subject.position, block))
+        except LedgerError as error:
+            return Outcome(subject, error)
+
+    [[outcome]] = outcomes.read_subjects(ledger, [last], read)
+    height: int | LedgerError = outcome.value
     return height
 
 
-def _read_parent(height: int, block: Block | None) -> Steps:
+async def _read_parent(reader: Reader, height: int, block: Block | None) -> int:
     """Read the next block above a height, unless it is known, and the height of its parent."""
-    header = block.header if block else (yield from _read_next(height))
+    header = block.header if block else await _read_next(reader, height)
     if header.prev_height is not None:
         return header.prev_height
     # Blocks of old protocol versions have no prev_height.
-    [parent] = yield [rpc.block(validation.block_reference(header.prev_hash))]
-    return parent if isinstance(parent, LedgerError) else parent.header.height
+    parent = await reader.value(rpc.block(validation.block_reference(header.prev_hash)))
+    return parent.header.height
 
 
-def _read_next(height: int) -> Any:
+async def _read_next(reader: Reader, height: int) -> BlockHeader:
     """Read the header of the next block above a height."""
     blocks: list[Any] = []
     for size in _SLICES:  # each slice starts at twice the distance of the previous one
         above = range(height + size, height + 2 * size)
-        blocks = yield [rpc.block(validation.block_reference(candidate)) for candidate in above]
+        blocks = await reader.answers(rpc.block(validation.block_reference(at)) for at in above)
         for block in blocks:
             if not isinstance(block, LedgerError):
-                return block.header
+                header: BlockHeader = block.header
+                return header
             if not isinstance(block, UnknownBlockError):
                 raise block
     raise blocks[-1]

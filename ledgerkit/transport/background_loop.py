@@ -82,13 +82,17 @@ class Loop:
         forks.inherited.append(self)
 
 
-def wait_for(future: Future[T], timeout_s: float | None = None) -> T:
-    """Wait for a result, one slice at a time."""
+def wait_for(
+    future: Future[T], timeout_s: float | None = None, tick: Callable[[], object] | None = None
+) -> T:
+    """Wait for a result, one slice at a time; `tick` is called after each."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     try:
         while not future.done():
             with suppress(TimeoutError):
                 future.result(min(WAIT_SLICE_S, max(0.0, until - time.monotonic())))
+            if tick is not None:
+                tick()
             if time.monotonic() >= until and not future.done():
                 raise TimeoutError
         return future.result()

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         Coroutine,
         Generator,
         Iterable,
-        Iterator,
         Mapping,
         Sequence,
     )
@@ -183,9 +182,10 @@ class Session:
         self, calls: Sequence[Call[T]], *, stop_on_error: bool, progress: Callable[[int], object]
     ) -> list[T | LedgerError]:
         """Send calls concurrently, as a stream of one batch."""
-        workers = self._workers(self._answer_function(), stop_on_error=stop_on_error)
-        stream = Stream(calls, workers, size=max(1, len(calls)), ahead=0, progress=progress)
-        return [value for batch in stream.batches(self.ready) for value in batch]
+        count = self.settings.in_flight
+        workers = self._workers(self._answer_function(), count, stop_on_error=stop_on_error)
+        batches = self._batches(calls, workers, max(1, len(calls)), 0, progress)
+        return [value for batch in batches for value in batch]
 
     def stream(
         self,
@@ -196,23 +196,37 @@ class Session:
         ahead: int | None = None,
     ) -> Generator[list[T | LedgerError], None, None]:
         """Send calls as their iterator yields them; `ahead` limits the batches sent ahead."""
-        return self._stream(calls, self._answer_function(rate_limit_wait_s), size, ahead)
+        count = self.settings.in_flight
+        answer = self._answer_function(rate_limit_wait_s)
+        workers = self._workers(answer, count, stop_on_error=False)
+        ahead = batches_ahead(size, count) if ahead is None else ahead
+        return self._batches(calls, workers, size, ahead)
 
     def read_each(
         self,
         subjects: Iterable[Any],
         read: Callable[[Reader, Any], Coroutine[Any, Any, T]],
         *,
-        size: int,
+        n_calls: int = 1,
         rate_limit_wait_s: float = 0.0,
-    ) -> Generator[list[T], None, None]:
-        """Read subjects that need several calls each; yield the values that `read` returns."""
+        progress: Callable[[int], object] | None = None,
+    ) -> Generator[T, None, None]:
+        """
+        Read subjects that need several calls each; yield the values that `read` returns.
+
+        `n_calls` is how many calls of a subject are sent together: so many times fewer subjects
+        are begun, for the first ones to be finished first.
+        """
         answer = self._answer_function(rate_limit_wait_s)
         reader = Reader(answer, in_process=self._transport.in_process)
-        ahead = -(-self.settings.in_flight // size)  # as many subjects as may be in flight
-        return self._stream(subjects, partial(read, reader), size, ahead)
+        count = -(-self.settings.in_flight // n_calls)
+        workers = self._workers(partial(read, reader), count, stop_on_error=False)
+        for [value] in self._batches(subjects, workers, 1, count, progress):
+            yield value
 
-    def iterate(self, rows: Callable[[Reader], AsyncGenerator[T, None]]) -> Iterator[T]:
+    def iterate(
+        self, rows: Callable[[Reader], AsyncGenerator[T, None]]
+    ) -> Generator[T, None, None]:
         """Yield what an asynchronous generator yields; it goes on when the next is taken."""
         reader = Reader(self._answer_function(), in_process=self._transport.in_process)
         source = rows(reader)
@@ -228,24 +242,26 @@ class Session:
         finally:
             self._run(source.aclose())
 
-    def _stream(
-        self, items: Iterable[Any], work: Work, size: int, ahead: int | None
+    def _batches(
+        self,
+        items: Iterable[Any],
+        workers: Workers,
+        size: int,
+        ahead: int,
+        progress: Callable[[int], object] | None = None,
     ) -> Generator[list[Any], None, None]:
         """Work on items as their iterator yields them."""
-        workers = self._workers(work, stop_on_error=False)
-        if self._transport.in_process:
-            ahead = 0
-        elif ahead is None:
-            ahead = batches_ahead(size, self.settings.in_flight)
-        stream = Stream(items, workers, size=size, ahead=ahead, progress=_no_progress)
+        ahead = 0 if self._transport.in_process else ahead
+        show = progress or _no_progress
+        stream = Stream(items, workers, size=size, ahead=ahead, progress=show)
         return stream.batches(self.ready)
 
-    def _workers(self, work: Work, *, stop_on_error: bool) -> Workers:
+    def _workers(self, work: Work, count: int, *, stop_on_error: bool) -> Workers:
         """Build the workers of one stream."""
         self.ready()
         if self._transport.in_process:
             return InPlace(work, stop_on_error=stop_on_error)
-        return Tasks(work, self.settings.in_flight, stop_on_error=stop_on_error)
+        return Tasks(work, count, stop_on_error=stop_on_error)
 
     def _answer_function(self, rate_limit_wait_s: float = 0.0) -> Work:
         """Return the coroutine function that answers the calls of one stream."""
@@ -524,7 +540,7 @@ class Reader:
         """Return the values of calls that are sent together, or their errors."""
         if self._in_process:
             return [await self.answer(call) for call in calls]
-        return await asyncio.gather(*[self.answer(call) for call in calls])
+        return list(await asyncio.gather(*[self.answer(call) for call in calls]))
 
     async def value(self, call: Call[T]) -> T:
         """Return the value of a call; raise its error."""

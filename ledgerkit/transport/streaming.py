@@ -43,8 +43,8 @@ class Workers(Protocol):
     def is_done(self, ticket: Any) -> bool:
         """Return True if the value of a ticket need not be waited for."""
 
-    def value(self, ticket: Any) -> Any:
-        """Wait for the value of a ticket."""
+    def value(self, ticket: Any, tick: Callable[[], object]) -> Any:
+        """Wait for the value of a ticket; `tick` is called now and then."""
 
     def stop(self, wait_s: float) -> None:
         """Stop all work, and wait for its end for at most some seconds."""
@@ -67,7 +67,7 @@ class InPlace:
         """Return True: there is nothing to wait for."""
         return True
 
-    def value(self, ticket: Any) -> Any:
+    def value(self, ticket: Any, _tick: Callable[[], object]) -> Any:
         """Work on an item."""
         value = background_loop.drive(self._work(ticket))
         if self._stop_on_error and isinstance(value, LedgerError):
@@ -123,9 +123,9 @@ class Tasks:
         """Return True if there is a value."""
         return ticket.done()
 
-    def value(self, ticket: Future[Any]) -> Any:
+    def value(self, ticket: Future[Any], tick: Callable[[], object]) -> Any:
         """Wait for a value, or for the error that has ended the work."""
-        return background_loop.wait_for(ticket)
+        return background_loop.wait_for(ticket, tick=tick)
 
     def stop(self, wait_s: float) -> None:
         """Cancel the tasks; the garbage collector may stop a stream on any thread."""
@@ -203,7 +203,7 @@ class Stream:
     ahead
         How many batches are begun beyond the one returned next.
     progress
-        Called with the number of new values, in the same thread.
+        Called with the number of new values, in the same thread; while it waits, with 0.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class Stream:
         """Wait for the values of the next batch."""
         batch = []
         for _ in range(min(self._size, len(self._pending))):
-            batch.append(self._workers.value(self._pending[0]))
+            batch.append(self._workers.value(self._pending[0], lambda: self._progress(0)))
             self._pending.popleft()
             self._progress(1)
         return batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -15,7 +16,7 @@ from ledgerkit.verbs import service_pages, tokens
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.transport.session import Reader
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
@@ -48,8 +50,11 @@ def transaction_rows(
     Both heights are inclusive, and are those of the transactions' own blocks. `progress` is
     called with 1 for each row.
     """
-    steps = service_pages.transactions(account_id, start_height, stop_height)
-    for row in service_pages.rows(ledger, steps):
+
+    def pages(reader: Reader) -> AsyncGenerator[list[AccountTransaction], None]:
+        return service_pages.transactions(reader, account_id, start_height, stop_height)
+
+    for row in service_pages.rows(ledger, pages):
         if progress is not None:
             progress(1)
         yield row
@@ -68,9 +73,11 @@ def transfer_rows(
     Both times are inclusive. `asset` is near, nep141:contract or nep245:contract:token_id.
     """
     asset_id = None if asset is None else services.indexed_asset(asset)
-    yield from service_pages.rows(
-        ledger, service_pages.transfers(account_id, start_ns, stop_ns, asset_id=asset_id)
-    )
+
+    def pages(reader: Reader) -> AsyncGenerator[list[TransferRow], None]:
+        return service_pages.transfers(reader, account_id, start_ns, stop_ns, asset_id=asset_id)
+
+    yield from service_pages.rows(ledger, pages)
 
 
 def selected_transfers(
@@ -91,11 +98,17 @@ def selected_transfers(
     parts = list(pairwise(borders_ns))
     rows: list[TransferRow] = []
     for at in range(0, len(parts), _MAX_PARTS):
-        walks = {
-            str(low): service_pages.transfers(account_id, low, high - 1, where=where)
+        pages = {
+            str(low): partial(
+                service_pages.transfers,
+                account_id=account_id,
+                start_ns=low,
+                stop_ns=high - 1,
+                where=where,
+            )
             for low, high in parts[at : at + _MAX_PARTS]
         }
-        fetched = service_pages.collect(fetcher, walks, "transfers", None)
+        fetched = service_pages.collect(fetcher, pages, "transfers", None)
         rows += _joined([own_rows for _, own_rows in fetched])
     return rows
 
@@ -206,13 +219,18 @@ def account_transactions(
     most = _row_limit(limit)
     low, high = _heights(fetcher.ledger, start, stop)
     newest_first = most is not None
-    walks = {
-        account_id: service_pages.transactions(
-            account_id, low, high, filters=filters, newest_first=newest_first
+    pages = {
+        account_id: partial(
+            service_pages.transactions,
+            account_id=account_id,
+            start_height=low,
+            stop_height=high,
+            filters=filters,
+            newest_first=newest_first,
         )
         for account_id in ids
     }
-    fetched = _collect(fetcher, walks, "transactions", most)
+    fetched = _collect(fetcher, pages, "transactions", most)
     frame = fetcher.frame(
         fetched, lambda lists: frames.account_transactions(_joined(lists)), "transactions"
     )
@@ -326,18 +344,19 @@ def transfers_of(
         validation.one_of(direction, "direction", ("sender", "receiver"))
     most = _row_limit(limit)
     low, high = _times(fetcher.ledger, start, stop)
-    walks = {
-        account_id: service_pages.transfers(
-            account_id,
-            low,
-            high,
+    pages = {
+        account_id: partial(
+            service_pages.transfers,
+            account_id=account_id,
+            start_ns=low,
+            stop_ns=high,
             asset_id=asset_id,
             direction=side,
             newest_first=most is not None,
         )
         for account_id in ids
     }
-    fetched = _collect(fetcher, walks, "transfers", most)
+    fetched = _collect(fetcher, pages, "transfers", most)
     facts = _metadata(fetcher, fetched) if metadata else None
     frame = fetcher.frame(
         fetched, lambda lists: frames.transfers_of(_joined(lists), facts), "transfers"
@@ -447,14 +466,15 @@ def kv(
         predecessor_id = validation.account_id(predecessor_id, "predecessor_id")
     if key is not None and prefix is not None:
         raise InvalidRequestError.refuse("prefix", prefix, "None if key= is passed")
-    steps = service_pages.key_values(
-        contract_id,
-        predecessor_id,
+    pages = partial(
+        service_pages.key_values,
+        contract_id=contract_id,
+        predecessor_id=predecessor_id,
         history=_flag(history, "history"),
         key=None if key is None else validation.plain_text(key, "key"),
         prefix=None if prefix is None else validation.plain_text(prefix, "prefix"),
     )
-    fetched = service_pages.collect(fetcher, {contract_id: steps}, "entries", _row_limit(limit))
+    fetched = service_pages.collect(fetcher, {contract_id: pages}, "entries", _row_limit(limit))
     frame = fetcher.frame(fetched, lambda lists: frames.key_values(_joined(lists)), "the entries")
     kind = "history" if history else "latest"
     return fetcher.result(frame, f"POST /v0/{kind} of the key-value data")
@@ -572,10 +592,10 @@ def _check_ends(start: object, stop: object, first: int | None, last: int | None
 
 
 def _collect(
-    fetcher: Fetcher, walks: dict[str, Any], label: str, limit: int | None
+    fetcher: Fetcher, pages: dict[str, Any], label: str, limit: int | None
 ) -> list[tuple[str, list[Any]]]:
     """Collect the rows of accounts, the oldest first; with a limit the newest arrive first."""
-    fetched = service_pages.collect(fetcher, walks, label, limit)
+    fetched = service_pages.collect(fetcher, pages, label, limit)
     return fetched if limit is None else [(name, rows[::-1]) for name, rows in fetched]
 
 

@@ -1,20 +1,22 @@
 """
 The rows that services send in pages: all rows of a range, each once, in order.
 
-Each generator yields calls, for which it is sent their responses, and lists of rows.
+Each asynchronous generator yields lists of rows, and reads its pages with the reader it is passed.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ledgerkit import progress
 from ledgerkit.api import services
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from ledgerkit.api.calls import Call
@@ -26,97 +28,81 @@ if TYPE_CHECKING:
         Transfers,
     )
     from ledgerkit.ledger import Ledger
+    from ledgerkit.transport.session import Reader
     from ledgerkit.verbs.fetching import Fetcher
 
     Position = tuple[int, int]
     Window = tuple[int, int | None]  # milliseconds since 1970, the second exclusive
     R_ = TypeVar("R_")
-    # Yields a call, for which it is sent the response, or rows, for which it is sent None.
-    Steps = Generator[Call[Any] | list[R_], Any, None]
+    Pages = Callable[[Reader], AsyncGenerator[list[R_], None]]
 
 R = TypeVar("R")
 
 _MS = 1_000_000  # nanoseconds
 
 
-def rows(ledger: Ledger, steps: Steps[R]) -> Iterator[R]:
-    """Yield the rows of one generator; an error of the ledger is raised in the generator."""
-    step = next(steps, None)
-    while step is not None:
-        if isinstance(step, list):
-            yield from step
-            step = advance(steps, None)
-        else:
-            try:
-                value = ledger.send(step)
-            except LedgerError as error:
-                value = error
-            step = advance(steps, value)
+def rows(ledger: Ledger, pages: Pages[R]) -> Iterator[R]:
+    """Yield the rows of pages; each page is requested when its first row is needed."""
+    with closing(ledger.session.iterate(pages)) as lists:
+        for page in lists:
+            yield from page
 
 
 def collect(
-    fetcher: Fetcher, walks: Mapping[str, Steps[R]], label: str, limit: int | None
+    fetcher: Fetcher, pages: Mapping[str, Pages[R]], label: str, limit: int | None
 ) -> list[tuple[str, list[R]]]:
     """
-    Collect the rows of one generator for each subject, at most `limit` of each.
+    Collect the rows of each subject, at most `limit` of each.
 
-    The subjects' next pages are requested together. A subject that fails is a failure of the
-    fetcher, and has no rows.
+    The subjects are read side by side. A subject that fails is a failure of the fetcher, and has
+    no rows.
     """
-    rows: dict[str, list[R]] = {subject: [] for subject in walks}
-    steps = {subject: next(walk, None) for subject, walk in walks.items()}
+    new_counts: deque[int] = deque()  # of rows that the bar does not show yet
+
+    async def read(reader: Reader, subject: str) -> list[R] | LedgerError:
+        collected: list[R] = []
+        try:
+            async with aclosing(pages[subject](reader)) as lists:
+                async for page in lists:
+                    collected += page
+                    new_counts.append(len(page))
+                    if limit is not None and len(collected) >= limit:
+                        break
+        except LedgerError as error:
+            return error
+        return collected[:limit]
+
+    def show(_count: int) -> None:
+        while new_counts:
+            bar.update(new_counts.popleft())
+
+    fetched = []
     options = {"desc": label, "unit": " rows", "delay": 0.5, "leave": False}
-    with progress.bar(total=None, disable=not fetcher.progress, **options) as bar:
-        while True:
-            calls: dict[str, Call[Any]] = {}
-            for subject, step in steps.items():
-                call = _next_call(walks[subject], step, rows[subject], bar, limit)
-                if call is not None:
-                    calls[subject] = call
-            if not calls:
-                return [(subject, collected[:limit]) for subject, collected in rows.items()]
-            pending = list(calls.values())
-            values = fetcher.ledger.send_many(pending, on_error="collect", progress=False)
-            steps = {}
-            for subject, value in zip(calls, values, strict=True):
-                try:
-                    steps[subject] = advance(walks[subject], value)
-                except LedgerError as error:
-                    fetcher.fail(subject, error)
-                    del rows[subject]
-
-
-def _next_call(
-    walk: Steps[R], step: Call[Any] | list[R] | None, rows: list[R], bar: Any, limit: int | None
-) -> Call[Any] | None:
-    """Add the rows before a generator's next call, and return the call; None at its end."""
-    while isinstance(step, list):
-        bar.update(len(step))
-        rows += step
-        is_enough = limit is not None and len(rows) >= limit
-        step = None if is_enough else advance(walk, None)
-    return step
-
-
-def advance(steps: Steps[R], value: Any) -> Call[Any] | list[R] | None:
-    """Send a generator a response, or raise an error in it; return what it yields next, or None."""
-    try:
-        return steps.throw(value) if isinstance(value, LedgerError) else steps.send(value)
-    except StopIteration:
-        return None
+    values = fetcher.ledger.session.read_each(pages, read, progress=show)
+    with (
+        progress.bar(total=None, disable=not fetcher.progress, **options) as bar,
+        closing(values),
+    ):
+        for subject, value in zip(pages, values, strict=True):
+            if isinstance(value, LedgerError):
+                fetcher.fail(subject, value)
+            else:
+                fetched.append((subject, value))
+    return fetched
 
 
 # Transactions of an account ---------------------------------------------------------------
 
 
-def transactions(
+async def transactions(
+    reader: Reader,
     account_id: str,
     start_height: int = 0,
     stop_height: int | None = None,
     *,
     filters: Mapping[str, bool] | None = None,
     newest_first: bool = False,
-) -> Steps[AccountTransaction]:
+) -> AsyncGenerator[list[AccountTransaction], None]:
     """
     Yield the transactions of an account, from a height to another, both inclusive.
 
@@ -134,7 +120,7 @@ def transactions(
         pages = _AccountPages(low, high, last, newest_first=newest_first)
         token: str | None = None
         while not pages.is_finished:
-            page = yield services.account_page(
+            call = services.account_page(
                 account_id,
                 start_height=low,
                 stop_height=high,
@@ -142,6 +128,7 @@ def transactions(
                 filters=filters,
                 resume_token=token,
             )
+            page = await reader.value(call)
             if new_rows := pages.add(page):
                 yield new_rows
             token = page.resume_token
@@ -212,7 +199,8 @@ def _disorder(member: str) -> DecodeError:
 # Transfers --------------------------------------------------------------------------------
 
 
-def transfers(
+async def transfers(
+    reader: Reader,
     account_id: str,
     start_ns: int = 0,
     stop_ns: int | None = None,
@@ -221,7 +209,7 @@ def transfers(
     direction: str | None = None,
     newest_first: bool = False,
     where: Callable[[TransferRow], bool] | None = None,
-) -> Steps[TransferRow]:
+) -> AsyncGenerator[list[TransferRow], None]:
     """
     Yield the transfers of an account, from a time to another, both inclusive.
 
@@ -230,31 +218,28 @@ def transfers(
     """
     pages = _TransferPages(account_id, start_ns, stop_ns, asset_id, direction, newest_first, where)
     try:
-        yield from _transfers(pages)
+        async for new_rows in _transfers(reader, pages):
+            yield new_rows
     except InvalidRequestError as error:
         # Source: the OpenAPI document of fastnear/transfers-api requires `direction`; its source
         # does not, and clients of the deployed service leave it out.
         if direction is not None or "direction" not in str(error.text or ""):
             raise
-        yield from _both_directions(pages)
+        yield await _both_directions(reader, pages)
 
 
-def _both_directions(pages: _TransferPages) -> Steps[TransferRow]:
-    """Yield the transfers of an account in both directions, in one list."""
+async def _both_directions(reader: Reader, pages: _TransferPages) -> list[TransferRow]:
+    """Return the transfers of an account in both directions, in one list."""
     by_key: dict[tuple[object, ...], TransferRow] = {}
     for direction in ("sender", "receiver"):
-        steps = _transfers(replace(pages, direction=direction))
-        step = next(steps, None)
-        while step is not None:
-            if isinstance(step, list):
-                by_key |= {row.key: row for row in step}
-                step = advance(steps, None)
-            else:
-                step = advance(steps, (yield step))
-    yield sorted(by_key.values(), key=_transfer_position, reverse=pages.newest_first)
+        async for new_rows in _transfers(reader, replace(pages, direction=direction)):
+            by_key |= {row.key: row for row in new_rows}
+    return sorted(by_key.values(), key=_transfer_position, reverse=pages.newest_first)
 
 
-def _transfers(pages: _TransferPages) -> Steps[TransferRow]:
+async def _transfers(
+    reader: Reader, pages: _TransferPages
+) -> AsyncGenerator[list[TransferRow], None]:
     """
     Yield the transfers of an account in one direction, or in both.
 
@@ -269,7 +254,7 @@ def _transfers(pages: _TransferPages) -> Steps[TransferRow]:
     seen: set[tuple[object, ...]] = set()
     border_ns: int | None = None  # the time of the block in which the last page ended
     while True:
-        page: Transfers = yield pages.call((low, high))
+        page = await reader.value(pages.call((low, high)))
         pages.check_order(page)
         if new_rows := pages.new_rows(page.transfers, seen):
             yield new_rows
@@ -281,7 +266,7 @@ def _transfers(pages: _TransferPages) -> Steps[TransferRow]:
             raise _disorder("transfers")
         is_whole = last_ns == border_ns
         if is_whole:  # this block alone fills the page
-            block = yield from _whole_block(pages, page)
+            block = await _whole_block(reader, pages, page)
             if new_rows := pages.new_rows(block, seen):
                 yield new_rows
         border_ns = last_ns + is_whole * sign
@@ -341,9 +326,7 @@ class _TransferPages:
         return self.where is None or self.where(row)
 
 
-def _whole_block(
-    pages: _TransferPages, page: Transfers
-) -> Generator[Call[Any], Transfers, list[TransferRow]]:
+async def _whole_block(reader: Reader, pages: _TransferPages, page: Transfers) -> list[TransferRow]:
     """
     Return all transfers of a block with more of them than a page has.
 
@@ -351,10 +334,10 @@ def _whole_block(
     """
     time_ns = page.transfers[-1].timestamp_ns
     window = time_ns // _MS - 1, time_ns // _MS + 2
-    other_end = yield pages.call(window, from_end=True)
+    other_end = await reader.value(pages.call(window, from_end=True))
     by_key = {row.key: row for row in page.transfers}
     while not any(row.key in by_key for row in other_end.transfers):
-        page = yield pages.call(window, token=page.resume_token)
+        page = await reader.value(pages.call(window, token=page.resume_token))
         count = len(by_key)
         by_key |= {row.key: row for row in page.transfers}
         if len(by_key) == count:
@@ -372,19 +355,20 @@ def _transfer_position(row: TransferRow) -> tuple[int, int]:
 # Key-value data ---------------------------------------------------------------------------
 
 
-def key_values(
+async def key_values(
+    reader: Reader,
     contract_id: str,
     predecessor_id: str | None,
     *,
     history: bool,
     key: str | None,
     prefix: str | None,
-) -> Steps[KeyValue]:
+) -> AsyncGenerator[list[KeyValue], None]:
     """Yield the entries of a contract, in the service's order."""
     token: str | None = None
     tokens: set[str] = set()
     while True:
-        page = yield services.key_values_page(
+        call = services.key_values_page(
             contract_id,
             predecessor_id,
             history=history,
@@ -392,6 +376,7 @@ def key_values(
             prefix=prefix,
             page_token=token,
         )
+        page = await reader.value(call)
         yield page.entries
         token = page.page_token
         if token is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.api.calls import Response
+from ledgerkit.transport.background_loop import drive
 from ledgerkit.verbs import account_history, service_pages
 from tests.loopback import Reply, as_json, serve
 
@@ -152,26 +154,29 @@ def transfers_answer(
     return {"transfers": rows, "resume_token": token}
 
 
-def walk(steps: Any, answer: Callable[[dict[str, Any]], Any], most: int = 1000) -> list[Any]:
-    """Run a generator of pages against an answer, without a connection; count its calls."""
-    rows: list[Any] = []
-    step = next(steps, None)
-    while step is not None:
-        if isinstance(step, list):
-            assert step, "an empty list of rows"
-            rows += step
-            step = service_pages.advance(steps, None)
-        else:
-            most -= 1
-            assert most, "the pages do not end"
-            step = service_pages.advance(steps, read(step, answer))
-    return rows
+class CountingReader:
+    """Reads pages from an answer, without a connection; so many at most."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], Any], most: int) -> None:
+        self.answer, self.most = answer, most
+
+    async def value(self, call: Call[Any]) -> Any:
+        """Read the response to a call."""
+        self.most -= 1
+        assert self.most, "the pages do not end"
+        body = json.loads(call.body or b"{}")
+        return call.read(Response(json.dumps(self.answer(body)).encode()))
 
 
-def read(call: Call[Any], answer: Callable[[dict[str, Any]], Any]) -> Any:
-    """Read the response to a call."""
-    body = json.loads(call.body or b"{}")
-    return call.read(Response(json.dumps(answer(body)).encode()))
+def walk(pages: Any, answer: Callable[[dict[str, Any]], Any], most: int = 1000) -> list[Any]:
+    """Return the rows of pages that are read from an answer."""
+
+    async def rows() -> list[Any]:
+        lists = [page async for page in pages(CountingReader(answer, most))]
+        assert all(lists), "an empty list of rows"
+        return [row for page in lists for row in page]
+
+    return drive(rows())
 
 
 # Transactions ---------------------------------------------------------------------------
@@ -195,7 +200,13 @@ def test_any_table_gives_each_transaction_once(
     # The service has no way past more rows of one block than it reads at once, which are 250.
     places = [place for block in by_block.values() for place in block[:page]]
     table = [transaction_row(*place) for place in places]
-    steps = service_pages.transactions(ALICE, low, high, newest_first=newest_first)
+    steps = partial(
+        service_pages.transactions,
+        account_id=ALICE,
+        start_height=low,
+        stop_height=high,
+        newest_first=newest_first,
+    )
     rows = walk(steps, lambda body: account_answer(table, body, page))
     expected = sorted({p for p in places if low <= p[0] <= high}, reverse=newest_first)
     assert [row.position for row in rows] == expected
@@ -220,7 +231,13 @@ def test_any_table_gives_each_transfer_once(
     """Tokens that repeat or skip rows of a block lose nothing, or are an error."""
     table = [transfer_row(t * BLOCK_NS + 10**18, i, 1 + i) for t, i in sorted(set(places))]
     low, high = (t * BLOCK_NS + 10**18 for t in ends)
-    steps = service_pages.transfers(ALICE, low, high, newest_first=newest_first)
+    steps = partial(
+        service_pages.transfers,
+        account_id=ALICE,
+        start_ns=low,
+        stop_ns=high,
+        newest_first=newest_first,
+    )
 
     def answer(body: dict[str, Any]) -> Any:
         return transfers_answer(table, body, page, lambda time_ns: time_ns + rounding)
@@ -615,16 +632,23 @@ def test_pages_that_repeat_end() -> None:
     """A token that leads to the same page again is not followed for ever."""
     rows = [transaction_row(height, 0) for height in range(3)]
     again = {"account_txs": rows, "resume_token": "1", "txs_count": 9}
-    steps = service_pages.transactions(ALICE)
+    steps = partial(service_pages.transactions, account_id=ALICE)
     assert len(walk(steps, lambda _: again, most=20)) == 3
     page = {"entries": [entry("a", 1, 1)], "page_token": "1"}
-    entries = service_pages.key_values("data.near", None, history=False, key=None, prefix=None)
+    entries = partial(
+        service_pages.key_values,
+        contract_id="data.near",
+        predecessor_id=None,
+        history=False,
+        key=None,
+        prefix=None,
+    )
     with pytest.raises(errors.DecodeError, match="same page"):
         walk(entries, lambda _: page)
     row = transfer_row(10**18, 0)
     transfers = {"transfers": [row], "resume_token": "1"}
     with pytest.raises(errors.DecodeError, match="order"):
-        walk(service_pages.transfers(ALICE), lambda _: transfers)
+        walk(partial(service_pages.transfers, account_id=ALICE), lambda _: transfers)
 
 
 # Saved and recorded answers ---------------------------------------------------------------
