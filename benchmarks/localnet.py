@@ -64,8 +64,7 @@ ledgerkit.ft("person0000000.near")
 print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
 CONSTANT = """
-import socket, uvicorn
-from ledgerkit.localnet.uvicorn_server import new_event_loop
+import asyncio, socket, uvicorn
 body = b"." * 300
 head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"300")]}
 async def app(scope, receive, send):
@@ -74,8 +73,9 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": body})
 sock = socket.create_server(("127.0.0.1", 0), backlog=1024)
 print(f"constant on http://127.0.0.1:{sock.getsockname()[1]} ", flush=True)
+sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 config = uvicorn.Config(app, http="httptools", lifespan="off", log_config=None, access_log=False)
-new_event_loop().run_until_complete(uvicorn.Server(config).serve(sockets=[sock]))
+asyncio.run(uvicorn.Server(config).serve(sockets=[sock]))
 """
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server of the embedded ledger: an ASGI application, and `serve`, which runs it."""
+"""The HTTP server of the embedded ledger: a small ASGI application, run by uvicorn."""
 
 from __future__ import annotations
 
@@ -7,58 +7,45 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-
-from msgspec import structs
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.localnet.clock import WaitEndedError
+from ledgerkit.localnet.forking import SourceError
 from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
-from ledgerkit.localnet.http_messages import (
-    HttpRequest,
-    HttpResponse,
-    text_response,
-    with_length,
-)
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, text_response
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+
+    import uvicorn
 
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.world import World
 
     # The types of the ASGI specification.
     Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Any]]
-    Send = Callable[[Any], Awaitable[None]]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
 
-CLOSE = "ledgerkit.close"  # ASGI has no message to close a connection: a scope extension does it
-BODY_TIMEOUT_S = 10.0  # to receive the body of a request
-SEND_TIMEOUT_S = 30.0  # to send a response
 MAX_WAIT_S = 1.0  # for a block, before a waiting request checks its own timeout
-MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES  # of a body that is too large, before the 413
-MAX_BUFFERED_BYTES = 256 * 2**20  # of all bodies together
-PARENT_CHECK_S = 0.5
+SHUTDOWN_TIMEOUT_S = 3  # for open requests when the server stops
+CHECK_S = 0.1  # between two looks at whether the server has to stop
 _MAX_PORT = 65535
 
 
-class BlockClock:
-    """Producer of blocks: by the clock in real time, otherwise when a request waits for one."""
+class ServerClock:
+    """A clock whose blocks come by the time in real time, otherwise when a request waits."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._new_block = asyncio.Event()
-        self._stopped = False
-
-    def stop(self) -> None:
-        """End all waiting."""
-        self._stopped = True
-        self._new_block.set()
+        self._is_stopped = False
 
     async def next_block(self) -> None:
         """Produce a block, or wait for one for at most `MAX_WAIT_S` seconds."""
@@ -66,177 +53,92 @@ class BlockClock:
             with suppress(TimeoutError):
                 async with asyncio.timeout(MAX_WAIT_S):
                     await self._new_block.wait()
-            if self._stopped:
-                raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
-            return
-        self._advance()
-        await asyncio.sleep(0)  # lets other requests run
+        else:
+            self._world.advance()
+            await asyncio.sleep(0)  # lets other requests run
+        if self._is_stopped:
+            raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
 
     async def sleep(self, seconds: float) -> None:
         """Let other requests run."""
         await asyncio.sleep(seconds)
 
     async def run(self) -> None:
-        """Produce a block every block time until stopped."""
-        interval = self._world.settings.block_time_ns / SECOND_NS
+        """Produce a block every block time, if time is real."""
+        interval_s = self._world.settings.block_time_ns / SECOND_NS
         loop = asyncio.get_running_loop()
         due = loop.time()
-        while True:
-            due = max(due + interval, loop.time())
+        while self._world.settings.real_time:
+            due = max(due + interval_s, loop.time())
             await asyncio.sleep(due - loop.time())
-            self._advance()
-            new_block, self._new_block = self._new_block, asyncio.Event()
-            new_block.set()
-            if self._stopped:
-                return
-
-    def _advance(self) -> None:
-        """Produce one block."""
-        with self._world.lock:
             self._world.advance()
+            self._wake()
+
+    def stop(self) -> None:
+        """End all waiting for blocks."""
+        self._is_stopped = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake the requests that wait for a block."""
+        new_block, self._new_block = self._new_block, asyncio.Event()
+        new_block.set()
 
 
 class App:
     """The ASGI application."""
 
-    def __init__(self, gateway: Gateway, clock: BlockClock, access: WebAccess) -> None:
-        self._gateway, self.clock, self._access = gateway, clock, access
-        self._buffered_bytes = 0
+    def __init__(self, gateway: Gateway, clock: ServerClock, access: WebAccess) -> None:
+        self._gateway, self._clock, self._access = gateway, clock, access
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            raise NotImplementedError(f"only http is served, not {scope['type']}")
-        reader = _BodyReader(receive)
-        try:
-            response = await self._respond(scope, reader)
-        except ConnectionAbortedError:
+        body = await _read_body(receive)
+        if body is None:
             return
-        finally:
-            self._buffered_bytes -= reader.buffered_bytes
-        await _send_response(response, scope, receive, send)
+        request = _request(scope, body)
+        response = self._access.intercept(request) or await self._answer(request)
+        await _send_response(self._access.share(request, response), send)
 
-    async def _respond(self, scope: Message, reader: _BodyReader) -> HttpResponse:
-        """Read the request and compute its response."""
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        """Pass a request to the gateway."""
         try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                while await reader.read_part():
-                    self._buffered_bytes += reader.part_bytes
-                    if self._buffered_bytes > MAX_BUFFERED_BYTES:
-                        return _server_error(503, "too many large requests at a time")
-        except TimeoutError:
-            return _server_error(408, f"the request did not come within {BODY_TIMEOUT_S:g} s")
-        request = _request(scope, reader.body())
-        response = _framing_refusal(scope, request) or self._access.intercept(request)
-        if response is None:
-            try:
-                response = await self._gateway.answer(request, self.clock)
-            except WaitEndedError as error:
-                response = _server_error(503, str(error))
-        response = self._access.share(request, response)
-        return response if reader.is_complete else _closing(response)
+            return await self._gateway.answer(request, self._clock)
+        except (WaitEndedError, SourceError) as error:
+            return text_response(f"{error}\n", 503)
 
 
-class _BodyReader:
-    """Reader of one request's body; the rest of a body that is too large is discarded."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._parts: list[bytes] = []
-        self._read_bytes = 0
-        self.buffered_bytes = self.part_bytes = 0
-        self.is_complete = False
-
-    async def read_part(self) -> bool:
-        """Read the next part; return False after the end, or if the body is far too large."""
-        if self.is_complete or self._read_bytes > MAX_DISCARDED_BYTES:
-            return False
-        message = await self._receive()
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read a body, or as much of it as is too large; None if the client has left."""
+    body, more = bytearray(), True
+    while more and len(body) <= MAX_BODY_BYTES:
+        message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionAbortedError
-        part = message.get("body", b"")
-        self._read_bytes += len(part)
-        self.part_bytes = len(part) if self.buffered_bytes <= MAX_BODY_BYTES else 0
-        if self.part_bytes:
-            self._parts.append(part)
-            self.buffered_bytes += self.part_bytes
-        self.is_complete = not message.get("more_body", False)
-        return True
-
-    def body(self) -> bytes:
-        """Return the stored bytes: more than the gateway accepts if the body was too large."""
-        return b"".join(self._parts)
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return bytes(body)
 
 
 def _request(scope: Message, body: bytes) -> HttpRequest:
     """Build a request from its ASGI scope."""
-    raw = scope.get("raw_path") or quote(scope["path"]).encode()
-    headers = {name.decode("latin-1").lower(): v.decode("latin-1") for name, v in scope["headers"]}
-    query = scope["query_string"].decode("latin-1")
-    return HttpRequest(scope["method"], raw.decode("latin-1"), query, headers, body)
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
+    return HttpRequest(scope["method"], path, query, headers, body)
 
 
-def _framing_refusal(scope: Message, request: HttpRequest) -> HttpResponse | None:
-    """Return the refusal of a request whose end or version is ambiguous; None if it is clear."""
-    if "content-length" in request.headers and "transfer-encoding" in request.headers:
-        # A proxy may go by the other one, and pass a request within the body (RFC 9112, 6.1).
-        return _server_error(400, "a request has content-length or transfer-encoding, not both")
-    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
-        return _server_error(505, "only HTTP/1.1 is served")
-    return None
-
-
-def _server_error(status: int, text: str) -> HttpResponse:
-    """Build a response of the server itself, after which the connection is closed."""
-    return _closing(with_length(text_response(f"{text}\n", status)))
-
-
-def _closing(response: HttpResponse) -> HttpResponse:
-    """Close the connection after a response: unread bytes would be parsed as a request."""
-    return structs.replace(response, headers=(*response.headers, ("connection", "close")))
-
-
-async def _send_response(
-    response: HttpResponse, scope: Message, receive: Receive, send: Send
-) -> None:
+async def _send_response(response: HttpResponse, send: Send) -> None:
     """Send a response, or the part of it that a fault leaves."""
-    close = scope.get("extensions", {}).get(CLOSE)
+    headers = {"content-length": str(len(response.body)), **dict(response.headers)}
     if response.dropped:
-        await _close_connection(close, receive)
-        return
-    try:
-        async with asyncio.timeout(SEND_TIMEOUT_S):
-            await send(_start_message(response))
-            body = {"type": "http.response.body", "body": response.sent_body, "more_body": True}
-            await send(body)
-            if response.truncated is None:
-                # The end is a message of its own: sending it waits until the body has gone, so
-                # that the timeout applies to clients that do not read.
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-                return
-    except TimeoutError:
-        await _close_connection(close, receive)
-        return
-    await _close_connection(close, receive, flush=True)
-
-
-def _start_message(response: HttpResponse) -> Message:
-    """Build the ASGI message with a response's status and headers."""
-    headers = [
-        (name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers
-    ]
-    return {"type": "http.response.start", "status": response.status, "headers": headers}
-
-
-async def _close_connection(
-    close: Callable[[bool], None] | None, receive: Receive, *, flush: bool = False
-) -> None:
-    """Close the connection and wait until it is closed."""
-    if close is None:
-        raise ConnectionAbortedError("this server has no extension to close a connection")
-    close(flush)
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        # uvicorn has no way to close a connection without a response. It closes it if a response
+        # cannot be started, and sends nothing of one that has an invalid header.
+        headers = {"\n": ""}
+    encoded = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
+    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
+    # After a response that is not complete uvicorn closes the connection too.
+    more = response.truncated is not None
+    await send({"type": "http.response.body", "body": response.sent_body, "more_body": more})
 
 
 # Running it -------------------------------------------------------------------------------
@@ -259,30 +161,61 @@ def serve(
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
     access = WebAccess(host, allow_hosts, allow_origins)
-    for library in ("uvicorn", "httptools"):
-        require(library, "serve", "A local server")
-    from ledgerkit.localnet import uvicorn_server
+    uvicorn = require("uvicorn", "serve", "A local server")
+    clock = ServerClock(world)
+    config = uvicorn.Config(
+        App(Gateway(world, faults), clock, access),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",  # its log would repeat, unescaped, what clients send
+        access_log=False,  # it would show an API key in a query
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+    )
+    server = uvicorn.Server(config)
+    with _bind(host, port) as sock, _stopped_by_signals(server):
+        if ready is not None:
+            ready(_url(sock))
+        asyncio.run(_run(server, clock, sock, with_parent=with_parent and not _is_detached()))
 
-    app = App(Gateway(world, faults), BlockClock(world), access)
-    with _bind(host, port) as sock:
-        background = [app.clock.run] if world.settings.real_time else []
-        if with_parent and not _is_detached():
-            background.append(_parent_end)
-        with asyncio.Runner(loop_factory=uvicorn_server.new_event_loop) as runner:
-            runner.run(_serve(app, sock, ready, background, uvicorn_server.run))
 
-
-async def _serve(
-    app: App,
-    sock: socket.socket,
-    ready: Callable[[str], object] | None,
-    background: list[Callable[[], Coroutine[Any, Any, None]]],
-    run: Callable[..., Awaitable[None]],
+async def _run(
+    server: uvicorn.Server, clock: ServerClock, sock: socket.socket, *, with_parent: bool
 ) -> None:
-    """Run the server, with what runs beside it: the end of one of these stops it."""
-    url = _url(sock)
-    started = [each() for each in background]
-    await run(app, sock, started, (lambda: ready(url)) if ready else None)
+    """Run the server and its clock until a signal comes or the parent process ends."""
+    parent_id = os.getppid()
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[sock]))
+        blocks = tasks.create_task(clock.run())
+        while not serving.done():
+            await asyncio.wait([serving], timeout=CHECK_S)
+            if with_parent and os.getppid() != parent_id:
+                server.should_exit = True
+            if server.should_exit:
+                clock.stop()
+            if server.force_exit:  # by a second Ctrl-C, but from Python 3.12 on uvicorn waits
+                serving.cancel()
+        blocks.cancel()
+
+
+@contextmanager
+def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Stop the server at a signal, which uvicorn raises again when it has stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _is_detached() -> bool:
@@ -292,23 +225,19 @@ def _is_detached() -> bool:
     return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or os.getsid(0) == os.getpid()
 
 
-async def _parent_end() -> None:
-    """Wait until the process has ended that started this one."""
-    parent_id = os.getppid()
-    while os.getppid() == parent_id:  # noqa: ASYNC110 - no event comes from the system
-        await asyncio.sleep(PARENT_CHECK_S)
-
-
 def _bind(host: str, port: int) -> socket.socket:
     """Open a listening socket."""
     if port not in range(_MAX_PORT + 1):
         raise InvalidRequestError.refuse("port", port, f"a number from 0 to {_MAX_PORT}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        sock = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         expected = f"a free port on {host} ({error})"
         raise InvalidRequestError.refuse("port", port, expected) from None
+    # Connections inherit it. Without it a body waits until its head is acknowledged, about 40 ms.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def _url(sock: socket.socket) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from ledgerkit.cli import main
+from ledgerkit.localnet.server import CHECK_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +31,10 @@ BINARY = (
 PARENT_CODE = """
 import signal, subprocess, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-subprocess.Popen(sys.argv[1:])
+print(subprocess.Popen(sys.argv[1:]).pid, flush=True)
 sys.stdin.read()
 """
+DETACHED_PARENT_CODE = PARENT_CODE.replace("argv[1:]", "argv[1:], start_new_session=True")
 
 
 def free_port() -> int:
@@ -140,6 +143,30 @@ def test_a_sandbox_ends_with_the_process_that_started_it(tmp_path: Path):
         parent.wait(20)
         with pytest.raises(httpx.TransportError):
             poll(client, 20)
+
+
+def test_a_detached_sandbox_outlives_the_process_that_started_it(tmp_path: Path):
+    """A sandbox in a session of its own, as that of a service, goes on."""
+    assert main(["sandbox", "--home", str(tmp_path), "init", "--fast"]) == 0
+    port = free_port()
+    with (
+        subprocess.Popen(
+            (sys.executable, "-c", DETACHED_PARENT_CODE, *BINARY, *options(tmp_path, port)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as parent,
+        open_client(port) as client,
+    ):
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        sandbox_pid = int(parent.stdout.readline())
+        try:
+            parent.stdin.close()
+            parent.wait(20)
+            poll(client, 10 * CHECK_S)
+        finally:
+            os.kill(sandbox_pid, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("address", ["3030", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"])

@@ -24,9 +24,8 @@ from ledgerkit import errors
 from ledgerkit.api.chain_errors import NotEnoughBalanceError
 from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.cli import main
-from ledgerkit.localnet import server, uvicorn_server
-from ledgerkit.localnet.http_gateway import Gateway
-from ledgerkit.localnet.web_access import WebAccess, is_loopback
+from ledgerkit.localnet import server
+from ledgerkit.localnet.web_access import is_loopback
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import AccountId, CryptoHash, SecretKey, Transaction, Transfer
 from ledgerkit.transport.networks import Network
@@ -35,25 +34,11 @@ from ledgerkit.transport.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet import World
 
 ROOT = Path(__file__).resolve().parents[2]
 CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "gas_price", "params": [None]}).encode()
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is refused, unless told
 JSON = {"content-type": "application/json"}
-HASTE = (  # what waits ten seconds waits less
-    "import sys\n"
-    "from ledgerkit.localnet import server, uvicorn_server\n"
-    "server.BODY_TIMEOUT_S = server.SEND_TIMEOUT_S = uvicorn_server.HEAD_TIMEOUT_S = 0.4\n"
-    "from ledgerkit.cli import main\n"
-    "sys.exit(main(sys.argv[1:]))\n"
-)
-
-
-CHUNKED = (
-    b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
-)
 
 
 class Running(NamedTuple):
@@ -188,7 +173,7 @@ def test_heads_of_answers(running: Running) -> None:
 
 @pytest.mark.parametrize("size", [10_485_761, 30_000_000])
 def test_a_body_that_is_too_large(running: Running, size: int) -> None:
-    """It is read to see who sent it, not kept; the next request is answered."""
+    """It is refused, and the next request is answered."""
     for body in (bytes(size), iter([bytes(65_536)] * (size // 65_536 + 1))):
         status, _, told = running.ask("POST", "/", body)
         assert (status, told) == (
@@ -198,19 +183,6 @@ def test_a_body_that_is_too_large(running: Running, size: int) -> None:
     assert running.ask("POST", "/", CALL)[0] == 200
 
 
-def test_a_body_without_end(running: Running) -> None:
-    """After 80 MiB nobody listens any more, and nothing of it is kept."""
-    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    before = _resident(running)
-    with running.open(head + b"content-length: 1000000000000\r\n\r\n") as opened:
-        sent = 0
-        with suppress(ConnectionError):
-            while sent < 2**30:
-                sent += opened.send(bytes(2**20))
-    assert sent < 2**28
-    assert _resident(running) - before < 100 * 2**20
-
-
 def _last_words(opened: socket.socket) -> bytes:
     """Read until the other side closes, or cuts off."""
     read = b""
@@ -218,13 +190,6 @@ def _last_words(opened: socket.socket) -> bytes:
         while part := opened.recv(10_000):
             read += part
     return read
-
-
-def _resident(running: Running) -> int:
-    """Read how many bytes of memory a process has; 0 where the system does not tell."""
-    status = Path(f"/proc/{running.process.pid}/status")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    return int(found[1]) * 1024 if found else 0
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
@@ -251,77 +216,15 @@ def test_a_body_that_is_no_call(running: Running, body: bytes) -> None:
     [
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"NONSENSE\r\n\r\n",
-        b"GET /api/health HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
-        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n",
-        b"GET http://evil.example/api/health HTTP/1.1\r\nhost: localhost\r\n\r\n",
     ],
-    ids=[
-        "tls",
-        "nonsense",
-        "no-host",
-        "huge-header",
-        "negative-length",
-        "bad-chunk",
-        "two-hosts",
-        "whole-address",
-    ],
+    ids=["tls", "nonsense", "bad-chunk"],
 )
 def test_what_is_no_http(running: Running, data: bytes) -> None:
-    """A malformed request is refused or cut off, and the server goes on."""
+    """A malformed request is refused, and the server goes on."""
     with running.open(data) as opened:
-        first = _last_words(opened)
-    assert first == b"" or first.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
+        assert _last_words(opened).startswith(b"HTTP/1.1 400 ")
     assert running.ask("GET", "/api/health")[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx: %b" % (b"y" * 20_000), 431),
-        (CHUNKED + b"1\r\n{\r\n0\r\nx: %b" % (b"y" * 20_000), 431),
-        (CHUNKED + b"1;x=%b" % (b"y" * 20_000), 431),
-        (b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip\r\n\r\n", 501),
-        (b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n", 501),
-        (b"PRI * HTTP/2.0\r\n\r\n", 505),
-        (b"GET / HTTP/2.0\r\nhost: localhost\r\n\r\n", 505),
-    ],
-    ids=["head", "trailer", "chunk-head", "coding", "two-codings", "http-2", "get-http-2"],
-)
-def test_the_status_says_what_is_not_served(running: Running, data: bytes, status: int) -> None:
-    """A head that is too long, an unknown transfer coding and another version have their own."""
-    with running.open(data) as opened:
-        assert _last_words(opened).startswith(f"HTTP/1.1 {status} ".encode())
-
-
-def test_two_lengths_of_one_body(running: Running) -> None:
-    """A request hidden in the body of one with two lengths is never answered."""
-    hidden = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    lengths = b"content-length: %d\r\ntransfer-encoding: chunked\r\n\r\n" % (len(hidden) + 5)
-    with running.open(head + lengths + b"0\r\n\r\n" + hidden) as opened:
-        answer = _last_words(opened)
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert answer.count(b"HTTP/1.1 ") == 1
-    assert answer.endswith(b"a request has content-length or transfer-encoding, not both\n")
-
-
-def test_headers_behind_a_body(running: Running) -> None:
-    """A trailer is no header: neither an origin nor a fault is taken from it."""
-    chunk = b"%x\r\n%b\r\n0\r\n" % (len(CALL), CALL)
-    trailers = b"origin: https://evil.example\r\nx-ledgerkit-fault: drop\r\n\r\n"
-    with running.open(CHUNKED + chunk + trailers) as opened:
-        assert _last_words(opened).startswith(b"HTTP/1.1 200 ")
-
-
-def test_nonsense_behind_a_request(running: Running) -> None:
-    """The requests before it are answered, it is refused, and the connection is closed."""
-    for nonsense in (b"NONSENSE\r\n\r\n" + WHOLE, CHUNKED + b"zz\r\n"):
-        with running.open(WHOLE + WHOLE + nonsense) as opened:
-            read = _last_words(opened)
-        assert re.findall(rb"HTTP/1.1 (\d+) ", read) == [b"200", b"200", b"400"]
 
 
 # Web pages ------------------------------------------------------------------------------
@@ -397,68 +300,20 @@ HALF_HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-ty"
 HALF_BODY = HALF_HEAD + b"pe: application/json\r\ncontent-length: 99\r\n\r\n{"
 
 
-def test_a_hundred_connections_that_never_finish() -> None:
-    """They are told so or closed when their time is up; others are answered meanwhile."""
-    with serving(script=HASTE) as running:
-        before = _resident(running)
-        hanging = [running.open(data) for data in [b"", HALF_HEAD, HALF_BODY, HALF_BODY] * 25]
-        begin = time.monotonic()
-        for _ in range(20):
-            assert running.ask("POST", "/", CALL)[0] == 200
-        assert time.monotonic() - begin < 60
-        ends = [_last_words(opened) for opened in hanging]
-        for opened in hanging:
-            opened.close()
-        assert _resident(running) - before < 50 * 2**20
-        assert running.stop()[0] == 0
-
-    assert [end for end in ends if end and not end.startswith(b"HTTP/1.1 408 ")] == []
-    assert len([end for end in ends if end]) == 50
-    assert b"connection: close" in ends[2]
-    assert b"the request did not come within 0.4 s" in ends[2]
-
-
-def test_a_connection_that_drips() -> None:
-    """Single bytes earn no more time, neither in the head nor before the second request."""
-    with serving(script=HASTE) as running:
-        whole = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        for before in (b"", whole):
-            start = time.monotonic()
-            with running.open(before + b"GET /") as opened:
-                if before:
-                    assert opened.recv(1000).startswith(b"HTTP/1.1 200 ")
-                while _still_open(opened) and time.monotonic() - start < 60:
-                    time.sleep(0.05)
-                assert 0.2 < time.monotonic() - start < 60
-
-
-def _still_open(opened: socket.socket) -> bool:
-    """Send one more byte of a head; tell whether somebody takes it."""
-    try:
-        opened.send(b"G")
-        opened.settimeout(0.01)
-        return opened.recv(10) != b""
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
-
-
 def test_several_requests_on_one_connection(running: Running) -> None:
     """A connection is kept, also for requests that were sent before the first was answered."""
     one = (
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
     )
     one += str(len(CALL)).encode() + b"\r\n\r\n" + CALL
-    upgrade = WHOLE[:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
-    count = 1_000  # far more than are parsed at a time
-    with running.open(upgrade + one * count) as opened:
+    count = 100
+    with running.open(one * count) as opened:
         read = b""
         while read.count(b'"gas_price":"100000000"') < count:
             part = opened.recv(1_000_000)
             assert part
             read += part
-    assert read.count(b"HTTP/1.1 200 OK") == count + 1
+    assert read.count(b"HTTP/1.1 200 OK") == count
 
 
 def test_an_answer_leaves_at_once(running: Running) -> None:
@@ -474,113 +329,6 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
     connection.close()
 
 
-class Written(asyncio.Transport):
-    """A transport that records what is done with it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done: list[bytes | str] = []
-
-    def write(self, data: bytes) -> None:  # type: ignore[override]  # a server writes bytes only
-        """Record the data."""
-        self.done.append(data)
-
-    def close(self) -> None:
-        """Record it."""
-        self.done.append("close")
-
-    def abort(self) -> None:
-        """Record it."""
-        self.done.append("abort")
-
-
-def test_a_head_leaves_with_its_body() -> None:
-    """Short parts are sent together, before a close, and not after an abort; long ones at once."""
-    long = bytes(20_000)
-
-    async def run() -> list[list[bytes | str]]:
-        records = []
-        for parts, end in (([b"a", b"b"], ""), ([b"a"], "close"), ([b"a"], "abort"), ([long], "")):
-            written = Written()
-            joined = uvicorn_server.JoinedWrites(written, asyncio.get_running_loop())
-            for each in parts:
-                joined.write(each)
-            at_once = list(written.done)
-            if end:
-                getattr(joined, end)()
-            await asyncio.sleep(0)
-            records += [at_once, written.done]
-        return records
-
-    together, closed, aborted = [b"ab"], [b"a", "close"], ["abort"]
-    assert asyncio.run(run()) == [[], together, [], closed, [], aborted, [long], [long]]
-
-
-def test_a_reader_that_never_reads() -> None:
-    """Whoever asks and does not listen is cut off, so that no answers pile up."""
-    with serving(script=HASTE) as running, running.open(b"") as deaf:
-        before = _resident(running)
-        with pytest.raises(ConnectionError):
-            _send_without_end(deaf, GENESIS * 100)
-        assert _resident(running) - before < 50 * 2**20
-        assert running.ask("POST", "/", CALL)[0] == 200
-
-
-def test_eleven_hundred_clients() -> None:
-    """Each client is answered while all are connected, and one never finishes its request."""
-    pytest.importorskip("resource", reason="Windows has no limit of open files")
-    _allow_files(1_300)
-    with serving(script=BRIEF_STOP) as running, ExitStack() as clients:
-        slow = clients.enter_context(running.open(HALF_BODY))
-        others = [clients.enter_context(running.open(b"")) for _ in range(1_099)]
-        for other in others:
-            other.sendall(WHOLE)
-        for other in others:
-            assert other.recv(1_000).startswith(b"HTTP/1.1 200 ")
-        slow.sendall(HALF_BODY)  # still open
-        assert running.stop() == (0, "")
-
-
-def _allow_files(count: int) -> None:
-    """Raise the limit of this process's open files; skip the test if it is not allowed to."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < count:
-        pytest.skip(f"at most {hard} open files are allowed")
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-
-
-def test_more_clients_than_connections() -> None:
-    """The connections that wait longest for their clients make room; no request is lost."""
-    script = HASTE.replace("= 0.4", "= 60").replace("sys.exit(", CROWDED + "sys.exit(")
-    with serving(script=script) as running, ExitStack() as clients:
-        late = clients.enter_context(running.open(LATE))
-        assert running.ask("POST", "/", CALL)[0] == 200
-        hanging = [
-            clients.enter_context(running.open(data))
-            for data in [b"", HALF_HEAD, HALF_BODY, WHOLE] * 20
-        ]
-        assert running.ask("POST", "/", CALL)[0] == 200
-        assert late.recv(100).startswith(b"HTTP/1.1 200 ")
-        # Which of them wait longest depends on when each was served: the closed are counted.
-        deadline = time.monotonic() + 60
-        while len(closed := [each for each in hanging if _is_closed(each)]) < 60:
-            assert time.monotonic() < deadline, f"{len(closed)} of 80 were closed"
-            time.sleep(0.05)
-        ends = [_last_words(each) for each in closed]
-        assert running.stop() == (0, "")
-    assert [end for end in ends if end and not end.startswith(b"HTTP/1.1 200 ")] == []
-
-
-def _is_closed(opened: socket.socket) -> bool:
-    """Return True once the other side has closed or cut off; what was sent before stays unread."""
-    poll = select.poll()
-    poll.register(opened, select.POLLRDHUP)
-    return bool(poll.poll(0))
-
-
 JSON_LINE = "content-type: application/json\r\n"
 WHOLE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 GENESIS_CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "genesis_config"}).encode()
@@ -589,103 +337,12 @@ GENESIS = (
 ).encode() + GENESIS_CALL
 BRIEF_STOP = (
     "import sys\n"
-    "from ledgerkit.localnet import uvicorn_server\n"
-    "uvicorn_server.SHUTDOWN_TIMEOUT_S = 0.2\n"
+    "from ledgerkit.localnet import server\n"
+    "server.SHUTDOWN_TIMEOUT_S = 1\n"
     "from ledgerkit.cli import main\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
-PATIENT_STOP = BRIEF_STOP.replace("0.2", "600")  # what waits is never ended by this limit
-CROWDED = "uvicorn_server.MAX_CONNECTIONS, uvicorn_server.SHUTDOWN_TIMEOUT_S = 20, 0.2\n"
-
-
-def _send_without_end(opened: socket.socket, data: bytes) -> None:
-    """Send until nobody listens any more."""
-    while True:
-        opened.sendall(data)
-
-
-# The application alone ----------------------------------------------------------------------
-
-
-def app_of(world: World) -> server.App:
-    """Build the application of a world."""
-    return server.App(Gateway(world), server.BlockClock(world), WebAccess("127.0.0.1"))
-
-
-def answered(
-    monkeypatch: pytest.MonkeyPatch, *parts: dict[str, Any], kind: str = "http", **limits: int
-) -> list[dict[str, Any]]:
-    """Let the application answer a body in parts; gives what it sends."""
-    for name, limit in limits.items():
-        monkeypatch.setattr(server, name, limit)
-    world = open_world("empty")
-    left, sent = list(parts), []
-    headers = [(b"Host", b"localhost"), (b"Content-Type", b"application/json")]
-    scope = {"type": kind, "method": "POST", "path": "/", "query_string": b"", "headers": headers}
-
-    async def receive() -> dict[str, Any]:
-        return left.pop(0) if left else {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    async def run() -> None:
-        await app_of(world)(scope, receive, send)
-
-    asyncio.run(run())
-    return sent
-
-
-def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
-    """Write one part of a body."""
-    return {"type": "http.request", "body": data, "more_body": more}
-
-
-def test_any_asgi_server_can_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body may come in parts, and only what every such server tells is needed."""
-    start, body, end = answered(monkeypatch, part(CALL[:9], more=True), part(CALL[9:]))
-    assert (start["status"], end["more_body"]) == (200, False)
-    assert json.loads(body["body"])["result"] == {"gas_price": "100000000"}
-
-
-def test_many_large_bodies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What all requests hold together is bounded; one that is too much is sent away."""
-    sent = answered(
-        monkeypatch, part(bytes(60), more=True), part(bytes(60)), MAX_BUFFERED_BYTES=100
-    )
-    assert (sent[0]["status"], sent[1]["body"]) == (503, b"too many large requests at a time\n")
-    assert (b"connection", b"close") in sent[0]["headers"]
-
-
-def test_who_leaves_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent to a connection that closed before its request was whole."""
-    assert answered(monkeypatch, part(CALL, more=True)) == []
-
-
-def test_only_http_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A websocket is refused by name."""
-    with pytest.raises(NotImplementedError, match="websocket"):
-        answered(monkeypatch, kind="websocket")
-
-
-def test_a_clock_that_fails_stops_the_server() -> None:
-    """A world that can make no more blocks does not go on as if nothing were."""
-
-    async def fails() -> None:
-        await asyncio.sleep(0.2)
-        msg = "no more blocks"
-        raise RuntimeError(msg)
-
-    world = open_world("empty")
-
-    async def run() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            app = app_of(world)
-            await uvicorn_server.run(app, sock, [fails()], None)
-
-    with pytest.raises(RuntimeError, match="no more blocks"):
-        asyncio.run(run())
-
+PATIENT_STOP = BRIEF_STOP.replace("= 1", "= 600")  # what waits is never ended by this limit
 
 # Faults ---------------------------------------------------------------------------------
 
@@ -750,7 +407,7 @@ def test_it_waits_for_what_is_under_way() -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_ends_what_does_not_end_by_itself(how: signal.Signals) -> None:
-    """Late responses, half bodies and clients that do not read end without a traceback."""
+    """Late responses and half bodies fail, and clients that do not read are cut off."""
     with serving(script=BRIEF_STOP) as running, ExitStack() as clients:
         late = clients.enter_context(running.open(LATER))
         half = clients.enter_context(running.open(HALF_BODY))
@@ -759,7 +416,8 @@ def test_a_stop_ends_what_does_not_end_by_itself(how: signal.Signals) -> None:
         deaf.sendall(GENESIS * 200)
         assert running.ask("GET", "/api/health")[0] == 200
         assert running.stop(how) == (0, "")
-        assert [_last_words(each) for each in (late, half)] == [b"", b""]
+        for client in (late, half):
+            assert _last_words(client).startswith(b"HTTP/1.1 500 ")
 
 
 def test_a_second_interrupt_stops_at_once() -> None:
@@ -770,7 +428,7 @@ def test_a_second_interrupt_stops_at_once() -> None:
         while _listens(running):
             time.sleep(0.01)
         assert running.stop(signal.SIGINT) == (0, "")
-        assert _last_words(late) == b""
+        assert _last_words(late).startswith(b"HTTP/1.1 500 ")
 
 
 def _listens(running: Running) -> bool:
@@ -879,10 +537,19 @@ def test_a_wait_ends_before_the_block_comes(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def wait() -> None:
         async with asyncio.timeout(60):
-            await server.BlockClock(world).next_block()
+            await server.ServerClock(world).next_block()
 
     asyncio.run(wait())
     assert world.chain.head.height == height
+
+
+def test_a_clock_that_fails_stops_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world that can make no more blocks does not go on as if nothing were."""
+    world = open_world("empty", real_time=True, block_time_ns=10**7)
+    monkeypatch.setattr(world, "advance", lambda: 1 // 0)
+    with pytest.raises(ExceptionGroup) as caught:
+        server.serve(world, port=0)
+    assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
 
 
 def test_time_stands_still_without_one(running: Running) -> None:
@@ -926,23 +593,12 @@ def test_transfers_and_block_documents_are_served(running: Running) -> None:
     assert (status, headers["location"]) == (302, f"/blocks/archive/v0/block/{genesis}")
 
 
-@pytest.mark.parametrize("library", ["uvicorn", "httptools"])
-def test_libraries_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the error says what to install."""
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.uvicorn_server", raising=False)
-    monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
-    assert f'needs {library}: pip install "ledgerkit[serve]"' in str(caught.value)
-
-
-def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where uvloop is not installed, the loop is that of asyncio."""
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-    loop = uvicorn_server.new_event_loop()
-    loop.close()
-    assert type(loop).__module__.startswith("asyncio.")
+    assert 'needs uvicorn: pip install "ledgerkit[serve]"' in str(caught.value)
 
 
 # Who lives there --------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """
-A served ledger answers or closes each hostile connection, logs no traceback, and serves on.
+A served ledger answers or closes each malformed connection, logs nothing, and serves on.
 
 Each connection sends valid requests that were cut, changed, joined or repeated, or random
 bytes, and then reads until the server closes or is silent. Another client is answered
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 COUNT = 20_000
 SMALL = 300
-EXPECTED = ("answered", "closed", "status 200", "status 400", "status 403", "status 505")
+EXPECTED = ("answered", "closed", "status 200", "status 400", "status 403")
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 20.0  # longer than the server's own limits
+TIMEOUT_S = 20.0  # longer than the server keeps a connection without requests
 OPEN = 50  # connections at a time
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"gas_price","params":[null]}'
 JSON = b"content-type: application/json\r\n"
@@ -181,8 +181,8 @@ def run(count: int, seed: int, tally: Tally) -> None:
         for client in clients:
             client.close()
         log.seek(0)
-        odd = {line for line in log if line != "Invalid HTTP request received.\n"}
-    tally.violations += [f"the log has {line!r}" for line in sorted(odd)[:20]]
+        lines = sorted(set(log))
+    tally.violations += [f"the log has {line!r}" for line in lines[:20]]
 
 
 def review(tally: Tally, data: bytes, client: socket.socket) -> None:
