@@ -22,25 +22,35 @@ from ledgerkit.protocol import (
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.world import World
+    from collections.abc import Mapping
+
+    from ledgerkit.localnet.chain_types import Outcome
+    from ledgerkit.localnet.state import State
+    from ledgerkit.protocol import CryptoHash
 
 _MAX_EXAMPLES = 3
 
 
 def deployment(
-    world: World, account_id: str, contract: type[Contract] | bytes | PathLike[str], balance: str
+    account_id: str,
+    contract: type[Contract] | bytes | PathLike[str],
+    balance: str,
+    *,
+    secret_keys: Mapping[str, str],
+    state: State,
+    block_hash: CryptoHash,
 ) -> SignedTransaction:
     """Sign, for the parent account, the creation of an account with a balance, a key and code."""
     code = _code(contract)
     new_id = AccountId(account_id)
     parent_id = new_id.parent
-    secret_text = world.keys().get(parent_id or "")
+    secret_text = secret_keys.get(parent_id or "")
     if parent_id is None or secret_text is None:
-        examples = ", ".join(list(world.keys())[:_MAX_EXAMPLES])
+        examples = ", ".join(list(secret_keys)[:_MAX_EXAMPLES])
         expected = f"a sub-account of an account with a published key, such as {examples}"
         raise InvalidRequestError.refuse("account_id", account_id, expected)
     secret = SecretKey.from_text(secret_text)
-    access_key = world.state().access_key(parent_id, secret.public_key.stored)
+    access_key = state.access_key(parent_id, secret.public_key.stored)
     actions = (
         CreateAccount(),
         Transfer(yocto(balance)),
@@ -48,7 +58,6 @@ def deployment(
         DeployContract(code),
     )
     nonce = access_key.nonce + 1 if access_key else 1
-    block_hash = world.chain.final.hash
     return Transaction(parent_id, secret.public_key, nonce, new_id, block_hash, actions).sign(
         secret
     )
@@ -69,10 +78,8 @@ def _code(contract: type[Contract] | bytes | PathLike[str]) -> bytes:
         raise InvalidRequestError.refuse("contract", contract, f"{expected} ({error})") from None
 
 
-def check_deployed(world: World, signed: SignedTransaction) -> None:
-    """Raise an error if a deployment failed."""
-    record = world.transaction(signed.hash)
-    outcome = None if record is None else world.outcome(record.receipt.receipt_id)
+def check_deployed(signed: SignedTransaction, outcome: Outcome | None) -> None:
+    """Raise an error if a deployment failed, by the outcome of its receipt."""
     status = None if outcome is None else outcome.status
     if status is None or isinstance(status, Failure):
         reason = "the transaction was not included" if status is None else status.error

@@ -8,7 +8,7 @@ bytes it reads from a module's memory.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import HostError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.localnet.fees import Fee, Profile
-    from ledgerkit.localnet.vm import Vm
     from ledgerkit.protocol.access_keys import Permission
 
 # The names of action fees in a gas profile. Those of the second table have a fee per byte too.
@@ -89,12 +88,37 @@ class ReceiptDraft:
         self.is_yield = False
 
 
+class PromiseHost(Protocol):
+    """What a promise needs of the virtual machine in which its call runs."""
+
+    profile: Profile
+    drafts: list[ReceiptDraft]
+    weights: list[tuple[ReceiptDraft, int, FunctionCall, int]]
+
+    def host_call(self, name: str) -> None:
+        """Burn the base cost of a host function; fail in a view."""
+
+    def deduct(self, deposit: int, *, may_subsidize: bool = False) -> None:
+        """Deduct a deposit from the account's balance."""
+
+    def burn_fee(self, name: str, fee: Fee, receiver_id: str) -> None:
+        """Burn the fee of a part of an action."""
+
+    def burn_action_fee(self, action: Action, receiver_id: str) -> None:
+        """Burn the fee of an action."""
+
+    def promise_then(self, promise: Promise, receiver_id: str) -> Promise:
+        """Create a receipt that waits for the results of a promise."""
+
+
 class Promise:
     """A new receipt, or several that are joined; another receipt can wait for its results."""
 
     __slots__ = ("drafts", "is_joint", "vm")
 
-    def __init__(self, vm: Vm, drafts: list[ReceiptDraft], *, is_joint: bool = False) -> None:
+    def __init__(
+        self, vm: PromiseHost, drafts: list[ReceiptDraft], *, is_joint: bool = False
+    ) -> None:
         self.vm, self.drafts = vm, drafts
         self.is_joint = is_joint  # even if it joins only one
 

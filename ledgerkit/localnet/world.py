@@ -35,6 +35,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.contract_code import run_code
+from ledgerkit.localnet.deployment import check_deployed, deployment
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
@@ -334,12 +335,18 @@ class World:
 
         It is a Python class, the bytes of a compiled contract, or the path of its file.
         """
-        from ledgerkit.localnet.deployment import check_deployed, deployment
-
-        signed = deployment(self, account_id, contract, balance)
+        signed = deployment(
+            account_id,
+            contract,
+            balance,
+            secret_keys=self.keys(),
+            state=self.state(),
+            block_hash=self.chain.final.hash,
+        )
         self.submit(signed)
         self.settle()
-        check_deployed(self, signed)
+        record = self.transaction(signed.hash)
+        check_deployed(signed, self.outcome(record.receipt.receipt_id) if record else None)
         return signed
 
     def adjust(self, **changes: Any) -> None:
