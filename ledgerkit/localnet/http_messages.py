@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ledgerkit.protocol import AccountId, CryptoHash
 
@@ -15,6 +16,7 @@ Header = tuple[str, str]
 
 JSON_TYPE: Header = ("content-type", "application/json")
 TEXT_TYPE: Header = ("content-type", "text/plain; charset=utf-8")
+_JSON_TYPE = re.compile(r"application/(?:json|[\w.-]+\+json)\s*(?:;|$)", re.IGNORECASE)
 
 
 class HttpRequest(Struct, frozen=True):
@@ -29,6 +31,11 @@ class HttpRequest(Struct, frozen=True):
     def __repr__(self) -> str:
         """Return a text without the headers and the query, which may contain an API key."""
         return f"<HttpRequest {self.method} {self.path}>"
+
+    @property
+    def has_json(self) -> bool:
+        """True if the body is said to be JSON."""
+        return _JSON_TYPE.match(self.headers.get("content-type", "")) is not None
 
 
 class HttpResponse(Struct, frozen=True):
@@ -46,17 +53,10 @@ class HttpResponse(Struct, frozen=True):
         return self.body[: self.truncated]
 
 
-def with_length(response: HttpResponse) -> HttpResponse:
-    """Add the length of a response's body to its headers."""
-    length = ("content-length", str(len(response.body)))
-    return structs.replace(response, headers=(*response.headers, length))
-
-
 _hash_text = lru_cache(maxsize=4096)(str)  # most responses name one of the last blocks
 
 
 def _encode_other(value: Any) -> str:
-    """Encode a value of a type that JSON does not have."""
     if isinstance(value, CryptoHash):
         return _hash_text(value)
     if isinstance(value, AccountId):

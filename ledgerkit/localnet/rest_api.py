@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.indexer import ContractPairs
     from ledgerkit.localnet.world import World
 
+Object = dict[str, Any]
+
 VERSION = "0.10.0"  # of fastnear-api-server-rs, whose API this is
 MAX_HOLDERS = 100
 MAX_LATENCY_S = 10.0
@@ -26,13 +28,10 @@ MAX_BLOCKS_BEHIND = 3
 def respond(world: World, path: str) -> HttpResponse:
     """Answer a GET request to a percent-encoded path."""
     try:
-        route = _find_route([unquote(part, errors="strict") for part in path.split("/")[1:]])
+        page = _page(world, [unquote(part, errors="strict") for part in path.split("/")[1:]])
     except (InvalidRequestError, UnicodeDecodeError):
         return json_response("Invalid argument", 400)
-    if route is None:
-        return HttpResponse(404, (JSON_TYPE,))
-    handler, args = route
-    return json_response(handler(indexer_of(world), *args))
+    return HttpResponse(404, (JSON_TYPE,)) if page is None else json_response(page)
 
 
 def indexer_of(world: World) -> Indexer:
@@ -42,25 +41,32 @@ def indexer_of(world: World) -> Indexer:
     return indexer
 
 
-def _find_route(parts: list[str]) -> tuple[Callable[..., Any], list[object]] | None:
-    """Return the handler of a path and its arguments, or None."""
+def _page(world: World, parts: list[str]) -> Object | None:
+    """Build the page of a path; None if there is no such page."""
     match parts:
-        case ["status" | "health" as name]:
-            return _PAGES[name], []
-        case ["v0" | "v1", "public_key", key, *suffix] if key and suffix in ([], ["all"]):
-            return by_key, [PublicKey.from_text(key), bool(suffix)]
-        case ["v0" | "v1" as version, "account", account_id, name] if account_id:
-            handler = _ACCOUNT_PAGES.get((version, name))
-            return None if handler is None else (handler, [str(AccountId(account_id))])
-        case ["v1", "ft", token_id, "top"] if token_id:
-            return top, [str(AccountId(token_id))]
+        case ["status"]:
+            return _status(indexer_of(world))
+        case ["health"]:
+            return {"status": _health(indexer_of(world))}
+        case ["v0" | "v1", "public_key", text, *suffix] if text and suffix in ([], ["all"]):
+            key = PublicKey.from_text(text)
+            account_ids = indexer_of(world).keys.accounts(key, every_kind=bool(suffix))
+            return {"account_ids": account_ids, "public_key": str(key)}
+        case ["v0" | "v1" as version, "account", text, name] if text and (version, name) in _LISTS:
+            account_id, indexer = str(AccountId(text)), indexer_of(world)
+            lists = _LISTS[version, name]
+            return {"account_id": account_id} | {
+                member: read(indexer, account_id) for member, read in lists.items()
+            }
+        case ["v1", "ft", text, "top"] if text:
+            token_id = str(AccountId(text))
+            holders = indexer_of(world).holders(token_id)[:MAX_HOLDERS]
+            accounts = [{"account_id": holder, "balance": balance} for holder, balance in holders]
+            return {"token_id": token_id, "accounts": accounts}
     return None
 
 
-# One function for each path ----------------------------------------------------------------
-
-
-def status(indexer: Indexer) -> dict[str, Any]:
+def _status(indexer: Indexer) -> Object:
     """Return the heights of the index and of its balances, and the index's latency."""
     return {
         "sync_balance_block_height": indexer.balance_block.height,
@@ -71,116 +77,40 @@ def status(indexer: Indexer) -> dict[str, Any]:
     }
 
 
-def health(indexer: Indexer) -> dict[str, str]:
+def _health(indexer: Indexer) -> str:
     """Return "ok", or the error of an index that is too far behind the chain."""
     latency = indexer.latency_ns() / SECOND_NS
     behind = indexer.block.height - indexer.balance_block.height
-    text = "ok"
     if latency > MAX_LATENCY_S:
-        text = f"HighSyncLatency {{ latency: {latency}, max_latency: {MAX_LATENCY_S} }}"
-    elif behind > MAX_BLOCKS_BEHIND:
-        text = (
-            f"HighSyncBlockDiff {{ sync_difference: {behind}, "
-            f"max_sync_difference: {MAX_BLOCKS_BEHIND} }}"
-        )
-    return {"status": text}
+        return f"HighSyncLatency {{ latency: {latency}, max_latency: {MAX_LATENCY_S} }}"
+    if behind > MAX_BLOCKS_BEHIND:
+        limit = f"max_sync_difference: {MAX_BLOCKS_BEHIND}"
+        return f"HighSyncBlockDiff {{ sync_difference: {behind}, {limit} }}"
+    return "ok"
 
 
-def by_key(indexer: Indexer, public_key: PublicKey, every_kind: bool) -> dict[str, Any]:  # noqa: FBT001 - a part of the path
-    """List the accounts of a public key."""
-    account_ids = indexer.keys.accounts(public_key, every_kind=every_kind)
-    return {"account_ids": account_ids, "public_key": str(public_key)}
-
-
-def staking(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the pools that an account ever delegated to."""
-    return {"account_id": account_id, "pools": _pools(indexer, account_id)}
-
-
-def ft(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the fungible tokens that an account ever held, with their balances."""
-    return {"account_id": account_id, "tokens": _tokens(indexer, account_id)}
-
-
-def nft(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the NFT collections that an account ever held tokens of."""
-    return {"account_id": account_id, "tokens": _collections(indexer, account_id)}
-
-
-def full(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List an account's pools, tokens and collections, with its own balance."""
-    return {
-        "account_id": account_id,
-        "nfts": _collections(indexer, account_id),
-        "pools": _pools(indexer, account_id),
-        "state": _state(indexer, account_id),
-        "tokens": _tokens(indexer, account_id),
-    }
-
-
-def top(indexer: Indexer, token_id: str) -> dict[str, Any]:
-    """List the largest holders of a fungible token."""
-    accounts = [
-        {"account_id": account_id, "balance": balance}
-        for account_id, balance in indexer.holders(token_id)[:MAX_HOLDERS]
-    ]
-    return {"token_id": token_id, "accounts": accounts}
-
-
-def staking_v0(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the ids of the pools that an account ever delegated to."""
-    return {"account_id": account_id, "pools": _contract_ids(indexer.pools, account_id)}
-
-
-def ft_v0(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the contract ids of the fungible tokens that an account ever held."""
-    return {"account_id": account_id, "contract_ids": _contract_ids(indexer.tokens, account_id)}
-
-
-def nft_v0(indexer: Indexer, account_id: str) -> dict[str, Any]:
-    """List the contract ids of the NFT collections that an account ever held tokens of."""
-    contract_ids = _contract_ids(indexer.collections, account_id)
-    return {"account_id": account_id, "contract_ids": contract_ids}
-
-
-_PAGES: dict[str, Callable[[Indexer], dict[str, Any]]] = {"status": status, "health": health}
-_ACCOUNT_PAGES: dict[tuple[str, str], Callable[[Indexer, str], dict[str, Any]]] = {
-    ("v0", "staking"): staking_v0,
-    ("v0", "ft"): ft_v0,
-    ("v0", "nft"): nft_v0,
-    ("v1", "staking"): staking,
-    ("v1", "ft"): ft,
-    ("v1", "nft"): nft,
-    ("v1", "full"): full,
-}
-
-
-# Parts of responses ------------------------------------------------------------------------
+# The lists of an account --------------------------------------------------------------------
 
 
 def _contract_ids(pairs: ContractPairs, account_id: str) -> list[str]:
-    """List the ids of an account's contracts."""
     return [contract_id for contract_id, _ in pairs.contracts(account_id)]
 
 
-def _pools(indexer: Indexer, account_id: str) -> list[dict[str, Any]]:
-    """List an account's pools."""
+def _pools(indexer: Indexer, account_id: str) -> list[Object]:
     return [
         {"last_update_block_height": heights.last, "pool_id": pool_id}
         for pool_id, heights in indexer.pools.contracts(account_id)
     ]
 
 
-def _collections(indexer: Indexer, account_id: str) -> list[dict[str, Any]]:
-    """List an account's NFT collections."""
+def _collections(indexer: Indexer, account_id: str) -> list[Object]:
     return [
         {"contract_id": contract_id, "last_update_block_height": heights.last}
         for contract_id, heights in indexer.collections.contracts(account_id)
     ]
 
 
-def _tokens(indexer: Indexer, account_id: str) -> list[dict[str, Any]]:
-    """List an account's fungible tokens."""
+def _tokens(indexer: Indexer, account_id: str) -> list[Object]:
     return [
         {
             "balance": token.balance,
@@ -191,7 +121,7 @@ def _tokens(indexer: Indexer, account_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _state(indexer: Indexer, account_id: str) -> dict[str, Any] | None:
+def _state(indexer: Indexer, account_id: str) -> Object | None:
     """Return an account's balances and storage; None if it does not exist."""
     account = indexer.account(account_id)
     if account is None:
@@ -201,3 +131,15 @@ def _state(indexer: Indexer, account_id: str) -> dict[str, Any] | None:
         "locked": str(account.locked),
         "storage_bytes": account.storage_usage,
     }
+
+
+# The members of each page of an account, by its version and name.
+_LISTS: dict[tuple[str, str], dict[str, Callable[[Indexer, str], Any]]] = {
+    ("v0", "staking"): {"pools": lambda index, name: _contract_ids(index.pools, name)},
+    ("v0", "ft"): {"contract_ids": lambda index, name: _contract_ids(index.tokens, name)},
+    ("v0", "nft"): {"contract_ids": lambda index, name: _contract_ids(index.collections, name)},
+    ("v1", "staking"): {"pools": _pools},
+    ("v1", "ft"): {"tokens": _tokens},
+    ("v1", "nft"): {"tokens": _collections},
+    ("v1", "full"): {"nfts": _collections, "pools": _pools, "state": _state, "tokens": _tokens},
+}

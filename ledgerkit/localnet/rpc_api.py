@@ -1,8 +1,7 @@
 """
 The JSON-RPC of the embedded ledger: the body of a call in, a response out.
 
-The methods are in `ledgerkit.localnet.rpc`. This module has the envelope, the table of methods
-and the pages that a node serves beside its JSON-RPC.
+The methods are in `ledgerkit.localnet.rpc`. This module has the envelope and the table of methods.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from ledgerkit.localnet.rpc import (
     blocks,
     changes,
     config,
+    errors,
     light_client,
     node,
     outcomes,
@@ -27,15 +27,6 @@ from ledgerkit.localnet.rpc import (
     sandbox,
     sending,
     validators,
-)
-from ledgerkit.localnet.rpc.errors import (
-    BAD_REQUEST,
-    OK,
-    UNPROCESSABLE,
-    InternalError,
-    MethodNotFoundError,
-    ParseError,
-    RpcError,
 )
 from ledgerkit.localnet.sandbox.world import SandboxWorld
 
@@ -95,16 +86,12 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
     "status": lambda world, _: node.status(world),
     "health": lambda _, __: None,
     "EXPERIMENTAL_view_access_key_list": queries.access_key_list,
-} | {
-    f"EXPERIMENTAL_{name}": partial(queries.single_type, name)
-    for name in (
-        "view_account",
-        "view_code",
-        "view_state",
-        "view_access_key",
-        "view_gas_key_nonces",
-        "call_function",
-    )
+    "EXPERIMENTAL_view_account": partial(queries.single_type, "view_account"),
+    "EXPERIMENTAL_view_code": partial(queries.single_type, "view_code"),
+    "EXPERIMENTAL_view_state": partial(queries.single_type, "view_state"),
+    "EXPERIMENTAL_view_access_key": partial(queries.single_type, "view_access_key"),
+    "EXPERIMENTAL_view_gas_key_nonces": partial(queries.single_type, "view_gas_key_nonces"),
+    "EXPERIMENTAL_call_function": partial(queries.single_type, "call_function"),
 }
 _WAITING_METHODS: dict[str, Callable[[World, Any, Clock], Awaitable[Any]]] = {
     "send_tx": sending.send_tx,
@@ -123,53 +110,38 @@ METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 async def respond(world: World, body: bytes, clock: Clock) -> HttpResponse:
     """Answer a JSON-RPC call, which may wait for a block."""
     try:
-        call = _decode_call(body)
+        if not body.isascii():
+            body.decode()  # msgspec does not check the UTF-8 of members that it skips
+        call = json_decoding.decode(body, RpcCall)
     except ValueError as error:  # not UTF-8, or not a call
         return _refuse_body(body, error)
     if isinstance(call.id, msgspec.UnsetType):
-        return _error_response(ParseError(_NOT_A_CALL), _NULL)
+        return _error_response(errors.ParseError(_NOT_A_CALL), _NULL)
     try:
         result = await _call_method(world, call, clock)
-    except RpcError as error:
+    except errors.RpcError as error:
         return _error_response(error, call.id)
     except InvalidRequestError as error:  # a library that the request needs is not installed
-        return _error_response(InternalError(str(error)), call.id)
+        return _error_response(errors.InternalError(str(error)), call.id)
     return json_response({"jsonrpc": "2.0", "result": result, "id": call.id})
 
 
-def _decode_call(body: bytes) -> RpcCall:
-    """Decode a call."""
-    if not body.isascii():
-        body.decode()  # msgspec does not check the UTF-8 of members that it skips
-    return json_decoding.decode(body, RpcCall)
-
-
 async def _call_method(world: World, call: RpcCall, clock: Clock) -> Any:
-    """Run the method of a call."""
-    waiting_method = _WAITING_METHODS.get(call.method)
-    if waiting_method is not None:
-        return await waiting_method(world, call.params, clock)
+    if call.method in _WAITING_METHODS:
+        return await _WAITING_METHODS[call.method](world, call.params, clock)
     if call.method in _SANDBOX_METHODS and isinstance(world, SandboxWorld):
         return await _SANDBOX_METHODS[call.method](world, call.params, clock)
     method = _METHODS.get(call.method)
     if method is None:
-        raise MethodNotFoundError(call.method)
-    is_behind = _reads_behind_head(call)
+        raise errors.MethodNotFoundError(call.method)
+    finality = call.params.get("finality") if isinstance(call.params, dict) else None
+    is_behind = call.method == "status" or finality in ("final", "near-final")  # the head
     await pass_time(world, clock, call.method, call.params, is_behind=is_behind)
     with world.lock:
         return method(world, call.params)
 
 
-def _reads_behind_head(call: RpcCall) -> bool:
-    """Return True for a call that reads a final block, or the status."""
-    if call.method == "status":
-        return True
-    finality = call.params.get("finality") if isinstance(call.params, dict) else None
-    return isinstance(finality, str) and finality in {"final", "near-final"}
-
-
-def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
-    """Build the response of an error."""
+def _error_response(error: errors.RpcError, call_id: msgspec.Raw) -> HttpResponse:
     return json_response({"jsonrpc": "2.0", "error": error.error, "id": call_id}, error.status)
 
 
@@ -178,16 +150,7 @@ def _refuse_body(body: bytes, error: Exception) -> HttpResponse:
     try:
         value = json_decoding.decode(body)
     except msgspec.DecodeError:
-        return text_response(f"{_NOT_JSON}{error}", BAD_REQUEST)
+        return text_response(f"{_NOT_JSON}{error}", errors.BAD_REQUEST)
     if isinstance(value, list):
-        return _error_response(ParseError(_NOT_A_CALL), _NULL)
-    return text_response(_WRONG_TYPE, UNPROCESSABLE)
-
-
-def node_page(world: World, path: str) -> HttpResponse | None:
-    """Answer a GET request to a page of the node; None if there is no such page."""
-    if path == "/status":
-        return json_response(node.status(world))
-    if path == "/health":
-        return json_response(None)
-    return text_response(node.metrics(world), OK) if path == "/metrics" else None
+        return _error_response(errors.ParseError(_NOT_A_CALL), _NULL)
+    return text_response(_WRONG_TYPE, errors.UNPROCESSABLE)

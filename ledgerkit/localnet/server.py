@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +45,14 @@ class ServerClock:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._new_block = asyncio.Event()
+        self._wake = asyncio.Event()
         self._is_stopped = False
 
     async def next_block(self) -> None:
         """Produce a block, or wait for one for at most `MAX_WAIT_S` seconds."""
         if self._world.settings.real_time:
             with suppress(TimeoutError):
-                async with asyncio.timeout(MAX_WAIT_S):
-                    await self._new_block.wait()
+                await asyncio.wait_for(self._wake.wait(), MAX_WAIT_S)
         else:
             self._world.advance()
             await asyncio.sleep(0)  # lets other requests run
@@ -66,23 +66,18 @@ class ServerClock:
     async def run(self) -> None:
         """Produce a block every block time, if time is real."""
         interval_s = self._world.settings.block_time_ns / SECOND_NS
-        loop = asyncio.get_running_loop()
-        due = loop.time()
+        due = time.monotonic()
         while self._world.settings.real_time:
-            due = max(due + interval_s, loop.time())
-            await asyncio.sleep(due - loop.time())
+            due = max(due + interval_s, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
             self._world.advance()
-            self._wake()
+            self._wake.set()  # wakes those that wait now
+            self._wake.clear()
 
     def stop(self) -> None:
         """End all waiting for blocks."""
         self._is_stopped = True
-        self._wake()
-
-    def _wake(self) -> None:
-        """Wake the requests that wait for a block."""
-        new_block, self._new_block = self._new_block, asyncio.Event()
-        new_block.set()
+        self._wake.set()
 
 
 class App:

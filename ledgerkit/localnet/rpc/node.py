@@ -6,12 +6,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import commitments, rpc_json
+from ledgerkit.localnet.http_messages import json_response, text_response
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.localnet.chain_types import Block
+    from ledgerkit.localnet.http_messages import HttpResponse
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
@@ -104,3 +108,11 @@ def metrics(world: World) -> str:
         f"# HELP {name} {meaning}\n# TYPE {name} gauge\n{name} {block.height}\n"
         for name, (meaning, block) in gauges.items()
     )
+
+
+# The pages that a node serves beside its JSON-RPC.
+PAGES: dict[str, Callable[[World], HttpResponse]] = {
+    "/status": lambda world: json_response(status(world)),
+    "/health": lambda _: json_response(None),
+    "/metrics": lambda world: text_response(metrics(world), 200),
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ledgerkit.localnet.http_messages import HttpResponse
+from ledgerkit.localnet.http_messages import HttpResponse, text_response
 from ledgerkit.localnet.services import key_values, transactions_api, transfers_api
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 Service = Literal["transactions", "transfers", "blocks", "kv"]
 SERVICES: tuple[Service, ...] = get_args(Service)
 
+_MAX_BODY_BYTES = 2 * 2**20
 _BY_NAME: dict[str, Service] = {service: service for service in SERVICES}
 
-# Block documents may wait for a block, so the gateway runs them in steps.
+# Block documents may wait for a block, so the gateway calls them by themselves.
 _RESPOND: dict[Service, Respond] = {
     "transactions": transactions_api.respond,
     "transfers": transfers_api.respond,
@@ -41,8 +42,11 @@ def service_of(path: str) -> Service | None:
 
 def respond(service: Service, world: World, request: HttpRequest) -> HttpResponse:
     """Answer a request of a service, whose path has the prefix."""
-    handler = _RESPOND.get(service)
-    if handler is None:
-        return HttpResponse(404)
+    # Source: actix-web 4, JsonPayloadError and its default limit of 2 MiB.
+    if request.method == "POST" and not request.has_json:
+        return text_response("Content type error", 400)
+    if len(request.body) > _MAX_BODY_BYTES:
+        text = f"JSON payload ({len(request.body)} bytes) is larger than allowed"
+        return text_response(f"{text} (limit: {_MAX_BODY_BYTES} bytes).", 413)
     path = request.path.removeprefix(f"/{service}")
-    return handler(world, request.method, path, request.query, request.body)
+    return _RESPOND[service](world, request.method, path, request.query, request.body)

@@ -98,6 +98,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
         ("GET", "/api", 404),
         ("GET", "/api/v3/account/near/full", 404),
         ("GET", "/apis", 404),
+        ("GET", "/debug", 404),
         ("GET", "/v2/account/near/full", 404),
         ("POST", "/v9", 404),
         ("GET", "/", 405),
