@@ -67,16 +67,7 @@ class Gateway:
         self.faults = Faults() if faults is None else faults
 
     async def answer(self, request: HttpRequest, clock: Clock) -> HttpResponse:
-        """
-        Compute the response to a request.
-
-        Raises
-        ------
-        WaitEndedError
-            If the clock gives the request up.
-        SourceError
-            If the world is a fork, and its network could not be read.
-        """
+        """Compute a response; raises WaitEndedError of the clock, and SourceError of a fork."""
         surface = surface_of(request.path)
         try:
             response = await self._respond(surface, request, clock)

@@ -67,7 +67,6 @@ def _page(world: World, parts: list[str]) -> Object | None:
 
 
 def _status(indexer: Indexer) -> Object:
-    """Return the heights of the index and of its balances, and the index's latency."""
     return {
         "sync_balance_block_height": indexer.balance_block.height,
         "sync_block_height": indexer.block.height,
@@ -87,9 +86,6 @@ def _health(indexer: Indexer) -> str:
         limit = f"max_sync_difference: {MAX_BLOCKS_BEHIND}"
         return f"HighSyncBlockDiff {{ sync_difference: {behind}, {limit} }}"
     return "ok"
-
-
-# The lists of an account --------------------------------------------------------------------
 
 
 def _contract_ids(pairs: ContractPairs, account_id: str) -> list[str]:
@@ -133,7 +129,7 @@ def _state(indexer: Indexer, account_id: str) -> Object | None:
     }
 
 
-# The members of each page of an account, by its version and name.
+# The members of each page of an account beside its id, by the version and the name of the page.
 _LISTS: dict[tuple[str, str], dict[str, Callable[[Indexer, str], Any]]] = {
     ("v0", "staking"): {"pools": lambda index, name: _contract_ids(index.pools, name)},
     ("v0", "ft"): {"contract_ids": lambda index, name: _contract_ids(index.tokens, name)},

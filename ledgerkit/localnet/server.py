@@ -60,7 +60,7 @@ class ServerClock:
             raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
 
     async def sleep(self, seconds: float) -> None:
-        """Let other requests run."""
+        """Wait."""
         await asyncio.sleep(seconds)
 
     async def run(self) -> None:
@@ -96,7 +96,6 @@ class App:
         await _send_response(self._access.share(request, response), send)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        """Pass a request to the gateway."""
         try:
             return await self._gateway.answer(request, self._clock)
         except (WaitEndedError, SourceError) as error:
@@ -116,7 +115,6 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 def _request(scope: Message, body: bytes) -> HttpRequest:
-    """Build a request from its ASGI scope."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
     return HttpRequest(scope["method"], path, query, headers, body)
@@ -134,9 +132,6 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     # After a response that is not complete uvicorn closes the connection too.
     more = response.truncated is not None
     await send({"type": "http.response.body", "body": response.sent_body, "more_body": more})
-
-
-# Running it -------------------------------------------------------------------------------
 
 
 def serve(
@@ -221,7 +216,6 @@ def _is_detached() -> bool:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Open a listening socket."""
     if port not in range(_MAX_PORT + 1):
         raise InvalidRequestError.refuse("port", port, f"a number from 0 to {_MAX_PORT}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -236,6 +230,5 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _url(sock: socket.socket) -> str:
-    """Return the URL of a listening socket."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
