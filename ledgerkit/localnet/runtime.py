@@ -163,9 +163,14 @@ class Runtime:
             return
         callback, missing = self._postponed[receipt_id]
         missing.discard(receipt.data_id)
-        if not missing:
-            del self._postponed[receipt_id]
+        if missing:
+            return
+        del self._postponed[receipt_id]
+        try:
             self._execute(callback, block, result)
+        except KeyboardInterrupt:
+            self._postpone(callback, {receipt.data_id})
+            raise
 
     def _postpone(self, receipt: ActionReceipt, missing: set[CryptoHash]) -> None:
         """Postpone a receipt until its data arrives."""
@@ -211,7 +216,13 @@ class Runtime:
             yields=AccountYields(self, receiver_id),
         )
         existed = run.account is not None
-        failure = self._apply(run)
+        try:
+            failure = self._apply(run)
+        except KeyboardInterrupt:  # in a contract: nothing remains of its call, to run it again
+            self.store.rollback(0)
+            for data_id, data in zip(input_ids, inputs, strict=True):
+                self._received[receiver_id, data_id] = data
+            raise
         result.changes += self.store.commit(
             block.height, ("receipt_processing", receipt.receipt_id)
         )

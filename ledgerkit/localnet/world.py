@@ -102,6 +102,7 @@ class World:
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
         self._remaining_drops = 0
+        self._interrupt: KeyboardInterrupt | None = None  # in a contract, until the block is whole
         self.burnt = 0
         self.minted = 0
         self._memo: dict[str, Any] = {}
@@ -398,6 +399,9 @@ class World:
             self._last_event_height = height
         self.answered_reads.clear()
         self._last_results = results
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            raise interrupt
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:
         """Start an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
@@ -465,14 +469,22 @@ class World:
         return self.settings.shard_of(receipt.receiver_id)
 
     def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
-        """Apply a shard's receipts: local ones, then delayed ones, then new ones."""
+        """
+        Apply a shard's receipts: local ones, then delayed ones, then new ones.
+
+        After Ctrl-C in a contract, its receipt and the following ones are delayed.
+        """
         delayed, arrived = self._delayed[result.shard], self._arrived[result.shard]
         self._delayed[result.shard], self._arrived[result.shard] = [], []
         for receipt in [*local, *delayed, *arrived]:
-            if result.gas_used >= fees.CHUNK_GAS:
+            if result.gas_used >= fees.CHUNK_GAS or self._interrupt is not None:
                 self._delayed[result.shard].append(receipt)
-            else:
+                continue
+            try:
                 self.runtime.receive(receipt, block, result)
+            except KeyboardInterrupt as interrupt:
+                self._interrupt = interrupt
+                self._delayed[result.shard].append(receipt)
         self.runtime.resume_timed_out(block, result)
 
     def _record(

@@ -18,6 +18,7 @@ from ledgerkit import client, errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.contract_sdk import Contract, call, view
 from ledgerkit.localnet.faults import Faults
+from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import (
@@ -132,7 +133,7 @@ def test_a_transaction_completes_while_it_is_awaited() -> None:
 
 
 class Talker(Contract):
-    """A contract that says in which thread it runs, and presses Ctrl-C in the first call."""
+    """A contract that says in which thread it runs, and counts its calls."""
 
     def _say(self) -> str:
         print("running")  # noqa: T201 - the caller is to see it
@@ -143,15 +144,31 @@ class Talker(Contract):
         """Say where it runs."""
         return self._say()
 
+    @view
+    def count(self) -> int:
+        """Return the number of calls."""
+        return len(self.vm.storage_read(b"calls") or b"")
+
     @call
     def act(self) -> str:
-        """Say where it runs, unless it is interrupted."""
+        """Count the call, and press Ctrl-C if a test wants it."""
+        self.vm.storage_write(b"calls", bytes(self.count() + 1))
         if interrupts:
             signal.raise_signal(interrupts.pop())
         return self._say()
 
+    @call
+    def act_twice(self) -> Promise:
+        """Call itself, and be called back."""
+        return (
+            self.vm.promise("talker.near")
+            .function_call("act", b"", weight=1)
+            .then("talker.near")
+            .function_call("act", b"", weight=1)
+        )
 
-interrupts: list[signal.Signals] = []  # outside of the contract: its state is undone
+
+interrupts: list[signal.Signals] = []  # outside of the contract, whose state is undone
 
 
 def test_a_contract_runs_in_the_callers_thread(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,30 +177,36 @@ def test_a_contract_runs_in_the_callers_thread(capsys: pytest.CaptureFixture[str
     ledger.world.deploy("talker.near", Talker)
     here = threading.current_thread().name
     assert lk.view("talker.near", "look") == here
-    sent = lk.call("talker.near", "act", signer_id="near")
-    assert sent.value == here
+    assert lk.call("talker.near", "act", signer_id="near").value == here
     assert capsys.readouterr().out == "running\nrunning\n"
 
 
-def test_an_interrupted_block_is_produced_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C in a contract ends the verb, and the next call runs the same transaction again."""
-    ledger = lk.connect("local", world="empty")
-    world = ledger.world
+@pytest.mark.parametrize("signer_id", ["near", "talker.near"])
+@pytest.mark.parametrize(("method", "calls"), [("act", 1), ("act_twice", 2)])
+def test_an_interrupted_call_runs_again(signer_id: str, method: str, calls: int) -> None:
+    """Ctrl-C in a contract ends the verb, leaves nothing half done, and its call runs again."""
+    world = lk.connect("local", world="empty").world
     world.deploy("talker.near", Talker)
+    options: Any = {"signer_id": signer_id, "key": world.keys()["near"], "wait_until": "FINAL"}
     supply = world.total_supply() + world.burnt - world.minted
     interrupts.append(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt) as caught:
-        lk.call("talker.near", "act", signer_id="near")
-    assert capsys.readouterr().out == ""
-    assert world.is_busy
-    tx_hash = re.search(r'lk\.resume\("(\w+)", "near"\)', "".join(caught.value.__notes__))
-    assert tx_hash is not None
+        lk.call("talker.near", method, **options)
+    for done in range(calls):
+        assert lk.view("talker.near", "count") == done
+        assert world.is_busy
+        assert world.total_supply() + world.burnt - world.minted == supply
+        if done + 1 < calls:  # in the callback too
+            interrupts.append(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                world.settle()
+    command = re.search(r'lk\.resume\("(\w+)", ', "".join(caught.value.__notes__))
+    assert command is not None
 
-    resumed = lk.resume(tx_hash[1], "near").wait("FINAL")
-    assert resumed.fully_succeeded
-    assert capsys.readouterr().out == "running\n"
+    assert lk.resume(command[1], signer_id).wait("FINAL").fully_succeeded
+    assert lk.view("talker.near", "count") == calls
     assert world.total_supply() + world.burnt - world.minted == supply
-    assert lk.transfer(IMPLICIT, "1 NEAR", signer_id="near").fully_succeeded
+    assert lk.transfer(IMPLICIT, "1 NEAR", **options).fully_succeeded
 
 
 def test_an_open_world_is_shared() -> None:
