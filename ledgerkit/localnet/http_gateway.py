@@ -38,15 +38,12 @@ MAX_BODY_BYTES = 10 * 2**20
 
 Surface = Literal["rpc", "rest", "node"] | services.Service
 
-_READ, _SEND = ("GET", "HEAD"), ("POST",)
-_METHODS: dict[Surface, tuple[str, ...]] = {
-    "rpc": _SEND,
-    "rest": _READ,
-    "node": _READ,
-    "transactions": _SEND,
-    "transfers": _SEND,
-    "blocks": _READ,
-    "kv": _READ + _SEND,
+_READING = ("GET", "HEAD")
+_METHODS: dict[Surface, tuple[str, ...]] = {  # of the surfaces that are not only for reading
+    "rpc": ("POST",),
+    "transactions": ("POST",),
+    "transfers": ("POST",),
+    "kv": (*_READING, "POST"),
 }
 _API = "/api"
 _INTERNAL_ERROR = 500
@@ -87,8 +84,9 @@ class Gateway:
         """Check the method, and inject a fault into the response."""
         if surface is None:
             return HttpResponse(404)
-        if request.method not in _METHODS[surface]:
-            return HttpResponse(405, (("allow", ", ".join((*_METHODS[surface], "OPTIONS"))),))
+        methods = _METHODS.get(surface, _READING)
+        if request.method not in methods:
+            return HttpResponse(405, (("allow", ", ".join((*methods, "OPTIONS"))),))
         try:
             fault = self.faults.pick(request.headers.get(HEADER)) or _NO_FAULT
         except InvalidRequestError as error:

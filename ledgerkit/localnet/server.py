@@ -88,22 +88,20 @@ class App:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        body = await _read_body(receive)
-        if body is None:
+        request = await _read_request(scope, receive)
+        if request is None:
             return
-        request = _request(scope, body)
-        response = self._access.intercept(request) or await self._answer(request)
+        response = self._access.intercept(request)
+        if response is None:
+            try:
+                response = await self._gateway.answer(request, self._clock)
+            except (WaitEndedError, SourceError) as error:
+                response = text_response(f"{error}\n", 503)
         await _send_response(self._access.share(request, response), send)
 
-    async def _answer(self, request: HttpRequest) -> HttpResponse:
-        try:
-            return await self._gateway.answer(request, self._clock)
-        except (WaitEndedError, SourceError) as error:
-            return text_response(f"{error}\n", 503)
 
-
-async def _read_body(receive: Receive) -> bytes | None:
-    """Read a body, or as much of it as is too large; None if the client has left."""
+async def _read_request(scope: Message, receive: Receive) -> HttpRequest | None:
+    """Read a request, with a part of a body that is too large; None if the client has left."""
     body, more = bytearray(), True
     while more and len(body) <= MAX_BODY_BYTES:
         message = await receive()
@@ -111,13 +109,9 @@ async def _read_body(receive: Receive) -> bytes | None:
             return None
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    return bytes(body)
-
-
-def _request(scope: Message, body: bytes) -> HttpRequest:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
-    return HttpRequest(scope["method"], path, query, headers, body)
+    return HttpRequest(scope["method"], path, query, headers, bytes(body))
 
 
 async def _send_response(response: HttpResponse, send: Send) -> None:
