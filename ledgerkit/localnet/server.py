@@ -60,7 +60,7 @@ class ServerClock:
             raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Suspend the request."""
         await asyncio.sleep(seconds)
 
     async def run(self) -> None:
