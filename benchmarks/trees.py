@@ -23,7 +23,6 @@ import statistics
 import time
 from importlib import import_module
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -31,12 +30,10 @@ import numpy as np
 from _verdict import finish, say
 
 from ledgerkit.api.models.transactions import decode_transaction
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.frame_columns import edge_columns
-from ledgerkit.tracing.tree.id_index import IdIndex
-from ledgerkit.tracing.tree.linking import DataEdges
+from ledgerkit.tracing.tree.linking import DataEdges, ReceiptRows, data_positions, pair_data
 
 RECEIPTS = 200_000
 LINEAR = 4.6
@@ -48,11 +45,12 @@ GAS = 2_428_000_000_000
 
 
 class Links(NamedTuple):
-    """Receipt ids, the ids each receipt created, and pairs of data producer and consumer."""
+    """Receipt ids, the ids each receipt created, and data_ids with the rows that have them."""
 
     ids: list[str]
     created: list[list[str]]
-    data: list[tuple[str, str]]
+    sent: list[tuple[str, int]]
+    awaited: list[tuple[str, int]]
 
 
 def name(number: int) -> str:
@@ -65,14 +63,15 @@ def bushy(total: int) -> Links:
     ids = [name(number) for number in range(total)]
     first = range(1, total * WIDTH, WIDTH)
     created = [ids[start : start + WIDTH] for start, _ in zip(first, ids, strict=False)]
-    data = [(children[0], children[-1]) for children in created if len(children) == WIDTH]
-    return Links(ids, created, data)
+    sent = [(f"of {ids[row]}", row) for row in range(1, total - WIDTH + 1, WIDTH)]
+    awaited = [(data_id, row + WIDTH - 1) for data_id, row in sent]
+    return Links(ids, created, sent, awaited)
 
 
 def one_chain(total: int) -> Links:
     """Build a chain in which each receipt creates the next."""
     ids = [name(number) for number in range(total)]
-    return Links(ids, [[receipt_id] for receipt_id in ids[1:]] + [[]], [])
+    return Links(ids, [[receipt_id] for receipt_id in ids[1:]] + [[]], [], [])
 
 
 def by_networkx(links: Links) -> tuple[int, int, int]:
@@ -83,7 +82,7 @@ def by_networkx(links: Links) -> tuple[int, int, int]:
     whole.add_edges_from(
         ((parent, child) for parent, children in created for child in children), kind="creation"
     )
-    whole.add_edges_from(links.data, kind="data")
+    whole.add_edges_from(data_by_name(links), kind="data")
     order = list(nx.topological_sort(whole))
     depth: dict[str, int] = {}
     for one in order:
@@ -98,18 +97,18 @@ def by_networkx(links: Links) -> tuple[int, int, int]:
     return max(depth.values()), gas[links.ids[0]], len(edges)
 
 
+def data_by_name(links: Links) -> list[tuple[str, str]]:
+    """Pair the producers of data with the consumers."""
+    producers = dict(links.sent)
+    return [(links.ids[producers[data_id]], links.ids[row]) for data_id, row in links.awaited]
+
+
 def creators(whole: Any, one: str) -> list[str]:
     """Return the creators of a receipt."""
     return [above for above, edge in whole.pred[one].items() if edge["kind"] == "creation"]
 
 
 def by_ledgerkit(links: Links) -> tuple[int, int, int]:
-    """Compute the same with arrays, while the garbage collector is paused as in ledgerkit."""
-    with collector_paused():
-        return arranged(links)
-
-
-def arranged(links: Links) -> tuple[int, int, int]:
     """Do what `ledgerkit.tracing.tree` does after decoding."""
     ids, parents, depth, data = linked(links)
     gas = graph.subtree_sums(parents, np.full(len(ids), GAS))
@@ -120,23 +119,22 @@ def arranged(links: Links) -> tuple[int, int, int]:
 def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]:
     """Link the receipts and sort them: ids, parents, depths and data edges in causal order."""
     n_rows = len(links.ids)
-    names = IdIndex(links.ids)
+    rows = ReceiptRows(links.ids)
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
     created_ids = chain.from_iterable(filter(None, links.created))
-    children = names.rows([*links.ids[:1], *created_ids])[1:]
+    children = rows.find([*links.ids[:1], *created_ids])[1:]
     creation = (np.repeat(np.arange(n_rows), counts), children)
-    producers, consumers = (names.rows(list(map(itemgetter(side), links.data))) for side in (0, 1))
-    tree = graph.arrange(creation, [0], n_rows, data=(producers, consumers))
+    data_ids = [data_id for data_id, _ in links.awaited]
+    consumers = np.array([row for _, row in links.awaited], dtype=np.int64)
+    data = pair_data(dict(links.sent), data_ids, consumers, data_ids)
+    tree = graph.arrange(creation, [0], n_rows, data=(data.producers, data.consumers))
     position = np.empty(n_rows, dtype=np.int64)
     position[tree.order] = np.arange(n_rows)
     above = tree.parents[tree.order]
     parents = np.where(above < 0, -1, position[above])
-    waiting = position[consumers[tree.is_kept]]
-    by_consumer = np.argsort(waiting, kind="stable")
-    feeding = position[producers[tree.is_kept]][by_consumer]
-    names_of_data = np.full(len(feeding), "data", dtype=object)
-    data = DataEdges(feeding, waiting[by_consumer], names_of_data)
-    return names.id_array()[tree.order], parents, tree.depths[tree.order], data
+    names = np.array(rows.ids, dtype=object)
+    data = data_positions(data, tree.is_kept, position)
+    return names[tree.order], parents, tree.depths[tree.order], data
 
 
 def by_library(library: str) -> Any:
@@ -147,7 +145,7 @@ def by_library(library: str) -> Any:
         row = dict(zip(links.ids, range(len(links.ids)), strict=True))
         created = zip(links.ids, links.created, strict=True)
         edges = [(row[parent], row[child]) for parent, children in created for child in children]
-        edges += [(row[producer], row[consumer]) for producer, consumer in links.data]
+        edges += [(row[producer], row[consumer]) for producer, consumer in data_by_name(links)]
         if library == "igraph":
             return module.Graph(n=len(row), edges=edges, directed=True).topological_sorting()
         whole = module.PyDiGraph()
@@ -194,16 +192,15 @@ def ids_alone(links: Links) -> Any:
 
 def document(links: Links) -> bytes:
     """Build a result that contains little more than the tree."""
-    waits = {consumer: producer for producer, consumer in links.data}
-    feeds = dict(links.data)
+    sent, awaited = ({row: data_id for data_id, row in data} for data in links[2:])
     outcomes, bodies = [], []
-    for one, children in zip(links.ids, links.created, strict=True):
+    for row, (one, children) in enumerate(zip(links.ids, links.created, strict=True)):
         fields = {"gas_burnt": GAS, "tokens_burnt": "1", "logs": [], "receipt_ids": children}
         status = {"status": {"SuccessValue": ""}, "executor_id": "a.near"}
         outcomes.append({"id": one, "block_hash": "b", "outcome": fields | status})
         call = {"FunctionCall": {"method_name": "m", "args": "e30=", "gas": 1, "deposit": "0"}}
-        outputs = [{"data_id": f"of {one}", "receiver_id": "a.near"}] if one in feeds else []
-        inputs = [f"of {waits[one]}"] if one in waits else []
+        outputs = [{"data_id": sent[row], "receiver_id": "a.near"}] if row in sent else []
+        inputs = [awaited[row]] if row in awaited else []
         action_receipt = {"signer_id": "s.near", "actions": [call], "input_data_ids": inputs}
         body = {"receipt_id": one, "predecessor_id": "a.near", "receiver_id": "a.near"}
         bodies.append(
@@ -221,21 +218,21 @@ def read_by_json(data: bytes) -> tuple[int, int, int]:
     """Decode with the standard library, then use networkx."""
     result = json.loads(data)
     outcomes = {one["id"]: one["outcome"]["receipt_ids"] for one in result["receipts_outcome"]}
-    bodies = [(one["receipt_id"], one["receipt"]["Action"]) for one in result["receipts"]]
-    producers = {
-        out["data_id"]: one for one, body in bodies for out in body["output_data_receivers"]
-    }
-    data_edges = [(producers[d], one) for one, body in bodies for d in body["input_data_ids"]]
-    return by_networkx(Links(list(outcomes), list(outcomes.values()), data_edges))
+    row_of = {one: row for row, one in enumerate(outcomes)}
+    bodies = [(row_of[one["receipt_id"]], one["receipt"]["Action"]) for one in result["receipts"]]
+    sent = [(out["data_id"], row) for row, body in bodies for out in body["output_data_receivers"]]
+    awaited = [(data_id, row) for row, body in bodies for data_id in body["input_data_ids"]]
+    return by_networkx(Links(list(outcomes), list(outcomes.values()), sent, awaited))
 
 
 def decode_alone(data: bytes) -> None:
-    """Decode what a trace reads, and drop it."""
-    with collector_paused():
-        result = decode_transaction(data, request="a document")
-        for part in (result.outcomes, result.bodies):
-            for _ in part.pieces() if part is not None else ():
-                pass
+    """Decode what a trace reads, and drop it; the garbage collector is paused as in ledgerkit."""
+    gc.disable()
+    result = decode_transaction(data, request="a document")
+    for part in (result.outcomes, result.bodies):
+        for _ in part.pieces() if part is not None else ():
+            pass
+    gc.enable()
 
 
 def read_by_ledgerkit(data: bytes) -> tuple[int, int, int]:

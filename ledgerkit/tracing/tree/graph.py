@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     Pairs = tuple[np.ndarray, np.ndarray]
 
 _MANY_LEVELS = 512
-_LARGE = 100_000  # rows, from which on freed memory is kept
-_LARGEST_MAPPED = 2**25 - 2**16  # bytes; glibc does not learn from larger ones
 _SAFE = 2.0**62  # sums up to here fit 64 bits, whatever the rounding of floats
 
 
@@ -56,8 +53,6 @@ def arrange(
     lower blocks come first, as far as the edges allow. With `trees`, the number of each row's
     tree, rows are sorted tree by tree; no edge leads from one to another.
     """
-    if n_rows >= _LARGE:
-        _keep_freed_memory()
     created, listed_twice = _one_creator_each(created, roots, n_rows)
     cut: list[int] = []
     parents = _parents(created, n_rows)
@@ -78,17 +73,6 @@ def arrange(
     if trees is not None:
         order = order[np.argsort(trees[order], kind="stable")]
     return Graph(order, parents, depths, is_kept, listed_twice, cut, cyclic)
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """
-    Make glibc keep up to 64 MiB of freed memory for the next arrays.
-
-    It returns more than twice the largest array that was mapped and freed to the system, and to
-    map it again takes longer than most of the operations on it. This array's memory is not used.
-    """
-    np.empty(_LARGEST_MAPPED, dtype=np.uint8)
 
 
 def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:

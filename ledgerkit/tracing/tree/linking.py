@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import compress, repeat
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import compress, count, repeat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pandas import NA
@@ -13,11 +15,10 @@ from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBod
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.bodies import Bodies, DataIds
 from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
-from ledgerkit.tracing.tree.id_index import IdIndex
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from ledgerkit.api.models.transactions import Transaction, TxResult, TxResults
 
@@ -109,7 +110,7 @@ def link_receipts(results: TxResults, blocks: Blocks) -> LinkedReceipts:
     ordered = graph.arrange(
         draft.created,
         draft.roots,
-        len(draft.index),
+        len(draft.rows),
         data=(data.producers, data.consumers),
         heights=_heights(draft),
         trees=draft.trees if len(results.transactions) > 1 else None,
@@ -124,6 +125,33 @@ def is_free(result: TxResult, tokens_burnt: object) -> bool:
     return has_price and tokens_burnt is not NA and tokens_burnt == 0
 
 
+class ReceiptRows:
+    """The rows of receipt ids: each id has the next row when it is first mentioned."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self.ids = list(dict.fromkeys(ids))
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.ids)
+
+    def find(self, ids: Sequence[str]) -> np.ndarray:
+        """Return the row of each id."""
+        if ids == self.ids:  # many documents have all lists in the same order
+            return np.arange(len(ids))
+        row_of = self._row_of
+        rows = np.array([row_of[id_] for id_ in ids], dtype=np.int64)
+        if len(row_of) > len(self.ids):
+            self.ids = list(row_of)
+        return rows
+
+    @cached_property
+    def _row_of(self) -> defaultdict[str, int]:
+        """The row of each id; a new id gets the next row."""
+        numbered = zip(self.ids, range(len(self.ids)), strict=True)
+        return defaultdict(count(len(self.ids)).__next__, numbered)
+
+
 class _Draft:
     """Results while they are read; each row is a receipt, in order of first mention."""
 
@@ -131,7 +159,7 @@ class _Draft:
         """Start without receipts."""
         texts, no_rows = SharedTexts(), np.empty(0, dtype=np.int64)
         self.results = results
-        self.index = IdIndex()
+        self.rows = ReceiptRows()
         self.outcomes = Outcomes(texts, blocks)
         self.bodies = Bodies(texts, self.outcomes.ids)
         self.outcome_at = self.body_at = self.trees = no_rows
@@ -142,7 +170,7 @@ class _Draft:
 
     def ids(self) -> np.ndarray:
         """Return the receipt ids by row."""
-        return self.index.id_array()
+        return np.array(self.rows.ids, dtype=object)
 
 
 def _read_outcomes(draft: _Draft) -> None:
@@ -150,7 +178,7 @@ def _read_outcomes(draft: _Draft) -> None:
     outcomes = draft.results.outcomes
     for start, piece in outcomes.pieces():
         draft.outcomes.add(piece, PiecePath(outcomes.path, start))
-    draft.index = IdIndex(draft.outcomes.ids)
+    draft.rows = ReceiptRows(draft.outcomes.ids)
     draft.outcome_at = _first_at(draft, draft.outcomes.ids, "outcomes")
     roots = [
         (tree, receipt_id)
@@ -159,7 +187,7 @@ def _read_outcomes(draft: _Draft) -> None:
     ]
     draft.root_trees = [tree for tree, _ in roots]
     _read_creation(draft, [receipt_id for _, receipt_id in roots])
-    draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+    draft.outcome_at = _pad(draft.outcome_at, len(draft.rows))
 
 
 def _read_creation(draft: _Draft, root_ids: list[str]) -> None:
@@ -171,8 +199,7 @@ def _read_creation(draft: _Draft, root_ids: list[str]) -> None:
         is_first[draft.outcome_at] = True
         created_ids = list(compress(created_ids, np.repeat(is_first, counts).tolist()))
         counts = counts[draft.outcome_at[creators]]
-    # Often the receipts are mentioned in the order of the outcomes, which takes no look-up.
-    rows = draft.index.rows(root_ids + created_ids)
+    rows = draft.rows.find(root_ids + created_ids)
     draft.roots = rows[: len(root_ids)].tolist()
     draft.created = np.repeat(creators, counts), rows[len(root_ids) :]
     outcomes.created_ids, outcomes.n_created = [], []
@@ -185,12 +212,12 @@ def _read_bodies(draft: _Draft) -> None:
         for start, piece in bodies.pieces():
             draft.bodies.add(piece, PiecePath(bodies.path, start))
     draft.body_at = _first_at(draft, draft.bodies.ids, "bodies")
-    draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+    draft.outcome_at = _pad(draft.outcome_at, len(draft.rows))
 
 
 def _trees(draft: _Draft) -> np.ndarray:
     """Return the number of each row's transaction: that of its outcome, or of its creator."""
-    trees = np.zeros(len(draft.index), dtype=np.int64)
+    trees = np.zeros(len(draft.rows), dtype=np.int64)
     if len(draft.results.transactions) > 1:
         executed = draft.outcome_at >= 0
         of_outcomes = np.repeat(np.arange(len(draft.results.n_outcomes)), draft.results.n_outcomes)
@@ -210,10 +237,8 @@ def _root_ids(result: TxResult) -> list[str]:
 def _first_at(draft: _Draft, receipt_ids: list[str], kind: str) -> np.ndarray:
     """Return the first place of each row in a table of receipt ids (-1: none)."""
     numbers = np.arange(len(receipt_ids))
-    if receipt_ids == draft.index.ids:
-        return numbers
-    rows = draft.index.rows(receipt_ids)
-    at = np.full(len(draft.index), -1, dtype=np.int64)
+    rows = draft.rows.find(receipt_ids)
+    at = np.full(len(draft.rows), -1, dtype=np.int64)
     at[rows[::-1]] = numbers[::-1]  # backwards: the first of equal ids is written last
     repeated = np.flatnonzero(at[rows] != numbers).tolist()
     if repeated:
@@ -236,6 +261,13 @@ def _data_edges(draft: _Draft) -> DataEdges:
         producers = _first_producers(draft, keys, rows.tolist())
     rows, data_ids = _by_row(draft, draft.bodies.inputs)
     keys = _data_keys(draft, rows, data_ids)
+    return pair_data(producers, keys, rows, data_ids)
+
+
+def pair_data(
+    producers: Mapping[Any, int], keys: Sequence[Any], rows: np.ndarray, data_ids: Sequence[str]
+) -> DataEdges:
+    """Pair the producers of data, by its key, with the rows that wait for it."""
     producer_rows = np.fromiter(map(producers.get, keys, repeat(-1)), np.int64, count=len(keys))
     is_known = producer_rows >= 0
     names = np.fromiter(data_ids, dtype=object, count=len(data_ids))
@@ -372,7 +404,7 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
         body_at=draft.body_at[order],
         parents=np.where(creators < 0, -1, position[creators]),
         depths=ordered.depths[order],
-        data=_data_positions(data, ordered.is_kept, position),
+        data=data_positions(data, ordered.is_kept, position),
         is_local=_local(draft)[order],
         notes=draft.notes + _contradictions(ordered, ids),
     )
@@ -387,7 +419,7 @@ def _starts(trees: np.ndarray, n_trees: int) -> np.ndarray:
 
 def _local(draft: _Draft) -> np.ndarray:
     """Mark the first receipt of each transaction whose signer is its receiver."""
-    is_local = np.zeros(len(draft.index), dtype=bool)
+    is_local = np.zeros(len(draft.rows), dtype=bool)
     firsts = dict(zip(draft.root_trees[::-1], draft.roots[::-1], strict=True))
     is_local[
         [row for tree, row in firsts.items() if _is_local(draft.results.transactions[tree])]
@@ -395,7 +427,7 @@ def _local(draft: _Draft) -> np.ndarray:
     return is_local
 
 
-def _data_positions(data: DataEdges, is_kept: np.ndarray, position: np.ndarray) -> DataEdges:
+def data_positions(data: DataEdges, is_kept: np.ndarray, position: np.ndarray) -> DataEdges:
     """Replace the rows of the kept data edges by positions, sorted by consumer."""
     consumers = position[data.consumers[is_kept]]
     order = np.argsort(consumers, kind="stable")
