@@ -323,10 +323,7 @@ def _load(module: str) -> Any:
     """Import a module of the package, and pandas if it needs it."""
     from importlib import import_module
 
-    from ledgerkit.garbage_collector import collector_paused
-
-    with collector_paused(ages=True):
-        return import_module(f"ledgerkit.{module}")
+    return import_module(f"ledgerkit.{module}")
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.ledger import Description, Ledger, lower_limits, open_like
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
@@ -283,8 +282,7 @@ def connect(
 
 
 def _open(settings: Settings, *, make_default: bool) -> Ledger:
-    with collector_paused():
-        ledger = Ledger(settings)
+    ledger = Ledger(settings)
     if make_default:
         use(ledger)
     return ledger
@@ -344,10 +342,9 @@ def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, EmbeddedLedger]:
     """Open the embedded ledger; the liquid staking tokens are those of its world."""
-    with collector_paused():
-        from ledgerkit.transport import embedded
+    from ledgerkit.transport import embedded
 
-        transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+    transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 

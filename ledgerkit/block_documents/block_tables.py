@@ -9,7 +9,6 @@ from ledgerkit.block_documents import arrow_columns, executed_tables, tree_table
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,14 +30,13 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
     """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
     documents = [item.document for item in contents]
     traced = [view for view in views if view in tree_tables.VIEWS]
-    with collector_paused():
-        tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
-        if not _EXECUTED.keys().isdisjoint(views):
-            executed = executed_tables.Executed.of(documents)
-            tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
-        if traced:
-            transactions = [transaction for item in contents for transaction in item.transactions]
-            tables |= tree_tables.tree_tables(traced, transactions)
+    tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
+    if not _EXECUTED.keys().isdisjoint(views):
+        executed = executed_tables.Executed.of(documents)
+        tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
+    if traced:
+        transactions = [transaction for item in contents for transaction in item.transactions]
+        tables |= tree_tables.tree_tables(traced, transactions)
     return tables
 
 

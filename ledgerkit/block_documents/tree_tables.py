@@ -19,7 +19,6 @@ from ledgerkit.api.models.transactions import (
 )
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.actions import (
     actions_by_receipt,
     event_columns,
@@ -55,21 +54,20 @@ def tree_tables(
 
     Raises `DecodeError` if a value fits no column.
     """
-    with collector_paused():
-        forest = build_forest(_results(transactions))
-        events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
-        columns: dict[str, tuple[np.ndarray, Columns]] = {
-            "receipts": (forest.trees, _receipts(forest, transactions)),
-            "events": (
-                _trees(forest, events),
-                with_receipts(event_columns(forest, events), forest.columns),
-            ),
-        }
-        if "transfers" in views:
-            transfers = _transfers(forest, transactions, events)
-            keyed = with_receipts(transfer_columns(transfers), forest.columns)
-            columns["transfers"] = _trees(forest, transfers), keyed
-        return {view: _table(view, transactions, *columns[view]) for view in views}
+    forest = build_forest(_results(transactions))
+    events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
+    columns: dict[str, tuple[np.ndarray, Columns]] = {
+        "receipts": (forest.trees, _receipts(forest, transactions)),
+        "events": (
+            _trees(forest, events),
+            with_receipts(event_columns(forest, events), forest.columns),
+        ),
+    }
+    if "transfers" in views:
+        transfers = _transfers(forest, transactions, events)
+        keyed = with_receipts(transfer_columns(transfers), forest.columns)
+        columns["transfers"] = _trees(forest, transfers), keyed
+    return {view: _table(view, transactions, *columns[view]) for view in views}
 
 
 def _table(

@@ -18,7 +18,6 @@ from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.storage import LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.extras import require
-from ledgerkit.garbage_collector import collector_slowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -242,10 +241,7 @@ class Task:
         job = replace(self.job, folder=cast("Folder", fenced))
         in_flight, rate = self.limits
         try:
-            with (
-                collector_slowed(),
-                ledgers.reopen(self.description, in_flight=in_flight, rate=rate) as ledger,
-            ):
+            with ledgers.reopen(self.description, in_flight=in_flight, rate=rate) as ledger:
                 return self.part.write(job, ledger, fenced.poll)
         except (LedgerError, _AlreadyStored):
             commit = self.part.stored(folder)

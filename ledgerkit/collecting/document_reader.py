@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waitin
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
 from ledgerkit.errors import LedgerError, ProofNotReadyError, UnknownBlockError
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.verbs.protocol_rules import known_rules
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
 
-_COLLECTED = 256  # heights, after which cycles of objects are collected
 _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks
 # Heights beyond the last subject, in which its receipts may run: a yielded receipt is resumed
 # after 200 blocks at most, and congestion delays receipts further.
@@ -68,14 +65,7 @@ class DocumentReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read heights; yield their outcomes in order, once their transactions are complete."""
-        # The garbage collector would scan all documents that are held, again and again. They have
-        # no cycles; those of requests are collected from time to time.
-        with collector_paused():
-            batches = hold_unanswered(self._read_runs(ledger, subjects), "heights")
-            for number, batch in enumerate(batches, 1):
-                if number % _COLLECTED == 0:
-                    gc.collect()
-                yield batch
+        return hold_unanswered(self._read_runs(ledger, subjects), "heights")
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""

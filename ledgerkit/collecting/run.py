@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ledgerkit import progress, user_warnings
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.part_files import utc_now
-from ledgerkit.garbage_collector import collector_slowed
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Run:
         """Read the remaining subjects, those that wait and, if requested, those that failed."""
         folder = self.job.folder
         manifest = manifests.open_manifest(folder, self.manifest)
-        with manifests.marked_run(folder), collector_slowed():
+        with manifests.marked_run(folder):
             self._execute(manifest, retry_failed=retry_failed)
         _warn_of_failures(folder, self.subjects.noun.removesuffix("s"))
 

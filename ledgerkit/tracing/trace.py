@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -19,7 +20,6 @@ from ledgerkit.api.models.transactions import (
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_changes, balance_timeline, stake_changes
 from ledgerkit.tracing import explain as explanations
@@ -37,7 +37,7 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -175,7 +175,7 @@ class Trace:
         saved = decode_context(source)
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
-        with _decoding(is_saved=True):
+        with _remedy_of_saved(is_saved=True):
             result = decode_saved(source, tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
@@ -306,12 +306,12 @@ class Trace:
             "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             return builders[name]()
 
     def _frame(self, name: str) -> pd.DataFrame:
         """Build a frame of this transaction."""
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             columns = action_rows.with_receipts(self._columns(name), self._tree.columns)
             return build.build_frame(name, columns, attrs=self._attrs)
 
@@ -327,7 +327,7 @@ class Trace:
 
     def _lacks_gas_profile(self) -> bool:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             gas, was_executed = self._values.gas_in_calls, self._values.was_executed
         return any(known is None and ran for known, ran in zip(gas, was_executed, strict=True))
 
@@ -371,7 +371,7 @@ class Trace:
             place = included.block_height, included.block_timestamp
             if place[0] is None:
                 place = self._context.blocks.get(included.block_hash or "", place)
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             return balance_timeline.balance_timeline(self._values, self._transfers[0], place)
 
     def stake_timeline(self) -> list[BalanceChange]:
@@ -393,7 +393,7 @@ class Trace:
         ...     print(change.account_id, change.kind, change.asset, change.change)
         bob.near stake stake:north.poolv1.near 50000000000000000000000000
         """
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             return stake_changes.stake_changes(self._values)
 
     @property
@@ -427,7 +427,7 @@ class Trace:
         level = self._result.final_execution_status
         is_final = level in (None, "FINAL")
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             unknown = transfer_rows.unknown_values(self._values)
             return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
 
@@ -485,7 +485,7 @@ class Trace:
         receipt had no effect. It returned "0".
         """
         data = self._data(metadata=metadata)
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             text = explanations.explain(data, self.notes)
         return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
 
@@ -521,13 +521,13 @@ class Trace:
         'alice.near sent token 204 of stamps.grace.near to uma.near.'
         """
         data = self._data(metadata=metadata)
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             return headlines.headline(data)
 
     def _data(self, *, metadata: bool) -> TransactionData:
         """Return what the headline and the explanation are written from."""
         amounts = AmountTexts(self._token_facts if metadata else {})
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             return TransactionData(
                 self._tree,
                 self._verdict,
@@ -543,7 +543,7 @@ class Trace:
         """Symbol and decimals of the fungible tokens, by contract; none if they are unknown."""
         if self._tokens is None:
             return {}
-        with _decoding(is_saved=self._is_saved):
+        with _remedy_of_saved(is_saved=self._is_saved):
             contracts = token_contracts(read_request(self._result), self._transfers[0])
         try:
             return self._tokens(contracts) if contracts else {}
@@ -719,22 +719,15 @@ class Trace:
         )
 
 
-class _decoding(collector_paused):  # noqa: N801 - as its base
-    """Pause the garbage collector; replace the remedy of an error in a saved document."""
-
-    __slots__ = ("_is_saved",)
-
-    def __init__(self, *, is_saved: bool) -> None:
-        super().__init__(ages=is_saved)
-        self._is_saved = is_saved
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        if self._is_saved and isinstance(error[1], DecodeError):
-            # Sending a request again does not repair a document.
-            error[
-                1
-            ].remedy = "Check that the document is complete, and the result of a transaction."
+@contextmanager
+def _remedy_of_saved(*, is_saved: bool) -> Iterator[None]:
+    """Replace the remedy of an error in a saved document, which no other request repairs."""
+    try:
+        yield
+    except DecodeError as error:
+        if is_saved:
+            error.remedy = "Check that the document is complete, and the result of a transaction."
+        raise
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
-from ledgerkit.garbage_collector import collector_paused
 from ledgerkit.tracing.actions import RECEIPT_COLUMNS, with_receipts
 from ledgerkit.units import count_text
 
@@ -134,8 +133,7 @@ class Traces(Mapping[str, "Trace"]):
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
             return frame
-        with collector_paused(ages=True):  # once for all traces, whose parts stay in use
-            columns = _combine(self._traces, name)
+        columns = _combine(self._traces, name)
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 def register() -> None:
     """Register the dtype now if pandas is imported, otherwise when it is."""
     if "pandas" in sys.modules:
-        from ledgerkit.garbage_collector import collector_paused
-
-        with collector_paused(ages=True):
-            import ledgerkit.u128.array  # noqa: F401 - registers the dtype
+        import ledgerkit.u128.array  # noqa: F401 - registers the dtype
     elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PandasFinder())
 

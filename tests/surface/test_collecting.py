@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import resource
 import uuid
 import zlib
@@ -22,7 +21,6 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit.garbage_collector import IN_USE
 from ledgerkit.transport.rate_limit import RateLimiter
 from tests.loopback import Reply, Server, as_json, serve
 from tests.unit.collecting.builders import rewrite
@@ -493,20 +491,6 @@ def test_the_key_is_in_no_file(tmp_path: Path) -> None:
     for file in (tmp_path / "out").rglob("*"):
         assert file.is_dir() or KEY.encode() not in file.read_bytes()
     assert KEY not in str(rows(tmp_path / "out"))
-
-
-def test_the_garbage_collector_searches_less_during_a_run(tmp_path: Path) -> None:
-    """It would search the responses in flight again and again; afterwards it is as before."""
-    before, during = gc.get_threshold(), []
-
-    def ids() -> Iterator[str]:
-        during.append(gc.get_threshold())
-        yield "alice.near"
-
-    with lab() as (_, ledger):
-        collect(ids(), tmp_path / "out", ledger)
-    assert during == [(IN_USE, *before[1:])]
-    assert gc.get_threshold() == before
 
 
 def test_row_groups_and_dtypes_are_as_promised(tmp_path: Path) -> None:

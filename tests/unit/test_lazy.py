@@ -102,23 +102,6 @@ def test_a_ledger_loads_no_command_line_of_httpx() -> None:
     assert loaded == [1, [], True]
 
 
-@pytest.mark.parametrize("first", ["pass", "import pandas"])
-def test_a_first_frame_searches_for_no_garbage(first: str) -> None:
-    """Modules and the world are no garbage: the collector runs a few times, not a hundred."""
-    searches = run(
-        f"import gc, json\n{first}\n"
-        "searches = []\n"
-        "gc.callbacks.append(lambda phase, info: searches.append(info) if phase == 'stop' else 0)\n"
-        "import ledgerkit as lk\n"
-        "lk.connect('local')\n"
-        "lk.accounts('alice.near')\n"
-        "del gc.callbacks[:]\n"
-        "print(json.dumps([info['generation'] for info in searches]))"
-    )
-    assert len(searches) < 10
-    assert 2 not in searches
-
-
 def test_errors_need_no_pandas() -> None:
     """A caught error costs no pandas."""
     loaded = run(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
 import random
 import time
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
@@ -20,6 +21,9 @@ from ledgerkit.api.models.transactions import DecodedList, TxResults, decode_tra
 from ledgerkit.errors import DecodeError
 from ledgerkit.tracing.tree import Tree, build_forest, build_tree, verdict
 from ledgerkit.tracing.tree.column_builders import EMPTY_LIST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 SIGNER, PRICE = "alice.near", 100_000_000
@@ -441,6 +445,31 @@ class TestOutcomes:
             assert type(own) is list
         assert EMPTY_LIST == []
         assert json.dumps(EMPTY_LIST) == "[]"
+
+
+class TestGarbageCollector:
+    """It is paused while a tree is built, and only then."""
+
+    @pytest.fixture(autouse=True)
+    def running_collector(self) -> Iterator[None]:
+        """Start and end with a collector that runs."""
+        assert gc.isenabled()
+        yield
+        gc.enable()
+
+    def test_it_runs_again_after_a_tree_and_after_an_error(self):
+        """A document that is malformed leaves no paused collector behind."""
+        grown(document([outcome("R0")], []))
+        assert gc.isenabled()
+        with pytest.raises(DecodeError):
+            grown(document([outcome("R0", tokens_burnt="many")], []))
+        assert gc.isenabled()
+
+    def test_a_collector_that_the_caller_has_stopped_stays_so(self):
+        """Its setting is the caller's."""
+        gc.disable()
+        grown(document([outcome("R0")], []))
+        assert not gc.isenabled()
 
 
 class TestPlaces:

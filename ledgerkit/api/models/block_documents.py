@@ -28,7 +28,6 @@ from ledgerkit.api.models.transactions import (
     decode_with_unknown_actions,
 )
 from ledgerkit.errors import DecodeError
-from ledgerkit.garbage_collector import collector_paused
 
 
 class Block(Struct, gc=False):
@@ -233,16 +232,14 @@ def decode_document(body: bytes, request: str) -> BlockDocument:
     Raises `DecodeError` if it is not such a document, or contradicts itself; `path` is the place,
     and `request` names the document in the sentence.
     """
-    with collector_paused():
-        document: BlockDocument = _decode(_DOCUMENT, body, request)
-        _fill_in_places(document, request)
+    document: BlockDocument = _decode(_DOCUMENT, body, request)
+    _fill_in_places(document, request)
     return document
 
 
 def decode_shard(body: bytes, request: str) -> Shard:
     """Decode one shard of a block, whose height and time may be unknown."""
-    with collector_paused():
-        shard: Shard = _decode(_SHARD, body, request)
+    shard: Shard = _decode(_SHARD, body, request)
     return shard
 
 

@@ -20,7 +20,6 @@ from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.protocol_rules import Gas, Rules
-from ledgerkit.garbage_collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -568,21 +567,19 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
     -----
     Source: POST / of the JSON-RPC endpoint, POST /v0/transactions of the Transactions API.
     """
-    with collector_paused():
-        try:
-            return _decode_document(data, request, tx_hash)
-        except msgspec.DecodeError as problem:
-            raise decode_error(problem, data, request) from None
+    try:
+        return _decode_document(data, request, tx_hash)
+    except msgspec.DecodeError as problem:
+        raise decode_error(problem, data, request) from None
 
 
 def decode_indexed(data: bytes, *, request: str) -> TransactionResponse:
     """Decode one transaction of a Transactions API response, as `decode_transaction` does."""
-    with collector_paused():
-        try:
-            indexed = decode_with_unknown_actions(_INDEXED, data)
-        except msgspec.DecodeError as problem:
-            raise decode_error(problem, data, request) from None
-        return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
+    try:
+        indexed = decode_with_unknown_actions(_INDEXED, data)
+    except msgspec.DecodeError as problem:
+        raise decode_error(problem, data, request) from None
+    return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
 
 
 def embed_context(data: bytes, context: TraceContext) -> bytes:
