@@ -56,6 +56,22 @@ FAILURES = {
         '(func $f (export "main") (call $f))',
         "Accessed memory outside the bounds.",
     ),
+    "read beyond": (
+        (
+            '(import "env" "value_return" (func $return (param i64 i64))) (memory 1)'
+            '(func (export "main") (call $return (i64.const 1) (i64.const 0x4000000)))'
+        ),
+        "Accessed memory outside the bounds.",
+    ),
+    "write beyond": (
+        (
+            '(import "env" "signer_account_id" (func $signer (param i64)))'
+            '(import "env" "read_register" (func $read (param i64 i64))) (memory 1)'
+            '(func (export "main") (call $signer (i64.const 0))'
+            "  (call $read (i64.const 0) (i64.const 0x3ffffff)))"
+        ),
+        "Accessed memory outside the bounds.",
+    ),
     "loop": ('(func (export "main") (loop $l (br $l)))', "Exceeded the prepaid gas."),
     "panic": (
         '(import "env" "panic" (func $panic)) (func (export "main") (call $panic))',
@@ -214,6 +230,22 @@ def test_the_memory_has_the_limits_of_the_node():
     outcome = Contract(compiled(text)).call("main")
     sizes = [1024, 1024, 2**32 - 1]
     assert outcome.status == SuccessValue(b"".join(n.to_bytes(4, "little") for n in sizes))
+
+
+def test_nothing_is_read_and_written_at_the_end_of_the_memory():
+    """An empty range there is inside the bounds."""
+    text = """
+    (module
+      (import "env" "input" (func $input (param i64)))
+      (import "env" "read_register" (func $read (param i64 i64)))
+      (import "env" "value_return" (func $return (param i64 i64)))
+      (memory 1)
+      (func (export "main")
+        (call $input (i64.const 0))
+        (call $read (i64.const 0) (i64.const 0x4000000))
+        (call $return (i64.const 0) (i64.const 0x4000000))))
+    """
+    assert Contract(compiled(text)).call("main").status == SuccessValue(b"")
 
 
 def test_a_start_function_runs_before_each_call():
