@@ -25,28 +25,31 @@ def register() -> None:
 
 
 class PandasFinder:
-    """A finder and loader that imports pandas as usual, and then registers the dtype."""
-
-    loader: Any = None
+    """A finder of pandas, with a loader that registers the dtype after the import."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Find pandas with the other finders, and take the place of its loader."""
+        """Find pandas with the other finders, and wrap its loader."""
         if name != "pandas":
             return None
         others = [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]
         spec: Any = next(filter(None, (f.find_spec(name, path, target) for f in others)), None)
         if spec is not None and spec.loader is not None:
-            self.loader, spec.loader = spec.loader, self
+            spec.loader = PandasLoader(spec.loader)
         return spec
 
-    def create_module(self, spec: Any) -> Any:
-        """Create the module with its own loader."""
-        return self.loader.create_module(spec)
+
+class PandasLoader:
+    """A loader that imports pandas with its own loader, and then registers the dtype."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
     def exec_module(self, module: Any) -> None:
         """Execute pandas with its own loader; if that succeeds, register the dtype."""
-        module.__spec__.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, PandasFinder)]
         import ledgerkit.u128.array  # noqa: F401 - registers the dtype

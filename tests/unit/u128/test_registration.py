@@ -85,6 +85,22 @@ def test_looking_for_pandas_is_not_loading_it():
     assert found == "u128"
 
 
+def test_the_loader_of_pandas_has_the_members_of_its_own():
+    """Before pandas is imported, tools find its file, its source and its data as usual."""
+    found = run(
+        "import importlib.util, json",
+        "names = ('get_filename', 'is_package', 'get_code', 'path', 'name')",
+        "plain = importlib.util.find_spec('pandas').loader",
+        ARRANGE,
+        "loader = importlib.util.find_spec('pandas').loader",
+        "assert loader.get_filename('pandas') == plain.get_filename('pandas')",
+        "assert loader.is_package('pandas')",
+        "assert 'import' in loader.get_source('pandas')",
+        "print(json.dumps([name for name in names if not hasattr(loader, name)]))",
+    )
+    assert found == []
+
+
 def test_a_pandas_that_fails_fails_by_itself(tmp_path):
     """A broken pandas raises its own error; once mended, the dtype is registered."""
     (tmp_path / "pandas.py").write_text("raise ImportError('broken')\n")
