@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from pandas.api.extensions import (  # type: ignore[attr-defined]  # the mixin is not in the stubs
-    ExtensionArray,
-    ExtensionDtype,
-    ExtensionScalarOpsMixin,
-    no_default,
-    register_extension_dtype,
-    take,
-)
+from pandas.api.extensions import ExtensionDtype, no_default, register_extension_dtype, take
 from pandas.api.indexers import check_array_indexer
 
 from ledgerkit.u128 import (
     casts,
-    decimal_text,
-    groupby,
     operations,
     ordering,
-    pandas_patches,
+    pandas_hooks,
     parsing,
+    pyarrow_hooks,
     reductions,
 )
 
@@ -71,9 +64,8 @@ class U128Dtype(ExtensionDtype):
     @classmethod
     def construct_from_string(cls, string: str) -> Any:
         """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
-        return (
-            cls() if string == pandas_patches.STORED_NAME else super().construct_from_string(string)
-        )
+        is_stored = string == pyarrow_hooks.STORED_NAME
+        return cls() if is_stored else super().construct_from_string(string)
 
     @classmethod
     def construct_array_type(cls) -> Any:
@@ -84,7 +76,7 @@ class U128Dtype(ExtensionDtype):
         return U128Array.of(*parsing.read(array))
 
 
-class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc]  # as above
+class U128Array(pandas_hooks.PandasHooks):
     """
     A column of exact unsigned 128-bit integers.
 
@@ -174,21 +166,6 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def _from_factorized(cls, values: Any, original: Any) -> Self:
         return cls._from_sequence(values, dtype=original.dtype)
 
-    @classmethod
-    def _from_scalars(cls, scalars: Any, *, dtype: Any) -> Self:  # noqa: ARG003 - pandas names the dtype
-        """Build an array of ints only, because pandas tries this with results of any type."""
-        try:
-            return cls.of(*parsing.read_ints(scalars))
-        except OverflowError as error:
-            raise ValueError(str(error)) from None
-
-    def _cast_pointwise_result(self, values: Any) -> Any:
-        try:
-            return self._from_scalars(values, dtype=self.dtype)
-        except (TypeError, ValueError):
-            array = casts.from_results(values)
-            return super()._cast_pointwise_result(values) if array is None else array
-
     # Properties -------------------------------------------------------------------------
 
     @property
@@ -240,11 +217,11 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
             return pd.NA if mask else int(self.hi[item]) << 64 | int(self.lo[item])
         selected = self.of((self.hi[item], self.lo[item]), mask)
         if np.may_share_memory(mask, self.mask):
-            selected._readonly = self._readonly  # noqa: SLF001 - of the same class
+            pandas_hooks.mark_view(selected, self)
         return selected
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._readonly:
+        if pandas_hooks.is_read_only(self):
             raise ValueError(_READ_ONLY)
         key = check_array_indexer(self, key)
         is_scalar = not pd.api.types.is_list_like(value)
@@ -318,7 +295,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
         from ledgerkit.u128 import arrow
 
-        pandas_patches.record_dtype(U128Dtype)
+        pyarrow_hooks.record_dtype(U128Dtype)
         return arrow.to_arrow(self.hi, self.lo, self.mask, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
@@ -351,12 +328,6 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
             return self.to_numpy(dtype)
         array = casts.to_extension(self, dtype)
         return super().astype(dtype, copy=copy) if array is None else array
-
-    def _values_for_json(self) -> np.ndarray:
-        # Texts, because many JSON parsers read numbers as floats and would lose digits.
-        texts = decimal_text.write(*self.planes)
-        texts[self.mask] = None
-        return texts
 
     # Order and equality -----------------------------------------------------------------
 
@@ -419,38 +390,10 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         index = pd.Index(distinct, dtype=self.dtype)
         return pd.Series(pd.array(counts, dtype="Int64"), index=index, name="count")
 
-    def _mode(self, dropna: bool = True) -> Self:  # noqa: FBT001, FBT002 - pandas names it
-        counts = self.value_counts(dropna=dropna)
-        modes: Any = counts.index[(counts == counts.max()).to_numpy(dtype=np.bool_)].array
-        ordered: Self = modes.take(modes.argsort())
-        return ordered
-
-    def _rank(self, **options: Any) -> np.ndarray:
-        ranks = np.where(self.mask, np.nan, ordering.ranks(self.planes))
-        return pd.Series(ranks).rank(**options).to_numpy()
-
     def _hash_pandas_object(self, *, hash_key: str, **_: Any) -> Words:
         return ordering.hashes(self.planes, self.mask, hash_key)
 
     # Operations -------------------------------------------------------------------------
-
-    @classmethod
-    def _create_arithmetic_method(cls, op: Any) -> Any:
-        def arithmetic(self: Self, other: Any) -> Any:
-            if isinstance(other, _PANDAS):
-                return NotImplemented
-            return operations.arithmetic(self, other, op.__name__)
-
-        return arithmetic
-
-    @classmethod
-    def _create_comparison_method(cls, op: Any) -> Any:
-        def compare(self: Self, other: Any) -> Any:
-            if isinstance(other, _PANDAS):
-                return NotImplemented
-            return operations.compare(self, other, op)
-
-        return compare
 
     def __neg__(self) -> Any:
         return operations.arithmetic(self, 0, "rsub")
@@ -477,36 +420,50 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         value = reductions.reduce(self, name, skipna=skipna, **options)
         return reductions.as_array(self, name, value) if keepdims else value
 
-    @classmethod
-    def _add_reductions(cls) -> None:
-        """Add a method for each reduction, which numpy's functions call too."""
-        for name in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
-            setattr(cls, name, cls._create_reduction(name))
-
-    @classmethod
-    def _create_reduction(cls, name: str) -> Any:
-        def reduction(self: Self, *, skipna: bool = True, **options: Any) -> Any:
-            return self._reduce(name, skipna=skipna, **options)
-
-        reduction.__name__ = name
-        reduction.__doc__ = reductions.DOCSTRING.format(name=name)
-        return reduction
-
-    def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> Self:
+    def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> U128Array:
         return reductions.accumulate(self, name, skipna=skipna)
 
-    def _quantile(self, qs: Any, interpolation: Any) -> Any:
-        floats: Any = pd.Series(self.to_numpy(np.float64))
-        return floats.quantile(qs, interpolation=interpolation).to_numpy()
 
-    def _groupby_op(self, *, how: str, **options: Any) -> Any:
-        return groupby.apply(self, how, **options)
+def _arithmetic(name: str) -> Any:
+    """Build the method of an arithmetic operator."""
 
-    def _groupby_quantile(self, **options: Any) -> np.ndarray:
-        return groupby.quantile(self, options)
+    def arithmetic(self: U128Array, other: Any) -> Any:
+        if isinstance(other, _PANDAS):
+            return NotImplemented
+        return operations.arithmetic(self, other, name)
+
+    return arithmetic
 
 
-pandas_patches.select_by_rank(U128Array)
-pandas_patches.warn_of_excel(U128Dtype)
-for methods in ("arithmetic_ops", "comparison_ops", "reductions"):
-    getattr(U128Array, f"_add_{methods}")()
+def _comparison(name: str) -> Any:
+    """Build the method of a comparison."""
+    compare = getattr(operator, name)
+
+    def comparison(self: U128Array, other: Any) -> Any:
+        if isinstance(other, _PANDAS):
+            return NotImplemented
+        return operations.compare(self, other, compare)
+
+    return comparison
+
+
+def _reduction(name: str) -> Any:
+    """Build the method of a reduction, which numpy's functions call too."""
+
+    def reduction(self: U128Array, *, skipna: bool = True, **options: Any) -> Any:
+        return self._reduce(name, skipna=skipna, **options)
+
+    reduction.__name__ = name
+    reduction.__doc__ = reductions.DOCSTRING.format(name=name)
+    return reduction
+
+
+for operation in ("add", "sub", "mul", "pow", "mod", "floordiv", "truediv", "divmod"):
+    setattr(U128Array, f"__{operation}__", _arithmetic(operation))
+    setattr(U128Array, f"__r{operation}__", _arithmetic(f"r{operation}"))
+for operation in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(U128Array, f"__{operation}__", _comparison(operation))
+for operation in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
+    setattr(U128Array, operation, _reduction(operation))
+pandas_hooks.select_by_rank(U128Array)
+pandas_hooks.warn_of_excel(U128Dtype)

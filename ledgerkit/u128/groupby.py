@@ -16,27 +16,41 @@ if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
     from ledgerkit.u128.planes import Flags, Rows
 
-_BY_RANK = ("idxmin", "idxmax", "rank")
+# Options of `_groupby_op` that the methods of groups do not have.
+_NOT_OF_METHODS = {"has_dropped_na", "ids", "min_count", "ngroups"}
 
 
-def apply(array: U128Array, how: str, **options: Any) -> Any:
+def apply(array: U128Array, how: str, options: dict[str, Any]) -> Any:
     """Compute an operation by group; `options` are those that pandas passes to `_groupby_op`."""
     if how in _OPERATIONS:
         return _OPERATIONS[how](array, how, options)
     if how in reductions.ROUNDED:
-        return _to_floats(_delegate(casts.nullable(array), how, options))
+        return _to_floats(_by_pandas(casts.nullable(array), how, options))
     if how in reductions.LOGICAL:
-        return _delegate(array.astype("boolean"), how, options)
-    if how in _BY_RANK:
-        return _by_rank(array, how, options)
+        return _by_pandas(array.astype("boolean"), how, options)
     # pandas then calls a method of that name, if columns have one, group by group.
     raise NotImplementedError(f"u128 has no {how} by group")
 
 
 def quantile(array: U128Array, options: dict[str, Any]) -> np.ndarray:
-    """Compute quantiles by group, as float64."""
-    result = casts.nullable(array)._groupby_quantile(**options)  # noqa: SLF001 - pandas' own hook
-    return _to_floats(result)
+    """Compute quantiles by group, as float64; the values are in the order of the groups."""
+    count = options["ngroups"]
+    ids = np.repeat(np.arange(count), options["ends"] - options["starts"])
+    groups = _groups(array.to_numpy(np.float64), ids, count)
+    return _to_floats(groups.quantile(options["qs"], interpolation=options["interpolation"]))
+
+
+def _groups(values: Any, ids: Rows, count: int) -> Any:
+    """Group values of a type that pandas computes with; -1 is no group."""
+    keys: Any = pd.Categorical.from_codes(ids, categories=pd.RangeIndex(count))
+    return pd.Series(values).groupby(keys, observed=False)
+
+
+def _by_pandas(values: Any, how: str, options: dict[str, Any]) -> Any:
+    """Compute an operation with the method of pandas' groups; return an array."""
+    public = {name: value for name, value in options.items() if name not in _NOT_OF_METHODS}
+    groups = _groups(values, options["ids"], options["ngroups"])
+    return getattr(groups, how)(**public).array
 
 
 def _to_floats(result: Any) -> np.ndarray:
@@ -45,33 +59,31 @@ def _to_floats(result: Any) -> np.ndarray:
     return floats
 
 
-def _delegate(array: Any, how: str, options: dict[str, Any]) -> Any:
-    """Compute an operation with one of pandas' own arrays."""
-    return array._groupby_op(how=how, **options)  # noqa: SLF001 - pandas' own hook
-
-
 def _as_integers(positions: Any, mask: Flags) -> Any:
     """Convert rows or ranks, which represent the values, to an array that pandas computes with."""
     return pd.arrays.IntegerArray(positions.astype(np.int64), mask.copy())
 
 
-def _by_rank(array: U128Array, how: str, options: dict[str, Any]) -> Any:
-    """Compute an operation that depends on the order of the values only."""
+def _ranks(array: U128Array, how: str, options: dict[str, Any]) -> np.ndarray:
+    """Rank the values of each group by their ranks in the column."""
     ranks = _as_integers(ordering.ranks(array.planes), array.mask)
-    result = _delegate(ranks, how, options)
-    return result if isinstance(result, np.ndarray) else _to_floats(result)
+    options["method"] = options.pop("ties_method")
+    return _to_floats(_by_pandas(ranks, how, options))
 
 
 def _first_or_last(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     """Return the first or last value of each group."""
-    rows = _delegate(_as_integers(np.arange(len(array)), array.mask), how, options)
-    return array.take(rows.to_numpy(np.intp, na_value=-1), allow_fill=True)
+    rows = _as_integers(np.arange(len(array)), array.mask)
+    groups = _groups(rows, options["ids"], options["ngroups"])
+    skipna = options.get("skipna", True)
+    chosen = getattr(groups, how)(min_count=options["min_count"], skipna=skipna)
+    return array.take(chosen.to_numpy(np.intp, na_value=-1), allow_fill=True)
 
 
 def _running_extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     """Compute the running minimum or maximum of each group."""
     ranks = ordering.ranks(array.planes)
-    result = _delegate(_as_integers(ranks, array.mask), how, options)
+    result = _by_pandas(_as_integers(ranks, array.mask), how, options)
     best = result.to_numpy(np.intp, na_value=-1)
     rows = ordering.first_rows(ranks)[best]
     return type(array)(array.hi[rows], array.lo[rows], best < 0)
@@ -94,12 +106,16 @@ def _codes(array: U128Array, options: dict[str, Any]) -> Rows:
     return np.where(array.mask, -1, codes) if array.mask.any() else codes
 
 
+def _extreme_rows(array: U128Array, how: str, options: dict[str, Any]) -> Rows:
+    """Return the row of the smallest or largest value of each group, -1 if there is none."""
+    codes, count = _codes(array, options), options["ngroups"]
+    rows = planes.group_extremes(codes, count, *array.planes, largest=how in {"max", "idxmax"})
+    return np.where(_missing_groups(array, options, min_count=1), -1, rows)
+
+
 def _extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     """Return the smallest or largest value of each group."""
-    codes, count = _codes(array, options), options["ngroups"]
-    rows = planes.group_extremes(codes, count, *array.planes, largest=how == "max")
-    missing = _missing_groups(array, options, min_count=1)
-    return array.take(np.where(missing, -1, rows), allow_fill=True)
+    return array.take(_extreme_rows(array, how, options), allow_fill=True)
 
 
 def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
@@ -133,7 +149,7 @@ def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
 
 def _running_mask(array: U128Array, how: str, options: dict[str, Any]) -> Flags:
     """Return where pandas leaves a running result missing."""
-    mask: Flags = _delegate(_as_integers(np.zeros(len(array)), array.mask), how, options).isna()
+    mask: Flags = _by_pandas(_as_integers(np.zeros(len(array)), array.mask), how, options).isna()
     return mask
 
 
@@ -170,6 +186,9 @@ _OPERATIONS: dict[str, Callable[[U128Array, str, dict[str, Any]], Any]] = {
     "prod": _products,
     "min": _extremes,
     "max": _extremes,
+    "idxmin": _extreme_rows,
+    "idxmax": _extreme_rows,
+    "rank": _ranks,
     "first": _first_or_last,
     "last": _first_or_last,
     "cumsum": _running_sums,

@@ -348,6 +348,7 @@ def test_functions_of_rows_keep_every_digit():
     assert s.map(lambda v: v - 6, na_action="ignore").tolist() == [-1, GAP, 2**100 - 6]
     assert s.map({5: 2**60 + 1}).tolist() == [2**60 + 1, GAP, GAP]
     assert s.map({5: "five"}).tolist()[0] == "five"
+    assert s.dropna().map(str).dtype == "str"
     assert s.map(defaultdict(int, {5: 7})).tolist() == [7, 0, 0]
     assert s.map(pd.Series([TOP], index=column([5]), dtype=U128)).tolist() == [TOP, GAP, GAP]
     assert s.map(Decimal, na_action="ignore").tolist() == [Decimal(5), GAP, Decimal(2**100)]

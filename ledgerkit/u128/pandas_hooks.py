@@ -1,0 +1,135 @@
+"""
+The hooks that pandas calls and does not document, and its methods that are patched.
+
+`_cast_pointwise_result`: the dtype of what a function returned for each value. The default makes
+u128 of everything that can be read as u128, texts included.
+https://github.com/pandas-dev/pandas/issues/33254 (open) and
+https://github.com/pandas-dev/pandas/pull/65270, which recommends it to other libraries.
+
+`_values_for_json`: `to_json`. The default passes Python integers, which fail above 64 bits.
+https://github.com/pandas-dev/pandas/issues/65047
+
+`_quantile`: `quantile`. The default reads the rounded results as u128, which fails for fractions.
+https://github.com/pandas-dev/pandas/pull/44412
+
+`_groupby_op`, `_groupby_quantile`: operations by group. Without the first pandas calls a function
+for each group, and has no `cumsum` and `rank`; the second one's default casts to int64.
+https://github.com/pandas-dev/pandas/issues/43682 and
+https://github.com/pandas-dev/pandas/pull/64831
+
+`_readonly`: true of the arrays that pandas lends without a copy. An array must refuse changes
+itself. https://github.com/pandas-dev/pandas/issues/58007 (open)
+
+Three documented methods are patched, for want of a hook:
+
+`Series.nlargest` and `Series.nsmallest`, which those of frames and groups call: pandas selects
+values with a routine that is compiled for numpy's numbers, and fails on any other array with "No
+matching signature found". https://github.com/pandas-dev/pandas/issues/42737 asked for support of
+extension arrays, and was closed.
+
+`to_excel` of frames and Series: pandas passes the values to writers that round them to floats. A
+warning names the columns. https://github.com/pandas-dev/pandas/issues/24122
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from ledgerkit import user_warnings
+from ledgerkit.u128 import casts, decimal_text, groupby, ordering, parsing
+
+if TYPE_CHECKING:
+    from ledgerkit.u128.array import U128Array, U128Dtype
+
+
+class PandasHooks(ExtensionArray):
+    """The methods of `U128Array` that pandas calls and does not document."""
+
+    def _cast_pointwise_result(self: Any, values: Any) -> Any:
+        try:
+            return self.of(*parsing.read_ints(values))
+        except (TypeError, ValueError, OverflowError):
+            array = casts.from_results(values)
+        return _inferred(values) if array is None else array
+
+    def _values_for_json(self: Any) -> np.ndarray:
+        # Texts, because many JSON parsers read numbers as floats and would lose digits.
+        texts = decimal_text.write(*self.planes)
+        texts[self.mask] = None
+        return texts
+
+    def _quantile(self: Any, qs: Any, interpolation: Any) -> Any:
+        floats: Any = pd.Series(self.to_numpy(np.float64))
+        return floats.quantile(qs, interpolation=interpolation).to_numpy()
+
+    def _groupby_op(self: Any, *, how: str, **options: Any) -> Any:
+        return groupby.apply(self, how, options)
+
+    def _groupby_quantile(self: Any, **options: Any) -> np.ndarray:
+        return groupby.quantile(self, options)
+
+
+def _inferred(values: Any) -> Any:
+    """Convert Python objects to an array of the dtype that pandas infers."""
+    array = pd.Series(parsing.objects(values), dtype=object).infer_objects().array
+    return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
+
+
+def is_read_only(array: Any) -> bool:
+    """Return True for an array that pandas has lent without a copy."""
+    return bool(array._readonly)  # noqa: SLF001 - see above
+
+
+def mark_view(view: Any, array: Any) -> None:
+    """Mark a view as read-only if the array is."""
+    view._readonly = array._readonly  # noqa: SLF001 - see above
+
+
+def select_by_rank(array_type: type[U128Array]) -> None:
+    """Patch `nlargest` and `nsmallest` to select from arrays of a type by their ranks."""
+    for name in ("nlargest", "nsmallest"):
+        setattr(pd.Series, name, _selecting_by_rank(getattr(pd.Series, name), array_type))
+
+
+def _selecting_by_rank(original: Any, array_type: type[U128Array]) -> Any:
+    @wraps(original)
+    def select(self: Any, n: int = 5, keep: Any = "first") -> Any:
+        array = self.array
+        if not isinstance(array, array_type):
+            return original(self, n, keep)
+        ranks = pd.array(ordering.ranks(array.planes), dtype="Int64")
+        ranks[array.mask] = pd.NA
+        return self.iloc[original(pd.Series(ranks), n, keep).index]
+
+    return select
+
+
+def warn_of_excel(dtype_class: type[U128Dtype]) -> None:
+    """Patch `to_excel` of frames and Series to warn of columns that have a dtype."""
+    for patched in (pd.DataFrame, pd.Series):
+        setattr(patched, "to_excel", _warning_to_excel(patched.to_excel, dtype_class))  # noqa: B010 - a patch
+
+
+def _warning_to_excel(original: Any, dtype_class: type[U128Dtype]) -> Any:
+    @wraps(original)
+    def to_excel(self: Any, *args: Any, **options: Any) -> None:
+        frame = self if isinstance(self, pd.DataFrame) else self.to_frame()
+        columns = options.get("columns")
+        dtypes = list((frame if columns is None else frame[columns]).dtypes.items())
+        if options.get("index", True):
+            levels = [frame.index.get_level_values(n) for n in range(frame.index.nlevels)]
+            dtypes += [(level.name, level.dtype) for level in levels]
+        names = [str(name) for name, dtype in dtypes if isinstance(dtype, dtype_class)]
+        if names:
+            user_warnings.warn(
+                f"Excel files round numbers to 15 digits: {', '.join(names)};"
+                " ledgerkit.to_excel writes every digit"
+            )
+        original(self, *args, **options)
+
+    return to_excel
