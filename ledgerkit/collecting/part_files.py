@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -63,6 +64,10 @@ class _HashedFile:
         self.size += n_bytes
         return n_bytes
 
+    def discard(self) -> None:
+        """Write no more to the file; the rest is lost."""
+        self._file = BytesIO()
+
     def sha256(self) -> str:
         """Return the digest of all bytes."""
         return self._hash.hexdigest()
@@ -109,9 +114,8 @@ class _TableWriter:
 
     def discard(self) -> None:
         """Close the writer of a file that will be removed."""
-        with suppress(OSError):  # on a full disk even the footer cannot be written
-            self._writer.close()
-        self._writer.is_open = False  # otherwise its finalizer would write the footer again
+        self._file.discard()  # on a full disk the footer could not be written
+        self._writer.close()
 
 
 class Part:
