@@ -10,7 +10,6 @@ one at a time.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import threading
 from collections import OrderedDict
 from functools import cache
@@ -285,18 +284,19 @@ class _Call:
 
     def read(self, address: int, length: int) -> bytes:
         """Read bytes of the memory."""
-        return ctypes.string_at(self._address(address, length), length)
+        self._check_bounds(address, length)
+        return bytes(self._memory.read(self._store, address, address + length))
 
     def write(self, address: int, data: bytes) -> None:
         """Write bytes to the memory."""
-        ctypes.memmove(self._address(address, len(data)), data, len(data))
+        self._check_bounds(address, len(data))
+        if data:  # wasmtime-py refuses to write nothing at the end of the memory
+            self._memory.write(self._store, data, address)
 
-    def _address(self, address: int, length: int) -> int:
-        """Return the place of bytes in this process; fail if they are not in the memory."""
+    def _check_bounds(self, address: int, length: int) -> None:
+        """Fail if bytes are not in the memory."""
         if address + length > self._memory.data_len(self._store):
             raise memory_violation()
-        start = ctypes.cast(self._memory.data_ptr(self._store), ctypes.c_void_p).value or 0
-        return start + address
 
 
 class _StoppedError(Exception):
