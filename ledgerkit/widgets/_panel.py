@@ -8,8 +8,8 @@ request runs in a thread, so that Cancel, or the next request, is handled meanwh
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -24,7 +24,7 @@ from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._window import Window, in_thread, network_badge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -66,13 +66,19 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PanelResult:
-    """The result of a request: a status sentence, the main frame and the pages."""
+    """
+    The result of a request: a status sentence, the main frame and the pages.
+
+    `read_next` reads the result that replaces an intermediate one. It is called once this one is
+    shown, so that Cancel shows what was begun, and what was not begun never is.
+    """
 
     sentence: str
     result: pd.DataFrame
     pages: tuple[Page, ...]
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     value: object = None
+    read_next: Callable[[], PanelResult] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +222,9 @@ class Panel(Displayable):
         """Read the result for the values of the fields; runs in a thread."""
         raise NotImplementedError
 
-    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
-        """Read the result, preceded by intermediate ones if there are steps to show."""
-        yield self._read(values, client.current(self.ledger))
+    def _read_with_session(self, values: dict[str, Any]) -> PanelResult:
+        """Read the result, with the session's default ledger if the panel has none."""
+        return self._read(values, client.current(self.ledger))
 
     def refresh(self) -> None:
         """Update what depends on the session's network; called when the panel is opened."""
@@ -240,12 +246,12 @@ class Panel(Displayable):
         """
         self.cancel()
         self._task = None
-        self._run(lambda: self._read_steps(self.values()))
+        self._run(partial(self._read_with_session, self.values()))
         return self
 
     def ask(self) -> None:
         """Send the request as the button does; in a notebook, without waiting for the result."""
-        self._start(lambda: self._read_steps(self.values()))
+        self._start(partial(self._read_with_session, self.values()))
 
     def cancel(self) -> None:
         """Stop waiting for the result."""
@@ -307,35 +313,35 @@ class Panel(Displayable):
         self._n_filled += 1
         self.accept(values)
 
-    def _start(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+    def _start(self, read: Callable[[], PanelResult]) -> None:
         """Run a request in place of the current one; without an event loop, wait for it."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._run(open_steps)
+            self._run(read)
             return
         self.cancel()
-        self._task = loop.create_task(self._run_in_thread(open_steps))
+        self._task = loop.create_task(self._run_in_thread(read))
 
-    def _run(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+    def _run(self, read: Callable[[], PanelResult] | None) -> None:
         """Run a request in this thread."""
         self._set_busy()
         try:
-            steps = open_steps()
-            while (content := _next_content(steps)) is not None:
+            while read is not None:
+                content, read = _read_content(read)
                 self._show(content)
         except Exception as error:  # noqa: BLE001 - shown in the panel, as after a click
             self._show_error(error)
         finally:
             self._set_ready()
 
-    async def _run_in_thread(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+    async def _run_in_thread(self, read: Callable[[], PanelResult] | None) -> None:
         """Run a request in a thread, until it ends or another one replaces it."""
         me = asyncio.current_task()
         try:
             self._set_busy()
-            steps = open_steps()
-            while (content := await in_thread(_next_content, steps)) is not None:
+            while read is not None:
+                content, read = await in_thread(_read_content, read)
                 self._show(content)
         except asyncio.CancelledError:
             if self._task is me:
@@ -413,14 +419,20 @@ class Panel(Displayable):
         return f"<{type(self).__name__}: {escape_invisible(text)}>"
 
 
-def _next_content(steps: Iterator[PanelResult]) -> Content | None:
-    """Return the content of the next step, with the warnings about it; None after the last."""
+def _read_content(
+    read: Callable[[], PanelResult],
+) -> tuple[Content, Callable[[], PanelResult] | None]:
+    """Read a result; return its content, with the warnings about it, and what reads the next."""
     with collect_warnings() as warnings:
-        step = next(steps, None)
-    if step is None:
-        return None
-    for page in step.pages:
+        result = read()
+    for page in result.pages:
         page.described  # noqa: B018 - computed here, since a large table takes a while
-    content = Content(step.sentence, tuple(dict.fromkeys(warnings)), result=step.result)
-    frames = step.frames or {"result": step.result}
-    return replace(content, frames=frames, value=step.value, pages=step.pages)
+    content = Content(
+        result.sentence,
+        tuple(dict.fromkeys(warnings)),
+        result=result.result,
+        frames=result.frames or {"result": result.result},
+        value=result.value,
+        pages=result.pages,
+    )
+    return content, result.read_next

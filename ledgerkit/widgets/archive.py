@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import archiving, client
+from ledgerkit import archiving
 from ledgerkit.sending import signers
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Html
@@ -86,9 +87,9 @@ class ArchiveFlow(Panel):
         if not self._is_archiving:
             super().ask()
 
-    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Archive the widget, and show the state at each step."""
-        target = refuse_public(client.current(self.ledger))
+        target = refuse_public(ledger)
         signer = signers.find_signer(values["signer_id"] or None, self.key.secret, target)
         archives = archiving.archive_steps(
             *(values[name] for name in _WIDGET),
@@ -97,7 +98,7 @@ class ArchiveFlow(Panel):
             collection=values["collection"],
             signer=signer,
         )
-        yield from map(_archive_result, archives)
+        return _next_result(archives)
 
     def _set_busy(self) -> None:
         """Disable all buttons but Cancel."""
@@ -136,13 +137,15 @@ def _steps_content(status: str, archive: Archive, steps: pd.DataFrame) -> Conten
     return Content(status, frames={"steps": steps}, value=archive, pages=(page,))
 
 
-def _archive_result(archive: Archive) -> PanelResult:
-    """Build the result that shows the state or the outcome of a flow."""
+def _next_result(archives: Iterator[Archive]) -> PanelResult:
+    """Take the next step of a flow; return the result that shows its state or its outcome."""
+    archive = next(archives)
     row, steps = archive.to_frame(), archive.steps
     frames = {"archive": row, "steps": steps}
     table = Table(steps, name="steps", slim=True)
     if archive.outcome in archiving.MEANWHILE:
-        return PanelResult(_step_text(archive), row, (Page("Steps", table),), frames, archive)
+        page, read_next = Page("Steps", table), partial(_next_result, archives)
+        return PanelResult(_step_text(archive), row, (page,), frames, archive, read_next)
     pages = (
         Page("Steps", table),
         Page("Token", Html(_html.record(row))),

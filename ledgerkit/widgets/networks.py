@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit import client
 from ledgerkit.transport import networks
@@ -12,9 +12,6 @@ from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Html
 from ledgerkit.widgets._fields import Field, SecretField
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class NetworkPicker(Panel):
@@ -44,7 +41,7 @@ class NetworkPicker(Panel):
         fields = {"network": Field("Network", network, kind="choice", options=options)}
         super().__init__(fields, secrets={"key": self.key})
 
-    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+    def _read_with_session(self, values: dict[str, Any]) -> PanelResult:
         """Read the status of the network's node, then make the network the default."""
         name, key = values["network"], self.key.secret
         if name == networks.LOCAL or key is None:
@@ -57,7 +54,7 @@ class NetworkPicker(Panel):
         chain_id, height = row["chain_id"], row["latest_block_height"]
         sentence = f"Connected to {name}: chain {chain_id}, block {height}."
         pages = (Page("Node", Html(_html.record(frame))),)
-        yield PanelResult(sentence, frame, pages, value=ledger)
+        return PanelResult(sentence, frame, pages, value=ledger)
 
     def _set_ready(self) -> None:
         """Drop the key, which is for one network only."""

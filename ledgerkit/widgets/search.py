@@ -99,12 +99,11 @@ class Search(Panel):
         finally:
             self._waits = False
 
-    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Recognise the text, with requests only for a hash."""
-        ledger = client.current(self.ledger)
         opened = recognise(values["text"], ledger)
         frame = pd.DataFrame([opened.values])
-        yield PanelResult(f"Opening {opened.panel_class.title}.", frame, (), value=opened)
+        return PanelResult(f"Opening {opened.panel_class.title}.", frame, (), value=opened)
 
     def refresh(self) -> None:
         """Offer the examples of the session's present network."""

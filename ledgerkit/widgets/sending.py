@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.sending import signers, verbs
 from ledgerkit.transport import networks
@@ -17,7 +16,7 @@ from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import json_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pandas as pd
 
@@ -109,40 +108,37 @@ class SendForm(Panel):
         if not self._is_sending:
             previewed, self._previewed = self._previewed, None
             self._is_sending = True
-            self._start(lambda: self._send_steps(previewed))
+            self._start(partial(self._send, previewed, self.values()))
 
-    def _send_steps(
-        self, previewed: tuple[dict[str, Any], Callable[..., Any]] | None
-    ) -> Iterator[PanelResult]:
-        """Send the transaction, and show each stage that it reaches."""
+    def _send(
+        self, previewed: tuple[dict[str, Any], Callable[..., Any]] | None, values: dict[str, Any]
+    ) -> PanelResult:
+        """Send the transaction if it was previewed as the form is now."""
         self.submission = None
-        if previewed is None or previewed[0] != self.values():
+        if previewed is None or previewed[0] != values:
             raise InvalidRequestError(
                 "Nothing was sent: there is no preview, or a field has changed since",
                 remedy="Press Preview, check the transaction, then press Send.",
                 field="preview",
             )
         self.submission = previewed[1](wait_until="INCLUDED")
-        yield _submission_result(self.submission)
-        for stage in ("executed", "final"):
-            self.submission.wait(stage, timeout_s=_STAGE_TIMEOUT_S)
-            yield _submission_result(self.submission)
+        return _submission_result(self.submission, ("executed", "final"))
 
     def ask(self) -> None:
         """Preview the transaction, unless one is being sent."""
         if not self._is_sending:
             super().ask()
 
-    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Preview the transaction."""
-        ledger = refuse_public(client.current(self.ledger))
+        refuse_public(ledger)
         send = send_function(values, self.key.secret, ledger)
         frame: pd.DataFrame = send(dry_run=True)
         sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
         names = ("amount", "method", "args") if values["method"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
         page = Page("Preview", Html(_html.record(frame, facts.items())))
-        yield PanelResult(sentence, frame, (page,), value=(values, send))
+        return PanelResult(sentence, frame, (page,), value=(values, send))
 
     def _show(self, content: Content) -> None:
         """Show a preview, which can then be sent, or a stage of the transaction."""
@@ -188,8 +184,14 @@ def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callab
     return partial(verbs.call, receiver_id, values["method"], args, **options)
 
 
-def _submission_result(submission: Any) -> PanelResult:
-    """Build the result that shows the stages of a submission."""
+def _wait(submission: Any, stages: tuple[str, ...]) -> PanelResult:
+    """Wait for the first of some stages."""
+    submission.wait(stages[0], timeout_s=_STAGE_TIMEOUT_S)
+    return _submission_result(submission, stages[1:])
+
+
+def _submission_result(submission: Any, stages: tuple[str, ...]) -> PanelResult:
+    """Build the result that shows a submission, before it reaches some more stages."""
     frame = submission.to_frame()
     error = submission.failure
     alert = "" if error is None else _html.alert(error)
@@ -200,4 +202,5 @@ def _submission_result(submission: Any) -> PanelResult:
     headline = "" if trace is None else _html.paragraph(trace.headline())
     table = Table(frame.drop(columns="tx_hash"), name="stages", slim=True)
     page = Page("Stages", Html(headline + alert), table)
-    return PanelResult(sentence, frame, (page,), value=submission)
+    read_next = partial(_wait, submission, stages) if stages else None
+    return PanelResult(sentence, frame, (page,), value=submission, read_next=read_next)
