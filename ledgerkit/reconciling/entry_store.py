@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import tempfile
-import weakref
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
+from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, get_args
 
 from ledgerkit import validation
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
 MAX_IN_MEMORY = 50_000  # entries, 30 MB
 _BATCH = 8_192  # entries decoded at a time
 _INTEGERS = ("block_height", "timestamp_ns")
+_SOURCE = "a temporary file of a statement"
 _REMEDY = "Check that the file is complete, or save the statement again."
 
 
@@ -30,8 +28,8 @@ class EntryStore:
     """
     A list of entries in causal order, which can only grow.
 
-    Whenever many entries are in memory they are moved to a temporary Parquet file, which is
-    removed with the store. Without pyarrow all stay in memory.
+    Whenever many entries are in memory they are moved to a temporary Parquet file. The file has no
+    name, so it goes with the store, or with the process. Without pyarrow all stay in memory.
 
     Parameters
     ----------
@@ -42,9 +40,8 @@ class EntryStore:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.last: Entry | None = None
         self._in_memory: list[Entry] = []
-        self._files: list[Path] = []
+        self._files: list[mmap] = []  # mapped, so readers and forked processes share no position
         self._n_stored = 0
-        self._folder: Path | None = None
         self.extend(entries)
 
     def extend(self, entries: Iterable[Entry]) -> None:
@@ -60,38 +57,29 @@ class EntryStore:
 
     def __iter__(self) -> Iterator[Entry]:
         files, in_memory = tuple(self._files), tuple(self._in_memory)
-        for path in files:
-            yield from read_entries(path)
+        for file in files:
+            yield from read_entries(arrow.library().BufferReader(file), _SOURCE)
         yield from in_memory
 
     def tables(self) -> Iterator[Any]:
         """Yield the entries as `pyarrow.Table`s, at most `MAX_IN_MEMORY` in each."""
-        for path in tuple(self._files):
-            with parquet.reading(path):
-                table = arrow.library("pyarrow.parquet").read_table(path)
+        for file in tuple(self._files):
+            with parquet.reading(_SOURCE):
+                source = arrow.library().BufferReader(file)
+                table = arrow.library("pyarrow.parquet").read_table(source)
             yield table
         if self._in_memory:
             yield _to_table(self._in_memory)
 
     def _spill(self) -> None:
         """Move the entries in memory to a file."""
-        if self._folder is None:
-            with validation.writing(tempfile.gettempdir()):
-                self._folder = Path(tempfile.mkdtemp(prefix="ledgerkit-"))
-            weakref.finalize(self, _remove, self._folder, os.getpid())
-        path = self._folder / f"entries-{len(self._files):06d}.parquet"
         write_table = arrow.library("pyarrow.parquet").write_table
-        with validation.writing(path):
-            write_table(_to_table(self._in_memory), path, compression="zstd")
+        with validation.writing(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
+            write_table(_to_table(self._in_memory), file, compression="zstd")
+            file.flush()
+            self._files.append(mmap(file.fileno(), 0, access=ACCESS_READ))
         self._n_stored += len(self._in_memory)
-        self._files.append(path)
         self._in_memory.clear()
-
-
-def _remove(folder: Path, process: int) -> None:
-    """Remove the files of a store, in the process that wrote them."""
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 # Parquet --------------------------------------------------------------------------------
@@ -114,14 +102,19 @@ def _to_table(entries: Iterable[Entry]) -> Any:
     return pa.Table.from_arrays(arrays, schema=schema())
 
 
-def read_entries(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a Parquet file; raise `DecodeError` if no statement wrote them."""
+def read_entries(source: Any, name: object) -> Iterator[Entry]:
+    """
+    Yield the entries of a Parquet file: of a path, or of an open file.
+
+    Raises `DecodeError`, with the name, if no statement wrote them.
+    """
+    open_file = arrow.library("pyarrow.parquet").ParquetFile
     with (
-        parquet.reading(path),
-        arrow.library("pyarrow.parquet").ParquetFile(path, page_checksum_verification=True) as file,
+        parquet.reading(name),
+        open_file(source, page_checksum_verification=True) as file,
     ):
         if not file.schema_arrow.equals(schema()):
-            raise DecodeError(f"{path} has other columns than a statement", remedy=_REMEDY)
+            raise DecodeError(f"{name} has other columns than a statement", remedy=_REMEDY)
         for batch in file.iter_batches(_BATCH):
             yield from _to_entries(batch)
 

@@ -73,7 +73,7 @@ def read(path: str | PathLike[str]) -> tuple[Facts, EntryStore]:
         document = _read_document(source)
         for problem in _problems(document.facts):
             raise DecodeError(f"{source} is no statement: {problem}", remedy=_REMEDY)
-        entries = EntryStore(entry_store.read_entries(source))
+        entries = EntryStore(entry_store.read_entries(source, source))
     if len(entries) != document.n_entries:
         msg = f"{source} has {len(entries):,} entries, and its document {document.n_entries:,}"
         raise DecodeError(msg, remedy=_REMEDY)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -99,14 +102,49 @@ def test_what_is_not_in_memory_is_in_files_in_the_same_order():
 
 
 @pytest.mark.usefixtures("small")
-def test_the_files_go_with_the_store():
-    """The temporary folder is removed once nothing refers to the store."""
+def test_the_files_go_with_the_store(tmp_path, monkeypatch):
+    """No name of a file stays behind, however the process ends."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = EntryStore(map(entry, range(20)))
-    folder = store._folder
-    assert folder is not None
-    assert len(list(folder.iterdir())) == 2
-    del store
-    assert not folder.exists()
+    assert list(store) == list(map(entry, range(20)))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("small")
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    """A temporary folder that is missing is an error that names it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(FileError, match="missing"):
+        EntryStore(map(entry, range(20)))
+
+
+FORKING = """
+import os
+from ledgerkit.reconciling import entry_store
+from ledgerkit.reconciling.model import Entry
+
+entry_store.MAX_IN_MEMORY = 7
+entries = [Entry(number, None, "near", "fee", -number) for number in range(20)]
+store = entry_store.EntryStore(entries)
+reader = iter(store)
+assert next(reader) == entries[0]
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    assert list(reader) == entries[1:]
+else:
+    assert list(store) == entries
+    del store, reader
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_reads_and_drops_its_own():
+    """A forked child that reads all, and drops the store, takes nothing from its parent."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.usefixtures("small")
