@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import _errors
 import _frames
-import _menu
 import _notebooks
 import _pages
 from sphinx.addnodes import pending_xref
@@ -73,7 +72,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", link_notebooks)
     app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
     app.connect("doctree-read", link_errors)
-    app.connect("html-page-context", _menu.share, priority=400)  # the theme has 500
-    app.connect("html-page-context", _menu.mark, priority=600)
     app.connect("build-finished", remove)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
