@@ -172,9 +172,10 @@ class AmountColumn:
 
 def list_values(values: np.ndarray | U128Array) -> list[Any]:
     """List the values of a column, None where one is missing; numpy's own ways are slow for few."""
-    if type(values) is np.ndarray:
-        return values.tolist()
     listed: list[Any]
+    if type(values) is np.ndarray:
+        listed = values.tolist()
+        return listed
     if isinstance(values, U128Array):
         words = zip(values.hi.tolist(), values.lo.tolist(), strict=True)
         listed, missing = [upper << 64 | lower for upper, lower in words], values.mask
