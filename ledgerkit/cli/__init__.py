@@ -1,8 +1,9 @@
 """
 The command line: arguments and printing only.
 
-`reading` has the commands that print a frame, `tasks` the others. `arguments` declares what they
-share, `output` prints, and `exit_codes` lists what a script sees.
+Each command is declared once, with its arguments and the verb that it calls: those that read and
+print a result in `reading`, the others in the module of their subject. `output` prints everything,
+and `exit_codes` lists what a script sees.
 """
 
 from __future__ import annotations
@@ -14,14 +15,29 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import errors, user_warnings
 from ledgerkit._version import __version__
-from ledgerkit.cli import exit_codes, output
-from ledgerkit.cli.arguments import Parser
-from ledgerkit.cli.reading import COMMANDS, read_and_print
-from ledgerkit.cli.tasks import TASKS
+from ledgerkit.cli import completion, exit_codes, output
+from ledgerkit.cli.arguments import Argument, Parser
+from ledgerkit.cli.collecting import COLLECTING
+from ledgerkit.cli.commands import Command
+from ledgerkit.cli.embedded import EMBEDDED
+from ledgerkit.cli.reading import READING
+from ledgerkit.cli.statements import STATEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+COMMANDS = {
+    **READING,
+    "statement": STATEMENT,
+    **COLLECTING,
+    **EMBEDDED,
+    "completion": Command(
+        "print a script that completes commands in bash, zsh or fish",
+        "",
+        Argument("shell", "the shell that reads the script", choices=completion.SHELLS),
+        show=completion.print_script,
+    ),
+}
 _EPILOG = f"""\
 {exit_codes.help_text()}
 
@@ -32,23 +48,13 @@ NO_COLOR=1 prints without colours
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Run one command.
-
-    Parameters
-    ----------
-    argv
-        The arguments; None is those of the process.
-
-    Returns
-    -------
-    code
-        The exit code, as `exit_codes` lists them.
-    """
+    """Run one command, or complete the line of a shell; return the exit code."""
+    to_complete = completion.words()
+    if to_complete is not None:
+        completion.complete(build_parser(to_complete))
     words = sys.argv[1:] if argv is None else argv
-    args = build_parser(words).parse_args(words)
     try:
-        return _run(args)
+        return _run(build_parser(words).parse_args(words))
     except errors.LedgerError as error:
         output.print_message(str(error), style="bad")
         return exit_codes.exit_code(type(error))
@@ -60,22 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def near_sandbox() -> int:
-    """
-    Run the command `sandbox` with the arguments of the process.
-
-    Returns
-    -------
-    code
-        The exit code, as `exit_codes` lists them.
-    """
+    """Run the command `sandbox` with the arguments of the process."""
     return main(["sandbox", *sys.argv[1:]])
 
 
 def _run(args: argparse.Namespace) -> int:
     """Run a command, print each warning once, and write all output."""
     with user_warnings.handle_warnings(functools.cache(output.print_message)):
-        command = COMMANDS.get(args.command)
-        code = TASKS[args.command].run(args) if command is None else read_and_print(args, command)
+        code: int = args.spec.run(args)
     output.flush()
     return code
 
@@ -89,9 +87,10 @@ def build_parser(words: Container[str] | None = None) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, command in (COMMANDS | TASKS).items():
-        subparser = commands.add_parser(name, help=command.help, description=command.help)
-        if words is None or name in words:  # declaring all takes longer than the rest
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=command.help, description=command.help)
+        subparser.set_defaults(spec=command)
+        if words is None or name in words:  # declaring one imports its verb
             command.declare(subparser)
     return parser

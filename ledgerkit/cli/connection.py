@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from ledgerkit import errors
+from ledgerkit.api.matching import PLACEHOLDER
 from ledgerkit.cli import output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from ledgerkit.api.calls import Call
-    from ledgerkit.ledger import Ledger
+    from ledgerkit.client import Ledger
+    from ledgerkit.transport.networks import Surface
+
+_CALL_ID = re.compile('(?<="id":)"[0-9a-f]+"')  # of a JSON-RPC call: a new one each time
 
 
 def connect(args: argparse.Namespace) -> Ledger:
@@ -31,24 +37,37 @@ def connect(args: argparse.Namespace) -> Ledger:
     return ledger
 
 
-def print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
-    """Print the first requests that a command would send, and the columns of its frame."""
+def print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) -> None:
+    """Print the first requests that a command would send, without sending them."""
+    from ledgerkit import client
     from ledgerkit.frames import build
+    from ledgerkit.transport import networks
+    from ledgerkit.transport.dry_run import DryRun
+    from ledgerkit.transport.settings import Settings
 
     with connect(args) as ledger:
-        network = ledger.network
-        limit = ledger.session.settings.lowest_limit({call.surface for call in planned})
-    columns = {
-        "surface": [call.surface for call in planned],
-        "method": ["GET" if call.body is None else "POST" for call in planned],
-        "address": [_address(network.address(call.surface)) + call.path for call in planned],
-        "body": [None if call.body is None else call.body.decode() for call in planned],
-    }
+        network, settings = ledger.network, client.settings(ledger)
+    addresses = {s: url for s in networks.SURFACES if (url := network.address(s))}
+    # Each service has its name as its host, by which its requests are known.
+    hosts: dict[str, Any] = {f"{surface}_url": f"http://{surface}" for surface in addresses}
+    transport = DryRun()
+    with client.Ledger(Settings(network=replace(network, **hosts), transport=transport)) as ledger:
+        try:
+            read(ledger)
+        except errors.LedgerError:  # an argument is not valid, or a request was not sent
+            if not transport.requests:
+                raise
+    columns: dict[str, list[Any]] = {"surface": [], "method": [], "address": [], "body": []}
+    for request in transport.requests:
+        surface = cast("Surface", request.url.host)
+        address = _shown_address(addresses[surface]) + request.url.raw_path.decode()
+        body = _CALL_ID.sub(f'"{PLACEHOLDER}"', request.content.decode())
+        row = (surface, request.method, address.removesuffix("/"), body or None)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
     output.say("first requests (not sent; an API key would be in a header):")
-    output.print_table(build.build_frame("requests", columns), output.Form(exact=True))
-    output.say(f"rate limit: {limit}")
-    if name:
-        print_columns(name)
+    output.print_table(build.build_frame("requests", columns), exact=True)
+    output.say(f"rate limit: {settings.lowest_limit(columns['surface'])}")
 
 
 def print_columns(name: str) -> None:
@@ -56,13 +75,12 @@ def print_columns(name: str) -> None:
     from ledgerkit.frames import build
 
     output.say(f"\ncolumns of the result ({name}):")
-    output.print_table(build.schema(name), output.Form(exact=True))
+    output.print_table(build.schema(name), exact=True)
 
 
-def _address(url: str | None) -> str:
+def _shown_address(url: str) -> str:
     """Return the address of a host; a path may hold a provider's key, and is not shown."""
     from ledgerkit.transport import networks
 
-    if url is None or networks.is_loopback(url) or not urlsplit(url).path:
-        return url or "(none)"
-    return f"{url.removesuffix(urlsplit(url).path)}/…"
+    path = urlsplit(url).path
+    return url if networks.is_loopback(url) or not path else f"{url.removesuffix(path)}/…"

@@ -19,18 +19,17 @@ class ExitCode(NamedTuple):
 
 
 SUCCESS, FAILED, GAPS, INTERRUPTED = 0, 1, 6, 130
+_REFUSED = (
+    *(errors.InvalidTransactionError, errors.ReceiptFailedError, errors.DroppedError),
+    *(errors.ContractError, errors.FileError),
+)
+_NOT_ASKED = (errors.TransportError, errors.RateLimitedError, errors.AuthError)
 EXIT_CODES = (
     ExitCode(SUCCESS, "success; or the reader of the output closed it"),
     ExitCode(
         FAILED,
         "the ledger refused the request, a contract failed, or a file could not be written",
-        (
-            errors.InvalidTransactionError,
-            errors.ReceiptFailedError,
-            errors.DroppedError,
-            errors.ContractError,
-            errors.FileError,
-        ),
+        _REFUSED,
     ),
     ExitCode(2, "an argument is not valid", (errors.InvalidRequestError,)),
     ExitCode(
@@ -38,11 +37,7 @@ EXIT_CODES = (
         "not found: no such account, key, block or transaction, or not on this host",
         (errors.NotFoundError,),
     ),
-    ExitCode(
-        4,
-        "the request failed: connection, rate limit or API key",
-        (errors.TransportError, errors.RateLimitedError, errors.AuthError),
-    ),
+    ExitCode(4, "the request failed: connection, rate limit or API key", _NOT_ASKED),
     ExitCode(
         5,
         "the response was not as documented, or is not proved",

@@ -7,9 +7,9 @@ import shutil
 import sys
 import textwrap
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ledgerkit import errors, validation
+from ledgerkit import errors
 from ledgerkit.redaction import hide
 from ledgerkit.visible_text import escape_invisible
 
@@ -21,40 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _STYLES = {"heading": "1", "good": "32", "waiting": "33", "bad": "31"}  # SGR: bold and colours
-
-
-class Text(str):
-    """A text for people, which is printed as it is."""
-
-    __slots__ = ()
-
-
-class Form(NamedTuple):
-    """The options of a command that choose how a frame is printed."""
-
-    format: str = "table"
-    columns: list[str] | None = None
-    exact: bool = False
-    raw: bool = False
-
-
-def form(args: argparse.Namespace, schema: str) -> Form:
-    """Read the options that choose how a frame is printed, and check the columns."""
-    columns = None if args.columns is None else _check_columns(args.columns, schema)
-    return Form(args.format, columns, args.exact, args.raw)
-
-
-def _check_columns(text: str, schema: str) -> list[str]:
-    """Check names of columns that are separated by commas, before anything is sent."""
-    from ledgerkit.frames.schemas import SCHEMAS
-
-    if not schema:
-        raise errors.InvalidRequestError.refuse("--columns", text, "none: there is no frame")
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
-    if schema in SCHEMAS:  # otherwise the command refuses what it is made of
-        known = tuple(column.name for column in SCHEMAS[schema])
-        names = [validation.one_of(name, "--columns", known) for name in names]
-    return names
 
 
 def say(text: str = "", *, raw: bool = False, style: str = "", **options: Any) -> None:
@@ -87,28 +53,25 @@ def print_message(message: str, style: str = "") -> None:
     say(f"ledgerkit: {' '.join(hide(message).split())}", style=style, file=sys.stderr)
 
 
-def print_value(value: Any, shape: Form) -> None:
-    """Print a frame, a text, or the result of a view method; `raw` leaves texts as they are."""
+def print_text(text: str, *, raw: bool) -> None:
+    """Print a text in lines that fit the terminal; its first line is the headline."""
+    for number, line in enumerate(text.splitlines()):
+        say(wrap(line), raw=raw, style="" if number else "heading")
+
+
+def print_value(value: Any, args: argparse.Namespace) -> None:
+    """Print a frame or the result of a view method, as the options of a command say."""
     import pandas as pd
 
-    if isinstance(value, Text):
-        _print_text(value, raw=shape.raw)
-    elif isinstance(value, bytes):
+    if isinstance(value, bytes):
         say(value.hex())
     elif not isinstance(value, pd.DataFrame):
-        print_json(value, raw=shape.raw)
-    elif shape.format == "table":
-        print_table(value, shape)
+        print_json(value, raw=args.raw_texts)
+    elif args.format == "table":
+        exact = args.exact or args.raw_texts  # texts for people are escaped
+        print_table(value, args.columns, exact=exact, raw=args.raw_texts)
     else:
-        frame = value if shape.columns is None else value[shape.columns]
-        print_rows = print_csv if shape.format == "csv" else _print_records
-        print_rows(frame, raw=shape.raw)
-
-
-def _print_text(text: str, *, raw: bool) -> None:
-    """Print a text in lines that fit the terminal; its first line is the headline."""
-    for index, line in enumerate(text.splitlines()):
-        say(wrap(line), raw=raw, style="" if index else "heading")
+        print_rows(value, args)
 
 
 def wrap(line: str, width: int | None = None) -> str:
@@ -118,22 +81,39 @@ def wrap(line: str, width: int | None = None) -> str:
     return line if most is None else textwrap.fill(line, most, **options)
 
 
-def print_table(frame: pd.DataFrame, shape: Form) -> None:
+def print_table(
+    frame: pd.DataFrame,
+    columns: list[str] | None = None,
+    *,
+    exact: bool = False,
+    raw: bool = False,
+) -> None:
     """Print a frame as a table for people, as wide as the terminal if there is one."""
     from ledgerkit.cli import tables
 
     if frame.empty:
-        say(f"no rows ({', '.join(shape.columns or frame.columns)})")
+        say(f"no rows ({', '.join(columns or frame.columns)})")
         return
-    lines = tables.layout(
-        frame,
-        shape.columns,
-        _terminal_width(),
-        exact=shape.exact or shape.raw,  # texts for people are escaped
-        raw=shape.raw,
-    )
-    for line in lines:
+    for line in tables.layout(frame, columns, _terminal_width(), exact=exact, raw=raw):
         say("".join(paint(text, style) for text, style in line).rstrip(), raw=True)
+
+
+def print_rows(
+    frame: pd.DataFrame, args: argparse.Namespace, *, header: bool = True, as_lines: bool = False
+) -> None:
+    """Print rows as CSV, safe for spreadsheets unless `raw`, or as JSON: an array, or lines."""
+    from ledgerkit.frames.csv_text import csv_text
+
+    rows = frame if args.columns is None else frame[args.columns]
+    raw = args.raw_texts
+    if args.format == "json":
+        records = _records(rows)
+        for value in records if as_lines else [records]:
+            print_json(value, raw=raw)
+    elif raw:
+        say(rows.to_csv(index=False, header=header, lineterminator="\n"), raw=True, end="")
+    else:
+        say(csv_text(rows, header=header), end="")
 
 
 def print_json(value: Any, *, raw: bool = False) -> None:
@@ -142,28 +122,6 @@ def print_json(value: Any, *, raw: bool = False) -> None:
 
     text = msgspec.json.encode(value, enc_hook=str).decode()  # integers of any size are exact
     say(text if raw else escape_invisible(text, as_json=True), raw=raw)
-
-
-def print_csv(frame: pd.DataFrame, *, raw: bool, header: bool = True) -> None:
-    """Print a frame as CSV, safe for spreadsheets unless `raw`."""
-    from ledgerkit.frames.csv_text import csv_text
-
-    if raw:
-        text = frame.to_csv(index=False, header=header, lineterminator="\n")
-    else:
-        text = csv_text(frame, header=header)
-    say(text, raw=raw, end="")
-
-
-def print_json_lines(frame: pd.DataFrame, *, raw: bool) -> None:
-    """Print a frame as JSON objects, one a line."""
-    for record in _records(frame):
-        print_json(record, raw=raw)
-
-
-def _print_records(frame: pd.DataFrame, *, raw: bool) -> None:
-    """Print a frame as a JSON array of objects."""
-    print_json(_records(frame), raw=raw)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors
-from ledgerkit.cli import arguments as shared
 from ledgerkit.cli import connection, exit_codes, output
+from ledgerkit.cli.arguments import NETWORK, Argument, form_arguments
+from ledgerkit.cli.commands import Command
 
 if TYPE_CHECKING:
     import argparse
 
+    from ledgerkit.client import Ledger
     from ledgerkit.reconciling.csv_formats import Format
     from ledgerkit.reconciling.plan import StatementPlan
     from ledgerkit.reconciling.statement import Statement
 
-FRAMES = ("entries", "gaps", "totals", "rewards")
+_FRAME_FORMATS = ("table", "csv", "json")
 _FILE_FORMATS: dict[str, Format] = {
     "csv": "plain",
     "koinly": "koinly",
@@ -24,95 +25,92 @@ _FILE_FORMATS: dict[str, Format] = {
 }
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `statement`."""
-    parser.add_argument("account_id", help="the account id")
-    block = "a height, a hash, final, or an ISO time"
-    parser.add_argument("--start", help=f"the block before the first entry: {block}")
-    parser.add_argument("--stop", help="the block of the last entry, as --start; default: final")
-    parser.add_argument(
-        "--assets",
-        metavar="ASSET,…",
-        help="only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY",
-    )
-    parser.add_argument(
-        "--frame",
-        choices=FRAMES,
-        help="print this frame, not the summary; default of CSV and JSON: entries",
-    )
-    shared.declare_form(parser, more_formats=("koinly", "cointracking"))
-    parser.add_argument("--out", metavar="FILE", help="write the entries to a CSV file")
-    shared.declare_network(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print how many requests it needs; the blocks at the ends are requested all the same",
-    )
-
-
-def frame(args: argparse.Namespace) -> str:
+def _schema(args: argparse.Namespace) -> str:
     """Return the schema of the frame that is printed."""
-    name = args.frame or "entries"
-    return "statement" if name == "entries" else f"statement_{name}"
+    return f"statement_{args.frame}" if args.frame not in (None, "entries") else "statement"
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print a statement or write it to a file; exit with a code of its own if it has gaps."""
-    form = output.form(args, frame(args))
-    _check(args)
-    ends = shared.height_or_text(args.start), shared.height_or_text(args.stop)
-    assets = shared.names(args.assets) or None
-    with connection.connect(args) as ledger:
+class _Statement(Command):
+    """The command `statement`, whose plan is printed here as well."""
+
+    def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Statement | StatementPlan:
+        """Return the statement, or with --dry-run its plan."""
+        if not args.dry_run:
+            statement: Statement = super().call(args, ledger)
+            return statement
         from ledgerkit.reconciling import verbs
 
-        if args.dry_run:
-            _print_plan(verbs.plan(args.account_id, *ends, assets, ledger), args)
-            return exit_codes.SUCCESS
-        statement = verbs.statement(
-            args.account_id,
-            *ends,
-            assets=assets,
-            progress=sys.stderr.isatty(),
-            ledger=ledger,
-        )
-    if args.out is not None:
-        statement.to_csv(args.out, _FILE_FORMATS[args.format])
-    else:
-        _print(statement, args, form)
-    return exit_codes.SUCCESS if statement.gaps.empty else exit_codes.GAPS
+        return verbs.plan(args.account_id, args.start, args.stop, args.assets, ledger)
 
 
 def _check(args: argparse.Namespace) -> None:
     """Check options that belong together, before anything is sent."""
-    is_for_tax = args.format not in ("table", "csv", "json")
     if args.out is not None and args.format not in _FILE_FORMATS:
         names = ", ".join(_FILE_FORMATS)
         raise errors.InvalidRequestError.refuse("--format", args.format, f"{names} with --out")
-    for name in ("frame", "columns"):
-        if getattr(args, name) is not None and (is_for_tax or args.out is not None):
-            expected = "left out: the file has the columns of its format"
-            raise errors.InvalidRequestError.refuse(f"--{name}", getattr(args, name), expected)
+    if args.out is not None or args.format not in _FRAME_FORMATS:
+        expected = "left out: the file has the columns of its format"
+        if args.frame is not None:
+            raise errors.InvalidRequestError.refuse("--frame", args.frame, expected)
+        if args.columns is not None:
+            names = ",".join(args.columns)
+            raise errors.InvalidRequestError.refuse("--columns", names, expected)
 
 
-def _print_plan(plan: StatementPlan, args: argparse.Namespace) -> None:
+def _print(args: argparse.Namespace, result: Any) -> int:
+    """Print a statement or write it to a file; return a code of its own if it has gaps."""
+    if args.dry_run:
+        return _print_plan(args, result)
+    if args.out is not None:
+        result.to_csv(args.out, _FILE_FORMATS[args.format])
+    elif args.format not in _FRAME_FORMATS:
+        from ledgerkit.reconciling import csv_formats
+
+        parts = csv_formats.tables(result.store, result.facts, args.format)
+        for number, part in enumerate(parts):
+            output.print_rows(part, args, header=not number)
+    elif args.format == "table" and args.frame is None and args.columns is None:
+        output.print_text(repr(result), raw=args.raw_texts)
+    else:
+        output.print_value(getattr(result, args.frame or "entries"), args)
+    return exit_codes.SUCCESS if result.gaps.empty else exit_codes.GAPS
+
+
+def _print_plan(args: argparse.Namespace, plan: StatementPlan) -> int:
     """Print a plan as text with the columns of the frame, or as JSON."""
     if args.format == "json":
         limits = {name: str(limit) for name, limit in plan.limits.items()}
         output.print_json({**vars(plan), "limits": limits, "seconds": plan.seconds})
     else:
         output.say(str(plan))
-        connection.print_columns(frame(args))
+        connection.print_columns(_schema(args))
+    return exit_codes.SUCCESS
 
 
-def _print(statement: Statement, args: argparse.Namespace, form: output.Form) -> None:
-    """Print the summary, a frame, or the rows of a tax program."""
-    if args.format not in ("table", "csv", "json"):
-        from ledgerkit.reconciling import csv_formats
-
-        parts = csv_formats.tables(statement.store, statement.facts, args.format)
-        for at, part in enumerate(parts):
-            output.print_csv(part, raw=form.raw, header=not at)
-    elif args.format == "table" and args.frame is None and args.columns is None:
-        output.print_value(output.Text(repr(statement)), form)
-    else:
-        output.print_value(getattr(statement, args.frame or "entries"), form)
+_BLOCK = "a height, a hash, final, or an ISO time"
+STATEMENT = _Statement(
+    "everything that changed an account's balances, and whether it adds up",
+    "reconciling.verbs:statement",
+    Argument("account_id", "the account id"),
+    Argument("--start", f"the block before the first entry: {_BLOCK}"),
+    Argument("--stop", "the block of the last entry, as --start; default: final"),
+    Argument(
+        "--assets",
+        "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY",
+    ),
+    Argument(
+        "--frame",
+        "print this frame, not the summary; default of CSV and JSON: entries",
+        choices=("entries", "gaps", "totals", "rewards"),
+    ),
+    *form_arguments("koinly", "cointracking"),
+    Argument("--out FILE", "write the entries to a CSV file"),
+    *NETWORK,
+    Argument(
+        "--dry-run",
+        "print how many requests it needs; the blocks at the ends are requested all the same",
+    ),
+    schema=_schema,
+    show=_print,
+    check=_check,
+)

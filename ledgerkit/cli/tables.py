@@ -17,15 +17,9 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _STATUS_STYLES = {
-    "ok": "good",
-    "success_value": "good",
-    "success_receipt_id": "good",
-    "pending": "waiting",
-    "not_executed": "waiting",
-    "unknown": "waiting",
-    "failure": "bad",
-    "failed": "bad",
-    "broken": "bad",
+    **dict.fromkeys(("ok", "success_value", "success_receipt_id"), "good"),
+    **dict.fromkeys(("pending", "not_executed", "unknown"), "waiting"),
+    **dict.fromkeys(("failure", "failed", "broken"), "bad"),
 }
 
 
@@ -83,7 +77,7 @@ def _table(
     raw: bool,
 ) -> list[Column]:
     """Format columns; the units of an amount may be in a column that is not printed."""
-    texts = frame.apply(_exact_texts) if exact else human.readable(frame, short_ids=short_ids)
+    texts = frame.map(human.exact_text) if exact else human.readable(frame, short_ids=short_ids)
     return [_column(name, frame[name], texts[name], raw=raw) for name in names or frame.columns]
 
 
@@ -101,11 +95,6 @@ def _is_numeric(values: pd.Series[Any]) -> bool:
         return False
     first = values.dropna().head(1)
     return pd.api.types.is_numeric_dtype(values.dtype) or any(type(v) is int for v in first)
-
-
-def _exact_texts(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Format the values of a column with all digits."""
-    return pd.Series(list(map(human.exact_text, values)), index=values.index, dtype=object)
 
 
 # Layout -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Completion of the command line: the candidates, and the scripts in the shells themselves."""
+"""Completion of the command line, as the scripts of the shells ask for it."""
 
 from __future__ import annotations
 
@@ -10,38 +10,79 @@ from pathlib import Path
 
 import pytest
 
-from ledgerkit.cli import main
-from ledgerkit.cli.arguments import Parser
-from ledgerkit.cli.completion import FILES, candidates
-from ledgerkit.cli.reading import COMMANDS
-from ledgerkit.cli.tasks import TASKS
+from ledgerkit.cli import COMMANDS, main
 from ledgerkit.collecting import accounts, manifests
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.localnet.worlds import WORLDS
 from ledgerkit.transport import networks
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = f'#!/bin/sh\nexec "{sys.executable}" -m ledgerkit "$@"\n'
+# Each script prints what the shell would offer for a line, by the function of the printed script.
+SHELLS = {
+    "bash": """
+        eval "$(ledgerkit completion bash)"
+        complete -p ledgerkit >/dev/null
+        COMP_LINE=$LINE; COMP_POINT=${#LINE}; COMP_TYPE=9
+        _python_argcomplete ledgerkit 2>/dev/null
+        printf '%s\\n' "${COMPREPLY[@]% }"
+    """,
+    "zsh": """
+        compdef() { }  # of the completion system, which needs a terminal
+        _describe() { print -rl -- "${(@P)2}" }
+        eval "$(ledgerkit completion zsh)"
+        BUFFER=$LINE; CURSOR=${#LINE}; words=(ledgerkit)
+        _python_argcomplete
+    """,
+    "fish": """
+        ledgerkit completion fish | source
+        complete -C $LINE
+    """,
+}
 
 
-def texts(line):
-    """Return the candidates for the last word of a line."""
-    return [text for text, _ in candidates(line.split(" ")[1:])]
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return an environment with `ledgerkit` on its path."""
+    program = folder / "ledgerkit"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), **variables}
 
 
-def test_commands_are_completed_with_their_help():
-    """All commands of the parser are candidates."""
-    assert texts("ledgerkit ") == [*COMMANDS, *TASKS]
-    assert texts("ledgerkit his") == ["history"]
-    assert candidates(["his"]) == [("history", COMMANDS["history"].help)]
+def candidates(tmp_path: Path, line: str) -> dict[str, str]:
+    """Return the candidates for the last word of a line, with their descriptions."""
+    found = tmp_path / "candidates"
+    variables = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_DFS": "\t",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SHELL": "fish",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(found),
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    program = [sys.executable, "-m", "ledgerkit"]
+    subprocess.run(program, check=True, env=environment(tmp_path, **variables))
+    return dict(row.split("\t") for row in found.read_text().splitlines())
 
 
-def test_options_are_those_of_the_command():
-    """Every long option of every command is a candidate, and no other."""
-    for name, command in (COMMANDS | TASKS).items():
-        parser = Parser()
-        command.declare(parser)
-        options = {o for a in parser.actions for o in a.option_strings if o.startswith("--")}
-        assert set(texts(f"ledgerkit {name} --")) == options, name
+def test_commands_are_completed_with_their_help(tmp_path):
+    """All commands are candidates, and options of the program after a dash."""
+    commands = {name: command.help for name, command in COMMANDS.items()}
+    assert candidates(tmp_path, "ledgerkit ") == commands
+    assert candidates(tmp_path, "ledgerkit his") == {"history": COMMANDS["history"].help}
+    assert set(candidates(tmp_path, "ledgerkit --")) == {"--help", "--version"}
+
+
+@pytest.mark.parametrize("name", ["ft", "transactions", "collect", "doctor"])
+def test_options_are_those_of_the_command(name, tmp_path):
+    """Every long option of a command is a candidate with its help, and no other."""
+    options = {a.name: a.options["help"] for a in COMMANDS[name].arguments if a.is_option}
+    offered = candidates(tmp_path, f"ledgerkit {name} --")
+    assert offered.keys() - {"--help", "--no-success"} == options.keys()
+    assert {option: offered[option] for option in options} == options
 
 
 @pytest.mark.parametrize(
@@ -55,6 +96,7 @@ def test_options_are_those_of_the_command():
         ("ledgerkit block fi", ["final"]),
         ("ledgerkit history a.near gen", ["genesis"]),
         ("ledgerkit history --every 5 a.near 1 ", ["final", "genesis", "optimistic"]),
+        ("ledgerkit history a.near 1 2 --views accounts,s", ["accounts,staking"]),
         ("ledgerkit world ", list(WORLDS)),
         ("ledgerkit serve --world ", list(WORLDS)),
         ("ledgerkit collect ids.txt out --views ft,", [
@@ -62,91 +104,56 @@ def test_options_are_those_of_the_command():
         ]),
         ("ledgerkit collect-blocks 1 2 out --views ", list(manifests.VIEWS["blocks"])),
         ("ledgerkit diff a b --view ", list(accounts.VIEWS)),
-        ("ledgerkit collect ", [FILES]),
-        ("ledgerkit ft --from-file /et", [FILES]),
+        ("ledgerkit collect {folder}/sav", ["{folder}/saved.json"]),
+        ("ledgerkit ft --from-file {folder}/sav", ["{folder}/saved.json"]),
         ("ledgerkit ft ali", []),
-        ("ledgerkit nothing ", []),
         ("ledgerkit world demo ", []),
     ],
 )  # fmt: skip
-def test_values_are_those_that_the_command_accepts(line, expected):
-    """Choices, networks, views, worlds and columns are completed; files by the shell."""
-    assert texts(line) == expected
+def test_values_are_those_that_the_command_accepts(line, expected, tmp_path):
+    """Choices, networks, views, worlds, columns and files are completed."""
+    (tmp_path / "saved.json").touch()
+    offered = candidates(tmp_path, line.format(folder=tmp_path))
+    assert list(offered) == [text.format(folder=tmp_path) for text in expected]
 
 
-def test_columns_are_those_of_the_frame_that_is_printed():
-    """An option that adds columns adds candidates."""
-    plain, more = texts("ledgerkit ft --columns "), texts("ledgerkit ft --metadata --columns ")
-    assert plain == [column.name for column in SCHEMAS["ft"]]
-    assert more == [column.name for column in SCHEMAS["ft_metadata"]]
-
-
-def test_options_after_completion_are_words_to_complete(capsys):
-    """An option of the line is never one of `completion` itself."""
-    assert main(["completion", "bash", "--ver"]) == 0
-    assert capsys.readouterr().out == "--version\tshow the version\n"
-
-
-# In the shells ----------------------------------------------------------------------------
-
-BASH = """
-eval "$(ledgerkit completion bash)"
-complete -p ledgerkit >/dev/null
-COMP_WORDS=(ledgerkit {words}); COMP_CWORD={last}
-_ledgerkit ledgerkit 2>/dev/null
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-ZSH = """
-compdef() {{ }}  # of the completion system, which needs a terminal
-_describe() {{ print -rl -- "${{(@P)2}}" }}
-_files() {{ print files }}
-eval "$(ledgerkit completion zsh)"
-words=(ledgerkit {words}); CURRENT={last}+1
-_ledgerkit
-"""
-FISH = """
-ledgerkit completion fish | source
-complete -C "ledgerkit {line}"
-"""
-
-
-def complete(shell, script, tmp_path, line):
-    """Source the script in a shell, and return the completions of a line."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    program = tmp_path / "ledgerkit"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ledgerkit "$@"\n')
-    program.chmod(0o755)
-    words = " ".join(word or '""' for word in line.split(" "))
-    text = script.format(words=words, last=len(line.split(" ")), line=line)
-    options = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [shell, *options, "-c", text], capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+def test_columns_are_those_of_the_frame_that_is_printed(tmp_path):
+    """Columns have their meanings, and an option that adds columns adds candidates."""
+    for words, schema in (("", "ft"), ("--metadata ", "ft_metadata")):
+        columns = {column.name: column.meaning for column in SCHEMAS[schema]}
+        assert candidates(tmp_path, f"ledgerkit ft {words}--columns ") == columns
 
 
 @pytest.mark.parametrize(
-    ("shell", "script", "described"),
-    [("bash", BASH, "{0}"), ("zsh", ZSH, "{0}:{1}"), ("fish", FISH, "{0}\t{1}")],
-    ids=["bash", "zsh", "fish"],
+    ("shell", "described"), [("bash", "{0}"), ("zsh", "{0}:{1}"), ("fish", "{0}\t{1}")]
 )
-def test_the_script_of_each_shell_completes(shell, script, described, tmp_path):
-    """Commands, networks and lists of columns are completed by the shell itself."""
-    histories = [described.format("history", COMMANDS["history"].help)]
-    assert complete(shell, script, tmp_path, "his") == histories
-    assert sorted(complete(shell, script, tmp_path, "ft --network ")) == sorted(networks.PRESETS)
-    meaning = next(column.meaning for column in SCHEMAS["ft"] if column.name == "status")
-    statuses = complete(shell, script, tmp_path, "ft a.near --columns balance,st")
-    assert statuses == [described.format("balance,status", meaning)]
-
-
-def test_files_are_completed_by_the_shell(tmp_path):
-    """Where a file is expected, zsh and fish complete its name."""
+def test_the_script_of_each_shell_completes(shell, described, tmp_path):
+    """Commands, networks, lists of columns and files are completed by the shell itself."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
     (tmp_path / "saved.json").touch()
-    assert complete("zsh", ZSH, tmp_path, "ft --from-file sa") == ["files"]
-    line = f"ft --from-file {tmp_path}/sav"
-    assert complete("fish", FISH, tmp_path, line) == [f"{tmp_path}/saved.json"]
+
+    def complete(line: str) -> list[str]:
+        no_startup = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[shell]
+        done = subprocess.run(
+            [shell, no_startup, "-c", SHELLS[shell]],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment(tmp_path, LINE=f"ledgerkit {line}"),
+        )
+        return [text.removesuffix(":") for text in done.stdout.splitlines()]
+
+    assert complete("his") == [described.format("history", COMMANDS["history"].help)]
+    assert sorted(complete("ft --network ")) == sorted(networks.PRESETS)
+    meaning = next(column.meaning for column in SCHEMAS["ft"] if column.name == "status")
+    statuses = complete("ft a.near --columns balance,st")
+    assert statuses == [described.format("balance,status", meaning)]
+    assert complete(f"ft --from-file {tmp_path}/sav") == [f"{tmp_path}/saved.json"]
+
+
+def test_a_shell_without_a_script_is_refused(capsys):
+    """The shells are those of the guide."""
+    with pytest.raises(SystemExit):
+        main(["completion", "powershell"])
+    assert "choose from 'bash', 'zsh', 'fish'" in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_gaps_have_a_code_of_their_own(
 @pytest.mark.parametrize(("command", "host"), [("transactions", "tx"), ("transfers", "transfers")])
 def test_a_dry_run_sends_nothing(command: str, host: str, capsys: pytest.CaptureFixture[str]):
     """The first request and the columns are printed."""
-    argv = [command, "alice.near", "--start", "7", "--network", "mainnet", "--dry-run"]
+    argv = [command, "alice.near", "--limit", "7", "--network", "mainnet", "--dry-run"]
     assert main(argv) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"POST https://{host}.main.fastnear.com/v0/" in printed

@@ -11,7 +11,6 @@ All possible cases are tried; a smaller count takes a sample of them.
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import io
 import itertools
@@ -166,16 +165,6 @@ def functions() -> dict[str, Callable[..., Any]]:
     return named
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of all commands."""
-    subparsers = next(
-        action
-        for action in cli.build_parser().actions
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - its commands are introspected
-    )
-    return dict(subparsers.choices)
-
-
 def function_targets() -> Iterator[tuple[str, str, str]]:
     """Yield every parameter of every public function, but those that are secret anyway."""
     for name, function in functions().items():
@@ -186,10 +175,10 @@ def function_targets() -> Iterator[tuple[str, str, str]]:
 
 def command_targets() -> Iterator[tuple[str, str, str]]:
     """Yield every argument of every command, and an option that people guess."""
-    for name, parser in commands().items():
-        for action in parser._actions:  # noqa: SLF001 - its options are introspected
-            if action.dest not in ("help", "require_key") and name != "serve":
-                yield "command", name, (action.option_strings or [action.dest])[-1]
+    for name, command in cli.COMMANDS.items():
+        if name != "serve":
+            for argument in command.arguments:
+                yield "command", name, argument.name.lower()
         yield "command", name, "--api-key"
 
 
@@ -272,8 +261,8 @@ def call_in_order(function: Callable[..., Any], arguments: dict[str, Any]) -> An
 
 def call_command(case: Case, value: str, _ledger: lk.Ledger) -> Any:
     """Run a command with a secret as one argument."""
-    parser = commands()[case.target]
-    positional = [a.dest for a in parser._actions if not a.option_strings]  # noqa: SLF001 - its commands are introspected
+    arguments = cli.COMMANDS[case.target].arguments
+    positional = [argument.name.lower() for argument in arguments if not argument.is_option]
     texts = {"args": "{}", "out": "out", "start": "1", "stop": "2", "before": "a", "after": "b"}
     values = [value if n == case.parameter else texts.get(n, "alice.near") for n in positional]
     option = [f"{case.parameter}={value}"] if case.parameter.startswith("-") else []

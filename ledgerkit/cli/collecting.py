@@ -1,0 +1,144 @@
+"""The commands about collections: `collect`, `collect-blocks`, `follow` and `diff`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import errors
+from ledgerkit.cli import exit_codes, output
+from ledgerkit.cli.arguments import FORM, NETWORK, Argument
+from ledgerkit.cli.commands import Command
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ledgerkit.collecting.collection import Collection
+    from ledgerkit.collecting.diff import Diff
+    from ledgerkit.collecting.following import FollowedBlock
+
+
+def _print_summary(args: argparse.Namespace, collection: Collection) -> int:
+    if args.dry_run:  # the verb prints its plan
+        return exit_codes.SUCCESS
+    output.print_table(collection.summary())
+    failures = collection.errors()
+    return exit_codes.first_exit_code(failures[failures["kind"] == "failed"])
+
+
+def _check_views(args: argparse.Namespace) -> None:
+    """Choose the views to follow: two by default, or the one to print."""
+    is_table = args.format == "table"
+    if args.views is None:
+        args.views = ["blocks", "transactions"] if is_table else ["blocks"]
+    if is_table and args.columns is not None:
+        expected = "left out: each block is a line; --format csv prints the rows of a view"
+        raise errors.InvalidRequestError.refuse("--columns", ",".join(args.columns), expected)
+    if not is_table and len(args.views) > 1:
+        expected = "one view, to print its rows"
+        raise errors.InvalidRequestError.refuse("--views", ",".join(args.views), expected)
+
+
+def _followed_schema(args: argparse.Namespace) -> str:
+    from ledgerkit.collecting import manifests
+
+    return manifests.schema_name(args.views[0] if args.views else "blocks")
+
+
+def _print_blocks(args: argparse.Namespace, following: Any) -> int:
+    """Print a line for each block, or the rows of a view as CSV or JSON."""
+    with following as blocks:
+        for number, block in enumerate(blocks):
+            if args.format == "table":
+                output.say("  ".join(_block_texts(block)))
+            else:
+                rows = block[args.views[0]]
+                output.print_rows(rows, args, header=not number, as_lines=True)
+            output.flush()
+    return exit_codes.SUCCESS
+
+
+def _block_texts(block: FollowedBlock) -> list[str]:
+    """Describe a block: its rows in each view, and how far behind the head it is."""
+    counts = [f"{len(frame):,} {view}" for view, frame in block.items() if view != "blocks"]
+    time = f"{block.time:%Y-%m-%d %H:%M:%S}"
+    return [str(block.height), time, *counts, f"{block.behind:,} behind"]
+
+
+def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
+    output.print_value(difference.changes, args)
+    count = len(difference.not_compared)
+    if count:
+        accounts = "1 account was not compared: it was"
+        if count > 1:
+            accounts = f"{count:,} accounts were not compared: they were"
+        output.print_message(f"{accounts} not read in both collections")
+    return exit_codes.SUCCESS
+
+
+# The commands -----------------------------------------------------------------------------
+
+_FIRST = "the first block: a height, a hash or an ISO time"
+_BLOCK_VIEWS = (
+    "some of blocks,chunks,transactions,receipts,events,transfers, and of block documents "
+    "outcomes,actions,balances,data_receipts; default: all"
+)
+_FOLLOWED_VIEWS = "some of the views of collect-blocks, or one to print as CSV or JSON"
+_SOURCES = ("documents", "rpc")
+_OUT = Argument("OUT", "the folder to write to, local or such as s3://…", nargs=None)
+_RUN = (
+    Argument("--rate N", "maximum number of requests a second"),
+    Argument("--in-flight N", "maximum number of concurrent requests"),
+    Argument("--retry-failed", "request again what could not be read before"),
+    Argument("--dry-run", "print the planned requests and files; send nothing"),
+)
+
+COLLECTING = {
+    "collect": Command(
+        "read many accounts into Parquet files",
+        "collecting.collect:collect",
+        Argument("IDS", "a file of account ids: text, CSV or Parquet", type=str),
+        _OUT,
+        *NETWORK,
+        Argument("--views", "some of accounts,ft,nft,staking,exposure"),
+        Argument("--column", "the column of ids in the file"),
+        *_RUN,
+        show=_print_summary,
+    ),
+    "collect-blocks": Command(
+        "read a range of blocks into Parquet files",
+        "collecting.collect_blocks:collect_blocks",
+        Argument("START", _FIRST),
+        Argument("STOP", "the block after the last one, as START"),
+        _OUT,
+        *NETWORK,
+        Argument("--views", _BLOCK_VIEWS),
+        Argument("--source", "default: documents, if there are any", choices=_SOURCES),
+        Argument("--workers N", "number of processes"),
+        *_RUN,
+        show=_print_summary,
+    ),
+    "follow": Command(
+        "print each new block, and store the blocks in Parquet files",
+        "collecting.follow:follow",
+        Argument("START", f"{_FIRST}; default: the last final one"),
+        *NETWORK,
+        *FORM,
+        Argument("--views", _FOLLOWED_VIEWS, default=None),
+        Argument("--out", "a folder to store the blocks in as well"),
+        Argument("--until STOP", "the block to stop before, as START"),
+        Argument("--max-blocks N", "stop after so many blocks"),
+        schema=_followed_schema,
+        show=_print_blocks,
+        check=_check_views,
+    ),
+    "diff": Command(
+        "compare two collections",
+        "collecting.diff:diff",
+        Argument("BEFORE", "the folder of the earlier collection"),
+        Argument("AFTER", "the folder of the later collection"),
+        Argument("--view", "accounts, ft, nft, staking or exposure"),
+        *FORM,
+        schema=lambda args: f"diff_{args.view}",
+        show=_print_changes,
+    ),
+}

@@ -1,0 +1,223 @@
+"""The commands of the embedded ledger: `serve`, `world`, and `sandbox` of a node."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import errors
+from ledgerkit._version import __version__
+from ledgerkit.cli import exit_codes, output
+from ledgerkit.cli.arguments import FLAG, REPEATED, Argument
+from ledgerkit.cli.commands import Command
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ledgerkit.localnet.world import World
+
+_MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
+_MAX_PORT = 65535
+
+
+def open_served(
+    name: str = "demo",
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    block_time: str | None = None,
+    require_key: bool = False,
+    spec_errors: bool = False,
+) -> World:
+    """Open a world with the clock, the key and the errors of a server."""
+    from ledgerkit.localnet.worlds import open_world
+    from ledgerkit.transport import networks
+
+    options: dict[str, Any] = {"spec_errors": spec_errors}
+    if block_time is not None:
+        options |= {"real_time": True, "block_time_ns": _nanoseconds(block_time)}
+    if require_key:
+        key = networks.environment("API_KEY")
+        if key is None:
+            raise errors.InvalidRequestError(
+                "--require-key needs a key: set LEDGERKIT_API_KEY", field="--require-key"
+            )
+        options["api_keys"] = (key,)
+    return open_world(name, size=size, seed=seed, **options)
+
+
+def _nanoseconds(text: str) -> int:
+    """Parse seconds into nanoseconds."""
+    try:
+        nanoseconds = Decimal(text) * 10**9
+        if nanoseconds.is_finite() and _MIN_BLOCK_NS <= nanoseconds <= _MAX_BLOCK_NS:
+            return int(nanoseconds)
+    except InvalidOperation:
+        pass
+    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
+
+
+def _serve(args: argparse.Namespace, world: World) -> int:
+    """Serve a world until it is interrupted."""
+    from ledgerkit.localnet.server import serve
+
+    def ready(url: str) -> None:
+        addresses = f"{url} (JSON-RPC), {url}/api (REST)"
+        output.say(f"ledgerkit: world {args.name} on {addresses}; stop with Ctrl-C", flush=True)
+
+    names = ("host", "port", "allow_remote", "allow_hosts", "allow_origins")
+    serve(world, **{name: getattr(args, name) for name in names}, ready=ready)
+    return exit_codes.SUCCESS
+
+
+def _print_world(args: argparse.Namespace, world: World) -> int:
+    """Print the accounts of a world with their keys, its contracts and transactions."""
+    summary = world.summary
+    if args.json:
+        output.print_json(summary)
+        return exit_codes.SUCCESS
+    for account in summary.accounts:
+        output.say(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
+    for role, contracts in summary.contracts.items():
+        output.say(f"{role}: {contracts if isinstance(contracts, str) else ', '.join(contracts)}")
+    for tx in summary.transactions:
+        output.say(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
+    return exit_codes.SUCCESS
+
+
+# The sandbox binary ------------------------------------------------------------------------
+
+_IGNORED = "ignored"  # the help of an option of the binary that has no meaning here
+_COMMON = (
+    Argument("--home DIR", "the folder of the files; default: NEAR_HOME, or ~/.near"),
+    Argument("--unsafe-fast-startup", _IGNORED, **FLAG),
+    Argument("--verbose", _IGNORED, nargs="?"),
+)
+_INIT = (
+    Argument("--chain-id ID", "default: a random one"),
+    Argument("--account-id ID", "the validator; default: test.near"),
+    Argument("--test-seed SEED", "the seed of the validator's key"),
+    Argument("--fast", "short blocks and epochs", **FLAG),
+    Argument("--num-shards", "the number of shards", type=int, choices=(1,)),
+    Argument("--boot-nodes", _IGNORED),
+    Argument("--download-config", _IGNORED, nargs="?"),
+    Argument("--download-config-url", _IGNORED),
+    Argument("--download-genesis", _IGNORED, **FLAG),
+    Argument("--download-genesis-url", _IGNORED),
+    Argument("--download-records-url", _IGNORED),
+    Argument("--genesis", _IGNORED),
+    Argument("--max-gas-burnt-view", _IGNORED),
+    Argument("--state-sync-bucket", _IGNORED),
+)
+_RUN = (
+    Argument("--rpc-addr HOST:PORT", "default: that of config.json"),
+    Argument("--archive", "keep all states", **FLAG),
+    Argument("--boot-nodes", _IGNORED),
+    Argument("--connect-to-reliable-peers-on-startup", _IGNORED),
+    Argument("--disable-rpc", _IGNORED, **FLAG),
+    Argument("--max-gas-burnt-view", _IGNORED),
+    Argument("--min-peers", _IGNORED),
+    Argument("--network-addr", _IGNORED),
+    Argument("--produce-empty-blocks", _IGNORED),
+    Argument("--rpc-prometheus-addr", _IGNORED),
+    Argument("--telemetry-url", _IGNORED),
+)
+
+
+class _Sandbox(Command):
+    """The command `sandbox`, which has two actions with options of their own."""
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        from ledgerkit.localnet.rpc.node import VERSION
+
+        version = f"near-sandbox of ledgerkit {__version__} (release {VERSION})"
+        parser.add_argument("--version", action="version", version=version)
+        actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+        init = actions.add_parser("init", help="write the configuration, the genesis and the keys")
+        run = actions.add_parser("run", help="serve a new chain from the genesis file")
+        for subparser, arguments in ((parser, self.arguments), (init, _INIT), (run, _RUN)):
+            for argument in arguments:
+                argument.declare(subparser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Write the files of a sandbox, or serve it until it is stopped."""
+        from ledgerkit.localnet.sandbox import home
+
+        folder = home.default_home() if args.home is None else Path(args.home)
+        options = _INIT if args.action == "init" else _RUN
+        ignored = [o.name for o in options if o.noun == _IGNORED and getattr(args, o.parameter)]
+        if ignored:
+            output.print_message(f"no meaning here, ignored: {', '.join(ignored)}")
+        if args.action == "run":
+            return _serve_sandbox(args, folder)
+        names = ("chain_id", "account_id", "test_seed", "fast")
+        home.init(folder, **{name: getattr(args, name) for name in names})
+        return exit_codes.SUCCESS
+
+
+def _serve_sandbox(args: argparse.Namespace, folder: Path) -> int:
+    """Serve a chain from the files of a folder."""
+    from ledgerkit.localnet.sandbox.home import Node
+    from ledgerkit.localnet.server import serve
+
+    node = Node(folder, archive=args.archive)
+    host, port = _host_and_port(args.rpc_addr or node.rpc_address)
+    serve(
+        node.world,
+        host=host,
+        port=port,
+        allow_remote=args.rpc_addr is not None,
+        allow_origins=node.origins,
+        ready=lambda url: output.say(f"ledgerkit: sandbox of {folder} on {url}", flush=True),
+        with_parent=True,
+    )
+    return exit_codes.SUCCESS
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Split an address such as 127.0.0.1:3030 or [::1]:3030."""
+    host, _, port = address.rpartition(":")
+    if host and port.isascii() and port.isdecimal() and int(port) <= _MAX_PORT:
+        return host.strip("[]"), int(port)
+    raise errors.InvalidRequestError.refuse("--rpc-addr", address, "HOST:PORT")
+
+
+# The commands -----------------------------------------------------------------------------
+
+_BLOCK_TIME = "seconds between blocks; default: a block is produced when a request waits for one"
+_ALLOWED_HOST = "answer to this name too, such as that of a proxy; can be repeated"
+_ALLOWED_ORIGIN = "let the web pages of this origin use the ledger; can be repeated"
+_SPEC_ERRORS = "add error.InvalidTransaction to rejections, which no node sends"
+_SIZE_AND_SEED = (
+    Argument("--size", "number of accounts, for the world crowd"),
+    Argument("--seed", "random seed of the world"),
+)
+
+EMBEDDED = {
+    "serve": Command(
+        "serve an embedded ledger as JSON-RPC and REST API",
+        "cli.embedded:open_served",
+        *_SIZE_AND_SEED,
+        Argument("--world WORLD", "the world's name", "name"),
+        Argument("--host", "the address to listen on", default="127.0.0.1"),
+        Argument("--port", "the port; 0 chooses a free one", type=int, default=3030),
+        Argument("--block-time S", _BLOCK_TIME),
+        Argument("--require-key", "require the API key in LEDGERKIT_API_KEY"),
+        Argument("--allow-remote", "allow a --host that other machines can reach", **FLAG),
+        Argument("--allow-host NAME", _ALLOWED_HOST, "allow_hosts", **REPEATED),
+        Argument("--allow-origin ORIGIN", _ALLOWED_ORIGIN, "allow_origins", **REPEATED),
+        Argument("--spec-errors", _SPEC_ERRORS),
+        show=_serve,
+    ),
+    "sandbox": _Sandbox("stand in for the near-sandbox binary", "", *_COMMON),
+    "world": Command(
+        "list the accounts, contracts and transactions of a world",
+        "localnet.worlds:open_world",
+        *_SIZE_AND_SEED,
+        Argument("world", "the name", "name", nargs="?", default="demo"),
+        Argument("--json", "print one JSON document", **FLAG),
+        show=_print_world,
+    ),
+}
