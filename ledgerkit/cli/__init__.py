@@ -1,15 +1,14 @@
 """
 The command line: arguments and printing only.
 
-Each command is declared once, with its arguments and the verb that it calls: those that read and
-print a result in `reading`, the others in the module of their subject. `output` prints everything,
-and `exit_codes` lists what a script sees.
+A command is declared once, with its arguments and its verb. `output` prints everything.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,14 +20,12 @@ from ledgerkit.cli.collecting import COLLECTING
 from ledgerkit.cli.commands import Command
 from ledgerkit.cli.embedded import EMBEDDED
 from ledgerkit.cli.reading import READING
-from ledgerkit.cli.statements import STATEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
 COMMANDS = {
     **READING,
-    "statement": STATEMENT,
     **COLLECTING,
     **EMBEDDED,
     "completion": Command(
@@ -49,12 +46,14 @@ NO_COLOR=1 prints without colours
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, or complete the line of a shell; return the exit code."""
-    to_complete = completion.words()
-    if to_complete is not None:
-        completion.complete(build_parser(to_complete))
+    if "_ARGCOMPLETE" in os.environ:
+        completion.complete(build_parser(os.environ["COMP_LINE"].split()))
     words = sys.argv[1:] if argv is None else argv
     try:
-        return _run(build_parser(words).parse_args(words))
+        args = build_parser(words).parse_args(words)
+        with user_warnings.handle_warnings(functools.cache(output.print_message)):  # each once
+            code: int = args.spec.run(args)
+        output.flush()
     except errors.LedgerError as error:
         output.print_message(str(error), style="bad")
         return exit_codes.exit_code(type(error))
@@ -63,19 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.INTERRUPTED
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
         return exit_codes.SUCCESS
+    return code
 
 
 def near_sandbox() -> int:
     """Run the command `sandbox` with the arguments of the process."""
     return main(["sandbox", *sys.argv[1:]])
-
-
-def _run(args: argparse.Namespace) -> int:
-    """Run a command, print each warning once, and write all output."""
-    with user_warnings.handle_warnings(functools.cache(output.print_message)):
-        code: int = args.spec.run(args)
-    output.flush()
-    return code
 
 
 def build_parser(words: Container[str] | None = None) -> Parser:

@@ -76,9 +76,7 @@ class Argument:
         if metavar or not (self.is_option or self.name == self.parameter):
             self.options["metavar"] = metavar or self.name
 
-    def declare(
-        self, parser: argparse.ArgumentParser, parameter: inspect.Parameter | None = None
-    ) -> None:
+    def declare(self, parser: Parser, parameter: inspect.Parameter | None = None) -> None:
         """Add the argument to a parser; `parameter` is that of the verb, if it has one."""
         options = self.options
         if parameter is not None:
@@ -89,13 +87,16 @@ class Argument:
             options = {"metavar": f"{self.parameter.upper().removesuffix('S')},…"} | options
         names = [self.name] if self.is_option else []
         action = parser.add_argument(*names, dest=self.parameter, **options)
-        completion.set_completer(action)
+        if action.choices is None and self.parameter not in completion.FILES:
+            action.completer = completion.candidates  # type: ignore[attr-defined]
 
 
 def _derived_options(parameter: inspect.Parameter) -> dict[str, Any]:
     """Derive argparse's options from a verb's parameter; annotations are texts in this package."""
     annotation = str(parameter.annotation)
-    options = dict(_OPTIONS_OF_TYPES.get(annotation, {}))
+    options = dict(_OPTIONS_OF_TYPES.get(annotation.removesuffix(" | None"), {}))
+    if annotation == "bool | None":
+        options["action"] = argparse.BooleanOptionalAction
     if annotation.startswith("Literal["):
         options["choices"] = re.findall(r"'(\w+)'", annotation)
     if parameter.default is not parameter.empty:
@@ -116,25 +117,19 @@ def split_names(text: str) -> list[str]:
 
 _OPTIONS_OF_TYPES: dict[str, dict[str, Any]] = {
     "bool": {"action": "store_true"},
-    "bool | None": {"action": argparse.BooleanOptionalAction},
     "int": {"type": int},
-    "int | None": {"type": int},
-    "float | None": {"type": float},
+    "float": {"type": float},
     "object": {"type": height_or_text},  # a block
     "str | Iterable[str]": {"type": split_names},
-    "str | Iterable[str] | None": {"type": split_names},
 }
-
-# Arguments of several commands ------------------------------------------------------------
 
 FLAG: dict[str, Any] = {"action": "store_true"}
 LIST: dict[str, Any] = {"type": split_names}
 REPEATED: dict[str, Any] = {"action": "append", "default": [], "type": str}
 BLOCK = "a height, a hash, genesis, final, or an ISO time"
+_NETWORKS = "mainnet, testnet, local, any name with addresses, or a recording (FILE.lk)"
 NETWORK = (
-    Argument(
-        "--network", "mainnet, testnet, local, any name with addresses, or a recording (FILE.lk)"
-    ),
+    Argument("--network", _NETWORKS),
     Argument("--rpc-url", "address of the JSON-RPC endpoint"),
     Argument("--api-url", "address of the REST API"),
     Argument("--record FILE.lk", "record all requests and responses in a new file"),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.diff import Diff
-    from ledgerkit.collecting.following import FollowedBlock
 
 
 def _print_summary(args: argparse.Namespace, collection: Collection) -> int:
@@ -30,12 +29,12 @@ def _check_views(args: argparse.Namespace) -> None:
     is_table = args.format == "table"
     if args.views is None:
         args.views = ["blocks", "transactions"] if is_table else ["blocks"]
+    refuse = errors.InvalidRequestError.refuse
     if is_table and args.columns is not None:
         expected = "left out: each block is a line; --format csv prints the rows of a view"
-        raise errors.InvalidRequestError.refuse("--columns", ",".join(args.columns), expected)
+        raise refuse("--columns", ",".join(args.columns), expected)
     if not is_table and len(args.views) > 1:
-        expected = "one view, to print its rows"
-        raise errors.InvalidRequestError.refuse("--views", ",".join(args.views), expected)
+        raise refuse("--views", ",".join(args.views), "one view, to print its rows")
 
 
 def _followed_schema(args: argparse.Namespace) -> str:
@@ -49,7 +48,10 @@ def _print_blocks(args: argparse.Namespace, following: Any) -> int:
     with following as blocks:
         for number, block in enumerate(blocks):
             if args.format == "table":
-                output.say("  ".join(_block_texts(block)))
+                frames = [(view, frame) for view, frame in block.items() if view != "blocks"]
+                counts = [f"{len(frame):,} {view}" for view, frame in frames]
+                texts = [block.height, f"{block.time:%Y-%m-%d %H:%M:%S}", *counts]
+                output.say("  ".join(map(str, [*texts, f"{block.behind:,} behind"])))
             else:
                 rows = block[args.views[0]]
                 output.print_rows(rows, args, header=not number, as_lines=True)
@@ -57,25 +59,15 @@ def _print_blocks(args: argparse.Namespace, following: Any) -> int:
     return exit_codes.SUCCESS
 
 
-def _block_texts(block: FollowedBlock) -> list[str]:
-    """Describe a block: its rows in each view, and how far behind the head it is."""
-    counts = [f"{len(frame):,} {view}" for view, frame in block.items() if view != "blocks"]
-    time = f"{block.time:%Y-%m-%d %H:%M:%S}"
-    return [str(block.height), time, *counts, f"{block.behind:,} behind"]
-
-
 def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
     output.print_value(difference.changes, args)
     count = len(difference.not_compared)
     if count:
-        accounts = "1 account was not compared: it was"
-        if count > 1:
-            accounts = f"{count:,} accounts were not compared: they were"
+        several = f"{count:,} accounts were not compared: they were"
+        accounts = "1 account was not compared: it was" if count == 1 else several
         output.print_message(f"{accounts} not read in both collections")
     return exit_codes.SUCCESS
 
-
-# The commands -----------------------------------------------------------------------------
 
 _FIRST = "the first block: a height, a hash or an ISO time"
 _BLOCK_VIEWS = (
@@ -83,7 +75,6 @@ _BLOCK_VIEWS = (
     "outcomes,actions,balances,data_receipts; default: all"
 )
 _FOLLOWED_VIEWS = "some of the views of collect-blocks, or one to print as CSV or JSON"
-_SOURCES = ("documents", "rpc")
 _OUT = Argument("OUT", "the folder to write to, local or such as s3://…", nargs=None)
 _RUN = (
     Argument("--rate N", "maximum number of requests a second"),
@@ -112,7 +103,7 @@ COLLECTING = {
         _OUT,
         *NETWORK,
         Argument("--views", _BLOCK_VIEWS),
-        Argument("--source", "default: documents, if there are any", choices=_SOURCES),
+        Argument("--source", "default: documents, if there are any", choices=("documents", "rpc")),
         Argument("--workers N", "number of processes"),
         *_RUN,
         show=_print_summary,

@@ -1,15 +1,19 @@
-"""A command: its arguments, the verb that it calls, and how it prints the result."""
+"""A command: its arguments, its connection, the verb that it calls, and what it prints."""
 
 from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ledgerkit import errors, validation
-from ledgerkit.cli import connection, exit_codes, output
+from ledgerkit.api.matching import PLACEHOLDER
+from ledgerkit.cli import exit_codes, output
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -18,8 +22,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.cli.arguments import Argument
+    from ledgerkit.cli.arguments import Argument, Parser
     from ledgerkit.client import Ledger
+
+_CALL_ID = re.compile('(?<="id":)"[0-9a-f]+"')  # of a JSON-RPC call: a new one each time
 
 
 def print_result(args: argparse.Namespace, result: Any) -> int:
@@ -44,9 +50,9 @@ class Command:
     """
     A command, which calls a verb such as ``verbs.tokens:ft`` with its arguments.
 
-    `schema` is that of the frame it prints. `show` prints the result and returns the exit code.
-    `saved` is the kind of a saved response that can take the place of a request, or `load` the
-    function that reads it. `check` raises for arguments that do not fit together.
+    `schema` is that of the frame it prints, if it has not the verb's name. `show` prints the
+    result and returns the exit code. `load` is the function that reads a saved response, if it is
+    not `read`. `check` raises for arguments that do not fit together.
     """
 
     def __init__(
@@ -54,17 +60,16 @@ class Command:
         help_text: str,
         verb: str,
         *arguments: Argument,
-        schema: str | Callable[[argparse.Namespace], str] = "",
+        schema: str | Callable[[argparse.Namespace], str] | None = None,
         show: Callable[[argparse.Namespace, Any], int] = print_result,
-        saved: str = "",
         load: str = "",
         check: Callable[[argparse.Namespace], None] | None = None,
     ) -> None:
         self.help, self.verb, self.arguments = help_text, verb, arguments
-        self.schema, self.show, self.check = schema, show, check
-        self.saved, self.load = saved, load
+        self.schema = verb.partition(":")[2] if schema is None else schema
+        self.show, self.load, self.check = show, load, check
 
-    def declare(self, parser: argparse.ArgumentParser) -> None:
+    def declare(self, parser: Parser) -> None:
         """Declare the arguments; this imports the verb, and most verbs load pandas."""
         parameters = self._parameters()
         for argument in self.arguments:
@@ -73,16 +78,16 @@ class Command:
     def run(self, args: argparse.Namespace) -> int:
         """Print a saved response, the planned requests, or the result of the verb."""
         if vars(args).get("columns"):
-            self._check_columns(args.columns, self.frame(args))
+            _check_columns(args.columns, self.frame(args))
         if vars(args).get("from_file") is not None:
             return self._print_saved(args)
         self._check(args)
         if vars(args).get("dry_run") and "dry_run" not in self._parameters():
-            connection.print_requests(args, lambda ledger: self.call(args, ledger))
+            _print_requests(args, lambda ledger: self.call(args, ledger))
             if self.schema:
-                connection.print_columns(self.frame(args))
+                print_columns(self.frame(args))
             return exit_codes.SUCCESS
-        with connection.connect(args) if "network" in args else nullcontext() as ledger:
+        with _connect(args) if "network" in args else nullcontext() as ledger:
             return self.show(args, self.call(args, ledger))
 
     def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
@@ -99,15 +104,6 @@ class Command:
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(_function(self.verb)).parameters if self.verb else {}
 
-    def _check_columns(self, names: list[str], schema: str) -> None:
-        if not schema:
-            expected = "none: there is no frame"
-            raise errors.InvalidRequestError.refuse("--columns", ",".join(names), expected)
-        if schema in SCHEMAS:  # otherwise the command refuses what it is made of
-            known = tuple(column.name for column in SCHEMAS[schema])
-            for name in names:
-                validation.one_of(name, "--columns", known)
-
     def _check(self, args: argparse.Namespace) -> None:
         """Check arguments: only a saved response replaces those that the verb needs."""
         for argument in self.arguments:
@@ -123,9 +119,82 @@ class Command:
             return self.show(args, _function(self.load)(args.from_file))
         from ledgerkit.verbs import saved_responses
 
-        return print_result(args, saved_responses.read(args.from_file, self.saved))
+        kind = self.schema if isinstance(self.schema, str) else self.verb.partition(":")[2]
+        return print_result(args, saved_responses.read(args.from_file, kind))
 
 
-def _function(path: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = pkgutil.resolve_name(f"ledgerkit.{path}")
-    return function
+def _function(path: str) -> Any:
+    return pkgutil.resolve_name(f"ledgerkit.{path}")
+
+
+def _check_columns(names: list[str], schema: str) -> None:
+    if not schema:
+        expected = "none: there is no frame"
+        raise errors.InvalidRequestError.refuse("--columns", ",".join(names), expected)
+    if schema in SCHEMAS:  # otherwise the command refuses what it is made of
+        known = tuple(column.name for column in SCHEMAS[schema])
+        for name in names:
+            validation.one_of(name, "--columns", known)
+
+
+def _connect(args: argparse.Namespace) -> Ledger:
+    """Open the ledger; print a message if it is the embedded one by default."""
+    from ledgerkit import client
+    from ledgerkit.transport import networks
+
+    urls = {"rpc_url": args.rpc_url, "api_url": args.api_url}
+    ledger = client.connect(args.network, **urls, record=args.record)
+    chosen = args.network or networks.environment("NETWORK")
+    if ledger.network.name == networks.LOCAL and not chosen:
+        hint = "--network mainnet reads from the public network"
+        output.print_message(f"using the embedded ledger; {hint}")
+    return ledger
+
+
+def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) -> None:
+    """Print the first requests that a command would send, without sending them."""
+    from ledgerkit import client
+    from ledgerkit.frames import build
+    from ledgerkit.transport import networks
+    from ledgerkit.transport.dry_run import DryRun
+    from ledgerkit.transport.settings import Settings
+
+    with _connect(args) as ledger:
+        network, settings = ledger.network, client.settings(ledger)
+    addresses: dict[str, str] = {s: u for s in networks.SURFACES if (u := network.address(s))}
+    # Each service has its name as its host, by which its requests are known.
+    hosts: dict[str, Any] = {f"{surface}_url": f"http://{surface}" for surface in addresses}
+    transport = DryRun()
+    with client.Ledger(Settings(network=replace(network, **hosts), transport=transport)) as ledger:
+        try:
+            read(ledger)
+        except errors.LedgerError:  # an argument is not valid, or a request was not sent
+            if not transport.requests:
+                raise
+    columns: dict[str, list[Any]] = {"surface": [], "method": [], "address": [], "body": []}
+    for request in transport.requests:
+        surface = request.url.host
+        address = _shown_address(addresses[surface]) + request.url.raw_path.decode()
+        body = _CALL_ID.sub(f'"{PLACEHOLDER}"', request.content.decode())
+        row = (surface, request.method, address.removesuffix("/"), body or None)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    output.say("first requests (not sent; an API key would be in a header):")
+    output.print_table(build.build_frame("requests", columns), exact=True)
+    output.say(f"rate limit: {settings.lowest_limit(columns['surface'])}")
+
+
+def print_columns(name: str) -> None:
+    """Print the columns of a frame."""
+    from ledgerkit.frames import build
+
+    output.say(f"\ncolumns of the result ({name}):")
+    output.print_table(build.schema(name), exact=True)
+
+
+def _shown_address(url: str) -> str:
+    """Return the address of a host; a path may hold a provider's key, and is not shown."""
+    from ledgerkit.transport import networks
+
+    path = urlsplit(url).path
+    return url if networks.is_loopback(url) or not path else f"{url.removesuffix(path)}/…"

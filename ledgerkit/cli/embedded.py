@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,18 @@ from ledgerkit.cli.commands import Command
 if TYPE_CHECKING:
     import argparse
 
+    from ledgerkit.cli.arguments import Parser
     from ledgerkit.localnet.world import World
 
-_MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
+_MIN_BLOCK_S, _MAX_BLOCK_S = 0.01, 3600
 _MAX_PORT = 65535
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if _MIN_BLOCK_S <= float(text) <= _MAX_BLOCK_S:
+            return float(text)
+    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
 
 
 def open_served(
@@ -26,7 +34,7 @@ def open_served(
     *,
     size: int | None = None,
     seed: int = 0,
-    block_time: str | None = None,
+    block_time: float | None = None,
     require_key: bool = False,
     spec_errors: bool = False,
 ) -> World:
@@ -36,30 +44,17 @@ def open_served(
 
     options: dict[str, Any] = {"spec_errors": spec_errors}
     if block_time is not None:
-        options |= {"real_time": True, "block_time_ns": _nanoseconds(block_time)}
+        options |= {"real_time": True, "block_time_ns": round(block_time * 10**9)}
     if require_key:
         key = networks.environment("API_KEY")
         if key is None:
-            raise errors.InvalidRequestError(
-                "--require-key needs a key: set LEDGERKIT_API_KEY", field="--require-key"
-            )
+            message = "--require-key needs a key: set LEDGERKIT_API_KEY"
+            raise errors.InvalidRequestError(message, field="--require-key")
         options["api_keys"] = (key,)
     return open_world(name, size=size, seed=seed, **options)
 
 
-def _nanoseconds(text: str) -> int:
-    """Parse seconds into nanoseconds."""
-    try:
-        nanoseconds = Decimal(text) * 10**9
-        if nanoseconds.is_finite() and _MIN_BLOCK_NS <= nanoseconds <= _MAX_BLOCK_NS:
-            return int(nanoseconds)
-    except InvalidOperation:
-        pass
-    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
-
-
 def _serve(args: argparse.Namespace, world: World) -> int:
-    """Serve a world until it is interrupted."""
     from ledgerkit.localnet.server import serve
 
     def ready(url: str) -> None:
@@ -67,12 +62,11 @@ def _serve(args: argparse.Namespace, world: World) -> int:
         output.say(f"ledgerkit: world {args.name} on {addresses}; stop with Ctrl-C", flush=True)
 
     names = ("host", "port", "allow_remote", "allow_hosts", "allow_origins")
-    serve(world, **{name: getattr(args, name) for name in names}, ready=ready)
+    serve(world, ready=ready, **{name: getattr(args, name) for name in names})
     return exit_codes.SUCCESS
 
 
 def _print_world(args: argparse.Namespace, world: World) -> int:
-    """Print the accounts of a world with their keys, its contracts and transactions."""
     summary = world.summary
     if args.json:
         output.print_json(summary)
@@ -85,8 +79,6 @@ def _print_world(args: argparse.Namespace, world: World) -> int:
         output.say(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return exit_codes.SUCCESS
 
-
-# The sandbox binary ------------------------------------------------------------------------
 
 _IGNORED = "ignored"  # the help of an option of the binary that has no meaning here
 _COMMON = (
@@ -128,8 +120,7 @@ _RUN = (
 class _Sandbox(Command):
     """The command `sandbox`, which has two actions with options of their own."""
 
-    def declare(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
+    def declare(self, parser: Parser) -> None:
         from ledgerkit.localnet.rpc.node import VERSION
 
         version = f"near-sandbox of ledgerkit {__version__} (release {VERSION})"
@@ -158,7 +149,6 @@ class _Sandbox(Command):
 
 
 def _serve_sandbox(args: argparse.Namespace, folder: Path) -> int:
-    """Serve a chain from the files of a folder."""
     from ledgerkit.localnet.sandbox.home import Node
     from ledgerkit.localnet.server import serve
 
@@ -184,8 +174,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
     raise errors.InvalidRequestError.refuse("--rpc-addr", address, "HOST:PORT")
 
 
-# The commands -----------------------------------------------------------------------------
-
 _BLOCK_TIME = "seconds between blocks; default: a block is produced when a request waits for one"
 _ALLOWED_HOST = "answer to this name too, such as that of a proxy; can be repeated"
 _ALLOWED_ORIGIN = "let the web pages of this origin use the ledger; can be repeated"
@@ -203,7 +191,7 @@ EMBEDDED = {
         Argument("--world WORLD", "the world's name", "name"),
         Argument("--host", "the address to listen on", default="127.0.0.1"),
         Argument("--port", "the port; 0 chooses a free one", type=int, default=3030),
-        Argument("--block-time S", _BLOCK_TIME),
+        Argument("--block-time S", _BLOCK_TIME, type=_seconds),
         Argument("--require-key", "require the API key in LEDGERKIT_API_KEY"),
         Argument("--allow-remote", "allow a --host that other machines can reach", **FLAG),
         Argument("--allow-host NAME", _ALLOWED_HOST, "allow_hosts", **REPEATED),

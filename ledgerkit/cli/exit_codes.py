@@ -24,6 +24,7 @@ _REFUSED = (
     *(errors.ContractError, errors.FileError),
 )
 _NOT_ASKED = (errors.TransportError, errors.RateLimitedError, errors.AuthError)
+_NOT_BELIEVED = (errors.DecodeError, errors.ProofError)
 EXIT_CODES = (
     ExitCode(SUCCESS, "success; or the reader of the output closed it"),
     ExitCode(
@@ -38,11 +39,7 @@ EXIT_CODES = (
         (errors.NotFoundError,),
     ),
     ExitCode(4, "the request failed: connection, rate limit or API key", _NOT_ASKED),
-    ExitCode(
-        5,
-        "the response was not as documented, or is not proved",
-        (errors.DecodeError, errors.ProofError),
-    ),
+    ExitCode(5, "the response was not as documented, or is not proved", _NOT_BELIEVED),
     ExitCode(GAPS, "a statement has gaps: it was printed or written, and does not add up"),
     ExitCode(INTERRUPTED, "interrupted by Ctrl-C (serve: 0)"),
 )

@@ -82,11 +82,7 @@ def wrap(line: str, width: int | None = None) -> str:
 
 
 def print_table(
-    frame: pd.DataFrame,
-    columns: list[str] | None = None,
-    *,
-    exact: bool = False,
-    raw: bool = False,
+    frame: pd.DataFrame, columns: list[str] | None = None, *, exact: bool = False, raw: bool = False
 ) -> None:
     """Print a frame as a table for people, as wide as the terminal if there is one."""
     from ledgerkit.cli import tables
@@ -134,22 +130,13 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-# The terminal -----------------------------------------------------------------------------
-
-
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Return a text in a style, where the stream is a terminal with colours."""
-    if not style or not text.strip() or not _has_colours(stream or sys.stdout):
+    """Return a text in a style, on a terminal unless the user wants none: https://no-color.org."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if not style or not text.strip() or is_plain or not (stream or sys.stdout).isatty():
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
-def _has_colours(stream: TextIO) -> bool:
-    """Return True for a terminal, unless the user turned colours off: https://no-color.org."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and stream.isatty()
-
-
 def _terminal_width() -> int | None:
-    """Return the width of the terminal; None if the output goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

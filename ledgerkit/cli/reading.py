@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors, json_decoding, validation
 from ledgerkit.cli import exit_codes, output
-from ledgerkit.cli.arguments import BLOCK, FLAG, FORM, NETWORK, REPEATED, Argument
-from ledgerkit.cli.commands import Command, print_failures, print_result
+from ledgerkit.cli.arguments import BLOCK, FLAG, FORM, NETWORK, REPEATED, Argument, form_arguments
+from ledgerkit.cli.commands import Command, print_columns, print_failures, print_result
 from ledgerkit.frames.schemas import TRACE_FRAMES
 
 if TYPE_CHECKING:
@@ -15,23 +15,22 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import Trace
 
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
-_NOTE_WIDTH = 80  # of the lines below that table
 
 
 def _json_bytes(text: str) -> bytes:
     """Check that a view method's arguments are JSON, and encode them."""
     import msgspec
 
-    data = text.encode()
     try:
-        json_decoding.decode(data)
+        json_decoding.decode(text)
     except msgspec.DecodeError as error:
         raise errors.InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
-    return data
+    return text.encode()
 
 
 def _print_trace(args: argparse.Namespace, trace: Trace) -> int:
@@ -73,12 +72,11 @@ def _print_doctor(args: argparse.Namespace, frame: pd.DataFrame) -> int:
         notes = [f"{name}: ledgerkit does not know {', '.join(m)}" for name, m in unknown if m]
         output.say()
         for note in (f"limits: {frame.attrs['limits']}", *notes):
-            output.say(output.wrap(note, _NOTE_WIDTH))
+            output.say(output.wrap(note, 80))
     return print_failures(frame[frame["error"].notna()], "surface")
 
 
 def _print_recording(args: argparse.Namespace, frame: pd.DataFrame) -> int:
-    """Print the requests of a recording, and what it is."""
     output.print_value(frame, args)
     facts = frame.attrs
     if args.format == "table":
@@ -92,7 +90,57 @@ def _print_recording(args: argparse.Namespace, frame: pd.DataFrame) -> int:
     return exit_codes.SUCCESS
 
 
-# The commands -----------------------------------------------------------------------------
+class _Statement(Command):
+    """The command `statement`, whose plan is printed here as well."""
+
+    def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
+        """Return the statement, or with --dry-run its plan."""
+        if args.dry_run:
+            from ledgerkit.reconciling import verbs
+
+            return verbs.plan(args.account_id, args.start, args.stop, args.assets, ledger)
+        return super().call(args, ledger)
+
+
+def _statement_schema(args: argparse.Namespace) -> str:
+    return f"statement_{args.frame}" if args.frame not in (None, "entries") else "statement"
+
+
+def _check_statement(args: argparse.Namespace) -> None:
+    is_for_tax = args.format in ("koinly", "cointracking")
+    if args.out is not None and args.format in ("table", "json"):
+        expected = "csv, koinly, cointracking with --out"
+        raise errors.InvalidRequestError.refuse("--format", args.format, expected)
+    columns = None if args.columns is None else ",".join(args.columns)
+    for name, value in (("--frame", args.frame), ("--columns", columns)):
+        if value is not None and (is_for_tax or args.out is not None):
+            expected = "left out: the file has the columns of its format"
+            raise errors.InvalidRequestError.refuse(name, value, expected)
+
+
+def _print_statement(args: argparse.Namespace, result: Any) -> int:
+    """Print a statement or write it to a file; return a code of its own if it has gaps."""
+    if args.dry_run and args.format == "json":
+        limits = {name: str(limit) for name, limit in result.limits.items()}
+        output.print_json({**vars(result), "limits": limits, "seconds": result.seconds})
+        return exit_codes.SUCCESS
+    if args.dry_run:
+        output.say(str(result))
+        print_columns(_statement_schema(args))
+        return exit_codes.SUCCESS
+    if args.out is not None:
+        result.to_csv(args.out, "plain" if args.format == "csv" else args.format)
+    elif args.format in ("koinly", "cointracking"):
+        from ledgerkit.reconciling import csv_formats
+
+        parts = csv_formats.tables(result.store, result.facts, args.format)
+        for number, part in enumerate(parts):
+            output.print_rows(part, args, header=not number)
+    elif args.format == "table" and args.frame is None and args.columns is None:
+        output.print_text(repr(result), raw=args.raw_texts)
+    else:
+        output.print_value(getattr(result, args.frame or "entries"), args)
+    return exit_codes.SUCCESS if result.gaps.empty else exit_codes.GAPS
 
 
 _IDS: dict[str, Any] = {
@@ -119,6 +167,10 @@ _EVERY = "the spacing: a number of heights, or 6h, 1D or MS; default: 24 reading
 _FRAME = "print this frame, not the explanation; default of CSV and JSON: receipts"
 _SOURCE = "where the proof is read from: paths of a node, or block documents; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
+_FINAL_BLOCK = "a height, a hash, final, or an ISO time"
+_ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
+_STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
+_PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
 _LEVEL = "the level to wait for; default: FINAL"
 _TRANSACTION = (
     Argument("tx_hash", "the transaction's hash", nargs="?"),
@@ -126,14 +178,9 @@ _TRANSACTION = (
     Argument("--wait-until", _LEVEL, choices=validation.WAIT_LEVELS),
 )
 
-
 READING = {
     "account": Command(
-        "balances, storage and holdings of accounts",
-        "verbs.accounts:accounts",
-        *(_ID, _AT, *_SAVABLE),
-        schema="accounts",
-        saved="accounts",
+        "balances, storage and holdings of accounts", "verbs.accounts:accounts", _ID, _AT, *_SAVABLE
     ),
     "ft": Command(
         "fungible tokens of accounts",
@@ -142,11 +189,8 @@ READING = {
         Argument("--metadata", "add the columns symbol, decimals and amount"),
         *_SAVABLE,
         schema=lambda args: "ft_metadata" if args.metadata else "ft",
-        saved="ft",
     ),
-    "nft": Command(
-        "NFT collections of accounts", "verbs.tokens:nft", _ID, *_SAVABLE, schema="nft", saved="nft"
-    ),
+    "nft": Command("NFT collections of accounts", "verbs.tokens:nft", _ID, *_SAVABLE),
     "staking": Command(
         "staking pools of accounts",
         "verbs.tokens:staking",
@@ -155,15 +199,8 @@ READING = {
         Argument("--pool POOL", "another pool to read; can be repeated", "pools", **REPEATED),
         *_SAVABLE,
         schema=lambda args: "staking_positions" if args.positions or args.pools else "staking",
-        saved="staking",
     ),
-    "keys": Command(
-        "access keys of accounts",
-        "verbs.accounts:keys",
-        *(_ID, _AT, *_SAVABLE),
-        schema="keys",
-        saved="keys",
-    ),
+    "keys": Command("access keys of accounts", "verbs.accounts:keys", _ID, _AT, *_SAVABLE),
     "history": Command(
         "holdings of an account at several blocks",
         "verbs.history:history",
@@ -175,7 +212,6 @@ READING = {
         Argument("--contract ID", f"a token contract {_LISTED}", "contracts", **REPEATED),
         Argument("--pool ID", f"a staking pool {_LISTED}", "pools", **REPEATED),
         *_OPTIONS,
-        schema="history",
     ),
     "transactions": Command(
         "transactions that accounts took part in",
@@ -185,8 +221,6 @@ READING = {
         Argument("--success", _SUCCESS),
         Argument("--limit", "the newest transactions, at most this many"),
         *_SAVABLE,
-        schema="account_transactions",
-        saved="account_transactions",
     ),
     "transfers": Command(
         "transfers of accounts, as an indexer lists them",
@@ -197,8 +231,6 @@ READING = {
         Argument("--metadata", "read symbols and decimals of tokens"),
         Argument("--limit", "the newest transfers, at most this many"),
         *_SAVABLE,
-        schema="transfers_of",
-        saved="transfers_of",
     ),
     "block": Command(
         "one block",
@@ -206,7 +238,6 @@ READING = {
         Argument("block", "a height, a hash, final, or an ISO time", "at"),
         *_SAVABLE,
         schema="blocks",
-        saved="blocks",
     ),
     "view": Command(
         "the result of a contract's view method",
@@ -215,6 +246,7 @@ READING = {
         Argument("method", "the view method", nargs="?"),
         Argument("args", "the method's arguments, as JSON", type=_json_bytes),
         *(_AT, *_SAVABLE),
+        schema="",
         load="verbs.saved_responses:returned_value",
     ),
     "trace": Command(
@@ -243,13 +275,11 @@ READING = {
         *(*_TRANSACTION, *_SAVABLE),
         schema="receipts",
         show=_print_receipts,
-        saved="receipts",
     ),
     "doctor": Command(
         "check the hosts of the network",
         "verbs.doctor:doctor",
         *(*NETWORK, *FORM, Argument("--save FILE.lk", _SAVE)),
-        schema="doctor",
         show=_print_doctor,
     ),
     "inspect": Command(
@@ -259,5 +289,21 @@ READING = {
         *FORM,
         schema="recording",
         show=_print_recording,
+    ),
+    "statement": _Statement(
+        "everything that changed an account's balances, and whether it adds up",
+        "reconciling.verbs:statement",
+        Argument("account_id", "the account id"),
+        Argument("--start", f"the block before the first entry: {_FINAL_BLOCK}"),
+        Argument("--stop", "the block of the last entry, as --start; default: final"),
+        Argument("--assets", _ASSETS),
+        Argument("--frame", _STATEMENT_FRAME, choices=("entries", "gaps", "totals", "rewards")),
+        *form_arguments("koinly", "cointracking"),
+        Argument("--out FILE", "write the entries to a CSV file"),
+        *NETWORK,
+        Argument("--dry-run", _PLAN),
+        schema=_statement_schema,
+        show=_print_statement,
+        check=_check_statement,
     ),
 }

@@ -34,12 +34,7 @@ class Column(NamedTuple):
 
 
 def layout(
-    frame: pd.DataFrame,
-    names: Sequence[str] | None,
-    width: int | None,
-    *,
-    exact: bool = False,
-    raw: bool = False,
+    frame: pd.DataFrame, names: Sequence[str] | None, width: int | None, *, exact: bool, raw: bool
 ) -> Iterator[Line]:
     """
     Lay out the columns of a frame in lines of at most `width` characters, if no cell is wider.
@@ -48,10 +43,12 @@ def layout(
     does not fit, ids are shortened and columns without a value are named below it. If it is still
     too wide, it has one line a value if it has one row, otherwise blocks of columns.
     """
-    table = _table(frame, names, exact=exact, raw=raw)
+    # The units of an amount may be in a column that is not printed.
+    texts = frame.map(human.exact_text) if exact else human.readable(frame, short_ids=False)
+    table = _table(frame, texts, names, raw=raw)
     empty: list[str] = []
     if width is not None and not exact and _total_width(table) > width:
-        table = _table(frame, names, short_ids=True, raw=raw)
+        table = _table(frame, human.readable(frame), names, raw=raw)
         if not names:
             empty = [column.name for column in table if not any(column.texts)]
         table = [column for column in table if column.name not in empty] or table
@@ -65,19 +62,9 @@ def layout(
         yield [(f"no values: {', '.join(empty)}", "")]
 
 
-# Cells ------------------------------------------------------------------------------------
-
-
 def _table(
-    frame: pd.DataFrame,
-    names: Sequence[str] | None,
-    *,
-    exact: bool = False,
-    short_ids: bool = False,
-    raw: bool,
+    frame: pd.DataFrame, texts: pd.DataFrame, names: Sequence[str] | None, *, raw: bool
 ) -> list[Column]:
-    """Format columns; the units of an amount may be in a column that is not printed."""
-    texts = frame.map(human.exact_text) if exact else human.readable(frame, short_ids=short_ids)
     return [_column(name, frame[name], texts[name], raw=raw) for name in names or frame.columns]
 
 
@@ -91,22 +78,16 @@ def _column(name: str, values: pd.Series[Any], texts: pd.Series[Any], *, raw: bo
 
 def _is_numeric(values: pd.Series[Any]) -> bool:
     """Return True for numbers, also exact signed ones, which pandas has as Python objects."""
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return False
-    first = values.dropna().head(1)
-    return pd.api.types.is_numeric_dtype(values.dtype) or any(type(v) is int for v in first)
-
-
-# Layout -----------------------------------------------------------------------------------
+    is_number = pd.api.types.is_numeric_dtype(values.dtype)
+    is_flag = pd.api.types.is_bool_dtype(values.dtype)
+    return (is_number and not is_flag) or any(type(v) is int for v in values.dropna().head(1))
 
 
 def _total_width(table: Sequence[Column]) -> int:
-    """Return the width of a line of a table."""
     return sum(column.width for column in table) + len(_GAP) * (len(table) - 1)
 
 
 def _block(table: Sequence[Column]) -> Iterator[Line]:
-    """Lay out columns side by side, below their headings."""
     yield [part for c in table for part in ((_padded(c, c.name), "heading"), (_GAP, ""))]
     for row in range(len(table[0].texts)):
         cells = ((_padded(c, c.texts[row]), c.styles[row]) for c in table)
@@ -117,11 +98,8 @@ def _record(table: Sequence[Column]) -> Iterator[Line]:
     """Lay out a single row: one line a value, after the name of its column."""
     widest = max(len(column.name) for column in table)
     for column in table:
-        yield [
-            (column.name.ljust(widest), "heading"),
-            (_GAP, ""),
-            (column.texts[0], column.styles[0]),
-        ]
+        value = column.texts[0], column.styles[0]
+        yield [(column.name.ljust(widest), "heading"), (_GAP, ""), value]
 
 
 def _blocks(table: Sequence[Column], width: int) -> Iterator[Line]:
@@ -155,7 +133,6 @@ def _key(table: Sequence[Column], width: int) -> list[Column]:
 
 
 def _padded(column: Column, text: str) -> str:
-    """Pad a text to the width of its column: numbers to the right, texts to the left."""
     padding = " " * (column.width - _width(text))
     return padding + text if column.is_number else text + padding
 

@@ -61,7 +61,7 @@ def in_terminal(width, *argv, **environment):
 
 def table_text(frame, width, **options):
     """Lay a frame out in a width, without styles."""
-    lines = layout(frame, None, width, **options)
+    lines = layout(frame, None, width, **({"exact": False, "raw": False} | options))
     return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
 
@@ -98,7 +98,9 @@ def test_no_number_of_an_exact_table_is_rounded_or_scientific():
             "args": [{"amount": "7" * 90}, [TOP]],
         }
     )
-    rows = ["".join(text for text, _ in line) for line in layout(frame, None, 40, exact=True)]
+    rows = [
+        "".join(text for text, _ in line) for line in layout(frame, None, 40, exact=True, raw=False)
+    ]
     words = " ".join(rows).split()
     assert {str(TOP), str(-TOP), "340000000000000000000", "0.0000001", "0.000000001"} <= set(words)
     assert f'{{"amount": "{"7" * 90}"}}' in " ".join(rows)
@@ -193,7 +195,7 @@ def test_lines_fit_the_terminal(exact, width):
     for frame in frames:
         rows = [
             "".join(text for text, _ in line).rstrip()
-            for line in layout(frame, None, width, exact=exact)
+            for line in layout(frame, None, width, exact=exact, raw=False)
         ]
         assert [row for row in rows if len(row) > width] == []
         assert len(rows) > len(frame)
