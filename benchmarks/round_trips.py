@@ -18,6 +18,7 @@ import httpx
 from _verdict import finish, say
 
 import ledgerkit as lk
+from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -26,7 +27,6 @@ from ledgerkit.protocol import (
     SecretKey,
     Transfer,
 )
-from ledgerkit.transport.embedded import open_local
 from tests.local_transport import LocalTransport
 
 LATENCY_S = 0.100
@@ -173,7 +173,7 @@ def transfer(ledger: lk.Ledger, **options: Any) -> object:
 
 def measure(case: Case) -> tuple[int, float]:
     """Run a verb with a new connection to a new world; return its requests and round trips."""
-    distant = Distant(open_local("demo"))
+    distant = Distant(LocalTransport(open_world("demo")))
     if case.prepare is not None:
         with lk.connect("local", world=distant.world) as ledger:
             case.prepare(ledger)

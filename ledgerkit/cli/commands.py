@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-import re
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ledgerkit import errors, validation
-from ledgerkit.api.matching import PLACEHOLDER
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.frames.schemas import SCHEMAS
 
@@ -23,9 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.cli.arguments import Argument, Parser
-    from ledgerkit.client import Ledger
-
-_CALL_ID = re.compile('(?<="id":)"[0-9a-f]+"')  # of a JSON-RPC call: a new one each time
+    from ledgerkit.ledger import Ledger
 
 
 def print_result(args: argparse.Namespace, result: Any) -> int:
@@ -153,35 +148,30 @@ def _connect(args: argparse.Namespace) -> Ledger:
 
 def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) -> None:
     """Print the first requests that a command would send, without sending them."""
-    from ledgerkit import client
     from ledgerkit.frames import build
-    from ledgerkit.transport import networks
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.dry_run import DryRun
     from ledgerkit.transport.settings import Settings
 
     with _connect(args) as ledger:
-        network, settings = ledger.network, client.settings(ledger)
-    addresses: dict[str, str] = {s: u for s in networks.SURFACES if (u := network.address(s))}
-    # Each service has its name as its host, by which its requests are known.
-    hosts: dict[str, Any] = {f"{surface}_url": f"http://{surface}" for surface in addresses}
+        settings = ledger.session.settings
     transport = DryRun()
-    with client.Ledger(Settings(network=replace(network, **hosts), transport=transport)) as ledger:
+    with Ledger(Settings(network=settings.network, transport=transport)) as ledger:
         try:
             read(ledger)
         except errors.LedgerError:  # an argument is not valid, or a request was not sent
-            if not transport.requests:
+            if not transport.calls:
                 raise
-    columns: dict[str, list[Any]] = {"surface": [], "method": [], "address": [], "body": []}
-    for request in transport.requests:
-        surface = request.url.host
-        address = _shown_address(addresses[surface]) + request.url.raw_path.decode()
-        body = _CALL_ID.sub(f'"{PLACEHOLDER}"', request.content.decode())
-        row = (surface, request.method, address.removesuffix("/"), body or None)
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
+    calls, addresses = transport.calls, settings.network.addresses
+    columns = {
+        "surface": [call.surface for call in calls],
+        "method": ["GET" if call.body is None else "POST" for call in calls],
+        "address": [_shown_address(addresses[call.surface]) + call.path for call in calls],
+        "body": [None if call.body is None else call.body.decode() for call in calls],
+    }
     output.say("first requests (not sent; an API key would be in a header):")
     output.print_table(build.build_frame("requests", columns), exact=True)
-    output.say(f"rate limit: {settings.lowest_limit(columns['surface'])}")
+    output.say(f"rate limit: {settings.lowest_limit({call.surface for call in calls})}")
 
 
 def print_columns(name: str) -> None:

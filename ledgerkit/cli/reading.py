@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.client import Ledger
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]

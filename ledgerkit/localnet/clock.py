@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol
 
 from ledgerkit.localnet.execution_errors import LocalnetError
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -33,14 +28,3 @@ class WaitEndedError(LocalnetError):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine whose clock never suspends it, in this thread and without an event loop."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
-    raise RuntimeError("a coroutine that was run without an event loop has suspended")

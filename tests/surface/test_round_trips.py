@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.transport.embedded import open_local
+from ledgerkit.transport import embedded
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.localnet.world import World
-    from tests.local_transport import LocalTransport
 
 LATENCY_S = 0.3  # requests of one round trip start within it, also on a busy machine
 
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[int, Callable[[World, lk.Ledger], object]]] = {
 def test_round_trips(name: str) -> None:
     """The longest chain of requests, each of which needs the answer to the one before it."""
     round_trips, run = CASES[name]
-    distant = Distant(open_local("demo"))
+    distant = Distant(LocalTransport(embedded.open_world("demo")))
     with lk.connect("lab", transport=distant, in_flight=64) as ledger:
         run(distant.world, ledger)
     assert distant.round_trips == round_trips

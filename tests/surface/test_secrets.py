@@ -522,10 +522,10 @@ def test_what_is_shown_of_what_holds_the_key(way, key_in):
             http = ledger.session
             settings = http.settings
             parts = [ledger, ledger.network, http, settings, settings.key, settings.retries]
-            parts.append(http._client)
+            parts.append(http._transport)
             assert found([repr(part) + str(part) for part in parts]) == []
             assert found(vars(ledger)) == []
-            assert found(vars(http)) == found(vars(http._client)) == []
+            assert found(vars(http)) == found(vars(http._transport)) == []
             assert found(f"{settings.key}{settings.key!r}{settings.key!s}") == []
             assert not hasattr(settings.key, "__dict__")
             both(ledger)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 import ledgerkit as lk
+from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import Transfer
-from ledgerkit.transport.embedded import open_local
+from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ class Replay(httpx.BaseTransport):
 
     def __init__(self) -> None:
         """Open the world."""
-        self.local = open_local("demo")
+        self.local = LocalTransport(open_world("demo"))
         self.change: Change = lambda body, status: (body, status)
         self.bodies: dict[tuple[str, str], tuple[bytes, int]] = {}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.http_gateway import Gateway
+from ledgerkit.transport.background_loop import drive
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
@@ -31,4 +31,4 @@ class InstantClock:
 
 def answer(world: World, request: HttpRequest) -> HttpResponse:
     """Answer a request; blocks are produced while it waits."""
-    return run_without_loop(Gateway(world).answer(request, InstantClock(world)))
+    return drive(Gateway(world).answer(request, InstantClock(world)))

@@ -10,12 +10,12 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api, services
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.faults import Fault, Faults, parse_fault
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey, Transaction, Transfer
+from ledgerkit.transport.background_loop import drive
 from tests.unit.localnet.clocks import InstantClock
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def take(
     """Give one answer, with a block whenever one is awaited; say what it waited for."""
     clock = InstantClock(door.world)
     answer = door.answer(HttpRequest(method, path, query, headers or {}, body), clock)
-    return run_without_loop(answer), clock.waits
+    return drive(answer), clock.waits
 
 
 def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> HttpResponse:
@@ -269,7 +269,7 @@ def test_waiting_leaves_the_world_free(world: World) -> None:
     ):
         clock = OtherThreadsClock(world)
         request = HttpRequest(method, path, "", JSON, body)
-        assert run_without_loop(Gateway(world).answer(request, clock)).status == 200
+        assert drive(Gateway(world).answer(request, clock)).status == 200
         assert clock.waits
 
 
@@ -385,7 +385,7 @@ def test_a_key_is_shown_nowhere(
     assert repr(request) == "<HttpRequest POST />"
     scripted(monkeypatch, RuntimeError("inside"))
     door = Gateway(locked)
-    answer = run_without_loop(door.answer(request, InstantClock(locked)))
+    answer = drive(door.answer(request, InstantClock(locked)))
     assert KEY not in f"{answer} {caplog.text} {door.world!r} {locked.settings!r}"
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.localnet import rpc_api
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.rpc import node
@@ -28,6 +27,7 @@ from ledgerkit.protocol import (
     Transfer,
     UseGlobalContract,
 )
+from ledgerkit.transport.background_loop import drive
 from tests.strict_errors import read_error
 from tests.unit.localnet.clocks import InstantClock
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, Script, do, public
@@ -45,7 +45,7 @@ IDLE = 16  # blocks in which nothing happens, before waiting is over
 def drive(world, body, clock=None):
     """Drive the response to a body; return the response and the number of waits."""
     clock = clock or InstantClock(world)
-    return run_without_loop(rpc_api.respond(world, body, clock)), len(clock.waits)
+    return drive(rpc_api.respond(world, body, clock)), len(clock.waits)
 
 
 class SlowClock(InstantClock):

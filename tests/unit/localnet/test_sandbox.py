@@ -11,7 +11,6 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rpc_api
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.rpc.errors import ParseError
 from ledgerkit.localnet.sandbox import genesis, home, records
 from ledgerkit.localnet.sandbox.world import SandboxWorld
@@ -23,6 +22,7 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFullAccess,
     GasKeyFunctionCall,
 )
+from ledgerkit.transport.background_loop import drive
 from tests.unit.localnet.clocks import InstantClock
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def ask(world: Any, method: str, params: Any) -> dict[str, Any]:
     """Call a JSON-RPC method; blocks come when it waits for one."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     response = rpc_api.respond(world, json.dumps(call).encode(), InstantClock(world))
-    answer: dict[str, Any] = json.loads(run_without_loop(response).body)
+    answer: dict[str, Any] = json.loads(drive(response).body)
     return answer
 
 
