@@ -10,7 +10,6 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.localnet import rpc_api
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
@@ -21,6 +20,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
+from ledgerkit.transport.background_loop import drive
 from tests.loopback import Reply, serve
 from tests.unit.localnet.clocks import InstantClock
 from tests.world_copies import open_copy
@@ -53,7 +53,7 @@ class Network:
         if name in self.faults:
             return self.faults[name]
         coroutine = rpc_api.respond(self.world, data, InstantClock(self.world))
-        response = run_without_loop(coroutine)
+        response = drive(coroutine)
         return Reply(response.status, response.body, {"content-type": "application/json"})
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.transport import embedded
+from tests import world_copies
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[int, Callable[[World, lk.Ledger], object]]] = {
 def test_round_trips(name: str) -> None:
     """The longest chain of requests, each of which needs the answer to the one before it."""
     round_trips, run = CASES[name]
-    distant = Distant(LocalTransport(embedded.open_world("demo")))
+    distant = Distant(LocalTransport(world_copies.open_copy("demo")))
     with lk.connect("lab", transport=distant, in_flight=64) as ledger:
         run(distant.world, ledger)
     assert distant.round_trips == round_trips

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.localnet.clock import run_without_loop
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey, SignedTransaction, Transaction, Transfer
 from ledgerkit.sending import broadcast
 from ledgerkit.transport import retry
+from ledgerkit.transport.background_loop import drive
 from ledgerkit.transport.rate_limit import RateLimiter
 from tests.loopback import Reply, serve
 
@@ -182,7 +182,7 @@ class Host:
 
     def processed(self, request: HttpRequest) -> Reply:
         """Pass a request to the node."""
-        response = run_without_loop(self.gateway.answer(request, self))
+        response = drive(self.gateway.answer(request, self))
         return Reply(response.status, response.body, dict(response.headers[:1]))
 
     async def next_block(self) -> None:

@@ -27,7 +27,7 @@ from ledgerkit.protocol import (
     Transfer,
     UseGlobalContract,
 )
-from ledgerkit.transport.background_loop import drive
+from ledgerkit.transport import background_loop
 from tests.strict_errors import read_error
 from tests.unit.localnet.clocks import InstantClock
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, Script, do, public
@@ -45,7 +45,7 @@ IDLE = 16  # blocks in which nothing happens, before waiting is over
 def drive(world, body, clock=None):
     """Drive the response to a body; return the response and the number of waits."""
     clock = clock or InstantClock(world)
-    return drive(rpc_api.respond(world, body, clock)), len(clock.waits)
+    return background_loop.drive(rpc_api.respond(world, body, clock)), len(clock.waits)
 
 
 class SlowClock(InstantClock):
