@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -68,10 +68,10 @@ class Ledger:
         from ledgerkit.transport.session import Session
 
         self.network = settings.network
-        source = settings.transport if isinstance(settings.transport, Source) else None
-        is_replay = source is not None and source.is_recording
-        self._embedded = cast("EmbeddedLedger | None", None if is_replay else source)
-        self._replay = cast("Replay | None", source if is_replay else None)
+        source: Any = settings.transport if isinstance(settings.transport, Source) else None
+        kind = None if source is None else source.kind
+        self._embedded: EmbeddedLedger | None = source if kind == "embedded" else None
+        self._replay: Replay | None = source if kind == "recording" else None
         self.display_name = _display_name(settings.network, self._embedded)
         self.clock = Clock(self._replay)
         self.session = Session(settings)

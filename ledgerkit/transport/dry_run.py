@@ -18,6 +18,7 @@ _OTHERS_S = 0.05  # for the other requests that are sent together
 class DryRun(Source):
     """A source without answers, which notes the calls."""
 
+    kind = "dry run"
     in_process = is_recording = False
 
     def __init__(self) -> None:

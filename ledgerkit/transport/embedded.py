@@ -60,7 +60,7 @@ class EmbeddedLedger(Source):
         The name that it was opened by.
     """
 
-    is_recording = False
+    kind = "embedded"
 
     def __init__(self, world: World, *, name: str = "") -> None:
         self.gateway = Gateway(world)

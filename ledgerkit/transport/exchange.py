@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from ledgerkit.api import matching
 from ledgerkit.errors import TransportError
@@ -65,9 +65,9 @@ class Transport(Protocol):
 
 
 class Source(ABC):
-    """What answers a ledger in place of hosts, in this process: a world, or a recording."""
+    """What answers a ledger in place of hosts, in this process."""
 
-    is_recording: bool
+    kind: Literal["embedded", "recording", "dry run"]
 
     @abstractmethod
     def open(

@@ -128,6 +128,7 @@ class Replay(RecordedAnswers, Source):
     waiting `NotRecordedError` is raised, because nothing else will come.
     """
 
+    kind = "recording"
     in_process = is_recording = True
 
     def __init__(self, path: Path) -> None:
