@@ -88,7 +88,7 @@ class Argument:
         names = [self.name] if self.is_option else []
         action = parser.add_argument(*names, dest=self.parameter, **options)
         if action.choices is None and self.parameter not in completion.FILES:
-            action.completer = completion.candidates  # type: ignore[attr-defined]
+            action.completer = completion.candidates  # type: ignore[attr-defined]  # as documented
 
 
 def _derived_options(parameter: inspect.Parameter) -> dict[str, Any]:

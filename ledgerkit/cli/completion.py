@@ -9,8 +9,6 @@ from ledgerkit.cli import exit_codes, output
 if TYPE_CHECKING:
     import argparse
 
-    from ledgerkit.cli.arguments import Parser
-
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
@@ -28,7 +26,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
     argcomplete.autocomplete(parser, always_complete_options=False)
 
 
-def candidates(prefix: str, action: argparse.Action, parser: Parser, **_: Any) -> dict[str, str]:
+def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> dict[str, str]:
     """Return candidates with their descriptions; of a list, those that it does not have yet."""
     if action.dest == "columns":
         from ledgerkit.frames.schemas import SCHEMAS

@@ -241,6 +241,36 @@ def test_a_dry_run_prints_the_requests_and_the_columns(argv, address, column, ca
     assert "rate limit: at most 50 requests a minute without an API key" in printed
 
 
+def test_a_dry_run_reaches_no_host(capsys):
+    """The request for each account is listed in order; the path of an address is hidden."""
+    ids = [f"a{number}.near" for number in range(30)]
+    code, server = run(lambda *_: Reply(500), "ft", *ids, "--network", "lab", "--dry-run")
+    rows = capsys.readouterr().out.splitlines()[2:32]
+    assert (code, server.requests) == (0, [])
+    assert [row.split()[2] for row in rows] == [f"{server.url}/v1/account/{i}/ft" for i in ids]
+    hosts = ["--network", "lab", "--api-url", "https://x.test/path-with-a-key"]
+    assert main(["ft", "a.near", *hosts, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "https://x.test/…/v1/account/a.near/ft" in printed
+    assert "path-with-a-key" not in printed
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["block", "-1"], "-1"),
+        (["transactions", "a.near", "--start", "final", "--stop", "x"], "stop 'x'"),
+        (["block", "7", "--api-url", "https://x.test", "--network", "lab"], "rpc_url"),
+    ],
+    ids=["malformed", "second", "no-service"],
+)
+def test_a_dry_run_refuses_what_the_command_would(argv, message, capsys):
+    """A malformed argument and a service without an address are code 2, as without --dry-run."""
+    hosts = [] if "--network" in argv else ["--network", "mainnet"]
+    assert main([*argv, *hosts, "--dry-run"]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_dry_run_knows_what_a_key_changes(capsys, monkeypatch, tmp_path):
     """With a key in the environment the plans say the higher limit, and never the key."""
     key = "lk_planted_0123456789abcdef"
