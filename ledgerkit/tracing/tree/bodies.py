@@ -29,6 +29,7 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
+    share_texts,
 )
 
 if TYPE_CHECKING:
@@ -36,11 +37,10 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.transactions import Receipt
     from ledgerkit.tracing.action_fields import Actions
-    from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
+    from ledgerkit.tracing.tree.column_builders import PiecePath, Texts
 
 _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
-_EMPTY_ACTION = Action()
 _NO_CALL = FunctionCall(gas=0)
 _NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
 _NAMES: dict[Any, str] = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
@@ -73,7 +73,7 @@ class Bodies:
         Ids to share memory with, where the bodies come in the same order.
     """
 
-    def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
+    def __init__(self, texts: Texts, expected_ids: Sequence[str]) -> None:
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
         self.inputs, self.outputs = DataIds(), DataIds()
@@ -89,7 +89,7 @@ class Bodies:
         if not piece:
             return
         bodies = [receipt.receipt or _NO_BODY for receipt in piece]
-        if any([body.data is not UNSET for body in bodies]):  # noqa: C419 - faster than a generator
+        if any(body.data is not UNSET for body in bodies):
             self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
             return
         contents = [body.action or _NO_ACTIONS for body in bodies]
@@ -103,45 +103,46 @@ class Bodies:
         self.outputs.add([receiver.get("data_id", "") for receiver in receivers], outputs)
         self.input_data_ids.add(inputs)
         self.output_data_receivers.add(outputs)
-        self.predecessor_id.add(self._texts.share([receipt.predecessor_id for receipt in piece]))
-        self.receiver_id.add(self._texts.share([receipt.receiver_id for receipt in piece]))
-        self.signer_id.add(self._texts.share([content.signer_id for content in contents]))
+        self.predecessor_id.add(self._share(receipt.predecessor_id for receipt in piece))
+        self.receiver_id.add(self._share(receipt.receiver_id for receipt in piece))
+        self.signer_id.add(self._share(content.signer_id for content in contents))
         self._add_actions([content.actions for content in contents], bodies, place)
 
     def _add_actions(
         self, actions: Sequence[Any], bodies: Sequence[ReceiptBody], place: PiecePath
     ) -> None:
         """Append the actions: single calls and transfers all at once, others one by one."""
-        try:
-            simple: list[Any] = [a.function_call or a.transfer or _NEITHER for (a,) in actions]
-        except (TypeError, ValueError, AttributeError):  # not one known action each
-            single = [
-                a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION
-                for a in actions
-            ]
-            simple = [a.function_call or a.transfer or _NEITHER for a in single]
-        kinds = list(map(type, simple))
-        calls = simple
-        if kinds.count(FunctionCall) < len(kinds):
-            calls = [call if type(call) is FunctionCall else _NO_CALL for call in simple]
+        simple = list(map(_simple_action, actions))
+        calls = [action if isinstance(action, FunctionCall) else _NO_CALL for action in simple]
         columns: list[list[Any]] = [
-            list(map(_NAMES.get, kinds)),
-            list(self._texts.share([call.method_name for call in calls])),
+            [_NAMES.get(type(action)) for action in simple],
+            self._share(call.method_name for call in calls),
             decode_all_args([call.args for call in calls]),
-            [content.deposit for content in simple],
+            [action.deposit for action in simple],
             [call.gas for call in calls],
         ]
-        others = range(len(kinds)) if GasKeyDeposit in kinds else ()
-        for at in [at for at in others if simple[at] is _NEITHER]:
-            fields = _action_fields(actions[at], bodies[at], place, at)
-            for column, value in zip(columns, fields, strict=True):
-                column[at] = value
+        for at, action in enumerate(simple):
+            if action is _NEITHER:
+                fields = _action_fields(actions[at], bodies[at], place, at)
+                for column, value in zip(columns, fields, strict=True):
+                    column[at] = value
         names, methods, args, deposits, gas = columns
         self.actions.add(names)
         self.method_name.add(methods)
         self.args.add(args)
         self.deposit.add(deposits, place)
         self.gas_attached.add(gas, place)
+
+    def _share(self, texts: Iterable[str | None]) -> list[str | None]:
+        """Replace texts by equal ones of other receipts."""
+        return share_texts(texts, self._texts)
+
+
+def _simple_action(actions: Actions | None) -> FunctionCall | Deposit | GasKeyDeposit:
+    """Return the call or the transfer of a receipt with one action; otherwise `_NEITHER`."""
+    if not actions or len(actions) > 1 or not isinstance(actions[0], Action):
+        return _NEITHER
+    return actions[0].function_call or actions[0].transfer or _NEITHER
 
 
 def _action_fields(

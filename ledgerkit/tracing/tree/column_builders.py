@@ -7,7 +7,6 @@ Row -1 of each column is the value for a receipt without an outcome or a body.
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,6 +18,8 @@ from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    Texts = dict[str | None, str | None]
 
 
 class EmptyList(list[Any]):
@@ -42,7 +43,6 @@ class EmptyList(list[Any]):
 
 EMPTY_LIST = EmptyList()
 _MISSING_AMOUNT = amounts.parse([None])
-_MANY = 4096
 
 
 class PiecePath(NamedTuple):
@@ -69,9 +69,8 @@ class ObjectColumn:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of these rows; row -1 is missing."""
+        # Of lists of equal lengths, np.array would make a table.
         values = np.fromiter(self._values, dtype=object, count=len(self._values))
-        if len(rows) >= _MANY and np.array_equal(rows, np.arange(len(values) - 1)):
-            return values[1:]
         taken: np.ndarray = values[rows + 1]
         return taken
 
@@ -91,26 +90,18 @@ class IntegerColumn:
 
     def add(self, values: Sequence[int | None], place: PiecePath) -> None:
         """Append a piece at `place`."""
-        n_missing = values.count(None)
-        missing = np.full(len(values), n_missing > 0)
-        if 0 < n_missing < len(values):
-            missing = np.fromiter((value is None for value in values), bool, len(values))
-            values = [value or 0 for value in values]
+        integers = [value or 0 for value in values]
         try:
-            self._values.append(
-                np.zeros(len(values), self._dtype)
-                if n_missing == len(values)
-                else np.fromiter(values, self._dtype, len(values))
-            )
+            self._values.append(np.array(integers, self._dtype))
         except OverflowError:
             bounds = np.iinfo(self._dtype)
             allowed = range(bounds.min, bounds.max + 1)
-            offset = next(at for at, value in enumerate(values) if (value or 0) not in allowed)
+            offset = next(at for at, value in enumerate(integers) if value not in allowed)
             path = place.member(self._member, offset)
-            bound = f"below {bounds.min}" if (values[offset] or 0) < 0 else f"above {bounds.max}"
-            sentence = f"the integer {values[offset]} at {path} is {bound}"
+            bound = f"below {bounds.min}" if integers[offset] < 0 else f"above {bounds.max}"
+            sentence = f"the integer {integers[offset]} at {path} is {bound}"
             raise DecodeError(sentence, path=path) from None
-        self._missing.append(missing)
+        self._missing.append(np.array([value is None for value in values]))
 
     def take(self, rows: np.ndarray) -> np.ma.MaskedArray[Any, Any]:
         """Return the values of these rows; row -1 is missing."""
@@ -129,69 +120,40 @@ class AmountColumn:
     def __init__(self, member: str) -> None:
         """Start an empty column."""
         self._member = member
-        self._parsed: list[U128Array] = []
-        self._waiting: list[tuple[Sequence[str | None], PiecePath]] = []
-        self._n_waiting = 0
+        self._pieces: list[U128Array] = []
 
     def add(self, texts: Sequence[str | None], place: PiecePath) -> None:
-        """Append a piece at `place`; texts are parsed by thousands, which is faster."""
-        self._waiting.append((texts, place))
-        self._n_waiting += len(texts)
-        if self._n_waiting >= _MANY:
-            self._parse()
+        """Append a piece at `place`."""
+        try:
+            self._pieces.append(amounts.parse(texts))
+        except DecodeError:
+            self._refuse(texts, place)
+            raise
 
     def take(self, rows: np.ndarray) -> U128Array:
         """Return the values of these rows; row -1 is missing."""
-        self._parse()
-        pieces = [*self._parsed, _MISSING_AMOUNT]
+        pieces = [*self._pieces, _MISSING_AMOUNT]
         hi, lo, mask = (
             np.concatenate([getattr(piece, plane) for piece in pieces])[rows]
             for plane in ("hi", "lo", "mask")
         )
         return U128Array.of((hi, lo), mask)
 
-    def _parse(self) -> None:
-        """Parse the texts that wait."""
-        if not self._waiting:
-            return
-        joined = list(chain.from_iterable(texts for texts, _ in self._waiting))
-        try:
-            self._parsed.append(amounts.parse(joined))
-        except DecodeError:
-            self._refuse()
-            raise
-        self._waiting, self._n_waiting = [], 0
-
-    def _refuse(self) -> None:
+    def _refuse(self, texts: Sequence[str | None], place: PiecePath) -> None:
         """Raise for the first bad amount, with its exact path."""
-        for texts, place in self._waiting:
-            for offset, text in enumerate(texts):
-                if text is not None:
-                    parse_amount(text, place.member(self._member, offset))
+        for offset, text in enumerate(texts):
+            if text is not None:
+                parse_amount(text, place.member(self._member, offset))
 
 
 def list_values(values: np.ndarray | U128Array) -> list[Any]:
-    """List the values of a column, None where one is missing; numpy's own ways are slow for few."""
-    listed: list[Any]
-    if type(values) is np.ndarray:
-        listed = values.tolist()
-        return listed
+    """List the values of a column, None where one is missing."""
     if isinstance(values, U128Array):
-        words = zip(values.hi.tolist(), values.lo.tolist(), strict=True)
-        listed, missing = [upper << 64 | lower for upper, lower in words], values.mask
-    else:
-        listed, missing = np.asarray(values).tolist(), np.ma.getmaskarray(values)
-    for row in missing.nonzero()[0].tolist():
-        listed[row] = None
+        values = values.to_numpy(na_value=None)
+    listed: list[Any] = values.tolist()
     return listed
 
 
-class SharedTexts(dict[Any, Any]):
-    """Texts of which equal ones are stored once."""
-
-    def share(self, texts: Sequence[str | None]) -> Sequence[str | None]:
-        """Replace each text by the stored one that is equal."""
-        first, last = texts[0], texts[-1]
-        if first == last and texts.count(first) == len(texts):
-            return [self.setdefault(first, first)] * len(texts)
-        return list(map(self.setdefault, texts, texts))
+def share_texts(texts: Iterable[str | None], shared: Texts) -> list[str | None]:
+    """Replace each text by the equal one in `shared`; texts that are new there are added."""
+    return [shared.setdefault(text, text) for text in texts]

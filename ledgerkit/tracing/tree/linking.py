@@ -14,13 +14,14 @@ from pandas import NA
 from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody, Status
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.bodies import Bodies, DataIds
-from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
+from ledgerkit.tracing.tree.column_builders import PiecePath
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from ledgerkit.api.models.transactions import Transaction, TxResult, TxResults
+    from ledgerkit.tracing.tree.column_builders import Texts
 
     Blocks = Mapping[str, tuple[int, int]]
 
@@ -157,7 +158,8 @@ class _Draft:
 
     def __init__(self, results: TxResults, blocks: Blocks) -> None:
         """Start without receipts."""
-        texts, no_rows = SharedTexts(), np.empty(0, dtype=np.int64)
+        texts: Texts = {}
+        no_rows = np.empty(0, dtype=np.int64)
         self.results = results
         self.rows = ReceiptRows()
         self.outcomes = Outcomes(texts, blocks)

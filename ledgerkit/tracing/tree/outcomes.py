@@ -15,6 +15,7 @@ from ledgerkit.tracing.tree.column_builders import (
     AmountColumn,
     IntegerColumn,
     ObjectColumn,
+    share_texts,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from ledgerkit.api.models.transactions import ExecutionOutcome
-    from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
+    from ledgerkit.tracing.tree.column_builders import PiecePath, Texts
 
     Blocks = Mapping[str, tuple[int, int]]
 
@@ -43,8 +44,9 @@ class Outcomes:
         Height and time by block hash, for outcomes without them.
     """
 
-    def __init__(self, texts: SharedTexts, blocks: Blocks) -> None:
+    def __init__(self, texts: Texts, blocks: Blocks) -> None:
         self._texts, self._blocks = texts, blocks
+        self._failure_texts: dict[bytes, tuple[str, str]] = {}
         self.ids: list[str] = []
         self.created_ids: list[str] = []  # one after another
         self.n_created: list[int] = []
@@ -77,7 +79,7 @@ class Outcomes:
         self.created_ids += chain.from_iterable(lists)
         self.n_created += map(len, lists)
         self._add_statuses([outcome.status for outcome in outcomes], place)
-        self.block_hash.add(self._texts.share(hashes))
+        self.block_hash.add(share_texts(hashes, self._texts))
         self.logs.add([outcome.logs or EMPTY_LIST for outcome in outcomes])
         self.tokens_burnt.add([outcome.tokens_burnt for outcome in outcomes], place)
         self.gas_burnt.add([outcome.gas_burnt for outcome in outcomes], place)
@@ -101,15 +103,14 @@ class Outcomes:
                 self.result_ids[start + at] = status.success_receipt_id
             elif code == FAILURE:
                 path = place.member("outcome.status.Failure", at)
-                self.failures[start + at] = self._failure_texts(status.failure, path)
+                self.failures[start + at] = self._describe_failure(status.failure, path)
 
-    def _failure_texts(self, failure: Raw, path: str) -> tuple[str, str]:
+    def _describe_failure(self, failure: Raw, path: str) -> tuple[str, str]:
         """Describe a failure; equal failures are decoded once."""
         key = bytes(failure)
-        texts: tuple[str, str] | None = self._texts.get(key)
-        if texts is None:
-            texts = self._texts[key] = failure_texts(failure, path)
-        return texts
+        if key not in self._failure_texts:
+            self._failure_texts[key] = failure_texts(failure, path)
+        return self._failure_texts[key]
 
 
 def _heights_and_times(
