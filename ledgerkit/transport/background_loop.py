@@ -58,7 +58,7 @@ class Loop:
             raise InvalidRequestError(msg, remedy="Use it from another thread.", field="ledger")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return wait_for(future, timeout_s)
+            return _wait_for(future, timeout_s)
         finally:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
@@ -82,17 +82,13 @@ class Loop:
         forks.inherited.append(self)
 
 
-def wait_for(
-    future: Future[T], timeout_s: float | None = None, tick: Callable[[], object] | None = None
-) -> T:
-    """Wait for a result, one slice at a time; `tick` is called after each."""
+def _wait_for(future: Future[T], timeout_s: float | None) -> T:
+    """Wait for a result, one slice at a time."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     try:
         while not future.done():
             with suppress(TimeoutError):
                 future.result(min(WAIT_SLICE_S, max(0.0, until - time.monotonic())))
-            if tick is not None:
-                tick()
             if time.monotonic() >= until and not future.done():
                 raise TimeoutError
         return future.result()

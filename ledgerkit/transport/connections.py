@@ -18,7 +18,7 @@ from ledgerkit.transport.exchange import NoConnectionError, RawResponse
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     import aiohttp
     import yarl
@@ -104,11 +104,11 @@ class NetworkConnections:
         """Send a request over pooled connections."""
         pool.n_requests += 1
         try:
-            response = await _exchange(pool.session, request, proxy)
+            return await _exchange(pool.session, request, proxy, partial(self._give_up, pool))
         finally:
             pool.n_requests -= 1
-            await pool.close_if_unused()
-        return response._replace(give_up=partial(self._give_up, pool))
+            if pool.is_given_up:
+                await pool.close_if_unused()
 
     async def _give_up(self, pool: _Pool) -> None:
         """Use no connection of a pool again, after one had the response to another request."""
@@ -191,7 +191,10 @@ def _close_later(pools: _Pools) -> None:
 
 
 async def _exchange(
-    session: aiohttp.ClientSession, request: RawRequest, proxy: Proxy | None
+    session: aiohttp.ClientSession,
+    request: RawRequest,
+    proxy: Proxy | None,
+    give_up: Callable[[], Awaitable[None]] | None = None,
 ) -> RawResponse:
     """Send a request, and return its response."""
     import yarl
@@ -211,9 +214,8 @@ async def _exchange(
         encodings = headers.getall("content-encoding", ())
         reader = BodyReader(request.limits, encodings, headers.get("content-length"))
         body = await response_body.read_async(response.content.iter_any(), reader)
-        return RawResponse(
-            response.status, headers.get("retry-after"), body, headers.get("location")
-        )
+        pause, location = headers.get("retry-after"), headers.get("location")
+        return RawResponse(response.status, pause, body, location, give_up)
 
 
 def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:

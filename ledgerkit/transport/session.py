@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.exchange import Connections, Transport
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Cache, Settings
-    from ledgerkit.transport.streaming import Work, Workers
+    from ledgerkit.transport.streaming import Work
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ class Session:
     def _batches(
         self,
         items: Iterable[Any],
-        workers: Workers,
+        workers: InPlace | Tasks,
         size: int,
         ahead: int,
         progress: Callable[[int], object] | None = None,
@@ -256,7 +256,7 @@ class Session:
         stream = Stream(items, workers, size=size, ahead=ahead, progress=show)
         return stream.batches(self.ready)
 
-    def _workers(self, work: Work, count: int, *, stop_on_error: bool) -> Workers:
+    def _workers(self, work: Work, count: int, *, stop_on_error: bool) -> InPlace | Tasks:
         """Build the workers of one stream."""
         self.ready()
         if self._transport.in_process:

@@ -6,16 +6,16 @@ import asyncio
 import threading
 import time
 from collections import deque
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 
     Work = Callable[[Any], Coroutine[Any, Any, Any]]
 
@@ -28,26 +28,6 @@ def batches_ahead(size: int, in_flight: int) -> int:
     # Four batches and eight requests of each worker: enough, at any latency, for the caller to
     # process one batch while the next are read.
     return 4 - (-8 * in_flight // size)
-
-
-class Workers(Protocol):
-    """What works on the items of a stream; a ticket stands for the value of an item."""
-
-    @property
-    def alive(self) -> bool:
-        """False in a forked child, whose parent has the workers."""
-
-    def add(self, item: Any) -> Any:
-        """Begin to work on an item; return its ticket."""
-
-    def is_done(self, ticket: Any) -> bool:
-        """Return True if the value of a ticket need not be waited for."""
-
-    def value(self, ticket: Any, tick: Callable[[], object]) -> Any:
-        """Wait for the value of a ticket; `tick` is called now and then."""
-
-    def stop(self, wait_s: float) -> None:
-        """Stop all work, and wait for its end for at most some seconds."""
 
 
 class InPlace:
@@ -67,15 +47,29 @@ class InPlace:
         """Return True: there is nothing to wait for."""
         return True
 
-    def value(self, ticket: Any, _tick: Callable[[], object]) -> Any:
-        """Work on an item."""
-        value = background_loop.drive(self._work(ticket))
-        if self._stop_on_error and isinstance(value, LedgerError):
-            raise value
-        return value
+    def values(self, tickets: Sequence[Any], progress: Callable[[int], object]) -> list[Any]:
+        """Work on items."""
+        values = []
+        for item in tickets:
+            value = background_loop.drive(self._work(item))
+            if self._stop_on_error and isinstance(value, LedgerError):
+                raise value
+            values.append(value)
+            progress(1)
+        return values
 
     def stop(self, wait_s: float) -> None:
         """Do nothing: no work is under way."""
+
+
+class _Ticket:
+    """The place of a value."""
+
+    __slots__ = ("is_done", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.is_done = False
 
 
 class Tasks:
@@ -97,10 +91,12 @@ class Tasks:
         self._count = count
         self._stop_on_error = stop_on_error
         self._loop = background_loop.current()
-        self._queue: deque[tuple[Any, Future[Any]]] = deque()
+        self._queue: deque[tuple[Any, _Ticket]] = deque()
         self._n_started = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._end: BaseException | None = None
+        self._end: BaseException | None = None  # why the work has ended early
+        self._awaited: _Ticket | None = None
+        self._changed = threading.Event()  # the awaited ticket is done, or the work has ended
         self._lock = threading.Lock()
 
     @property
@@ -108,24 +104,44 @@ class Tasks:
         """False in a forked child."""
         return self._loop.alive
 
-    def add(self, item: Any) -> Future[Any]:
+    def add(self, item: Any) -> _Ticket:
         """Queue an item, and start a task for it if there are too few."""
-        future: Future[Any] = Future()
+        ticket = _Ticket()
         with self._lock:
-            self._queue.append((item, future))
+            self._queue.append((item, ticket))
             is_needed = self._n_started < self._count
             self._n_started += is_needed
         if is_needed:
             self._loop.call_soon(self._start)
-        return future
+        return ticket
 
-    def is_done(self, ticket: Future[Any]) -> bool:
+    def is_done(self, ticket: _Ticket) -> bool:
         """Return True if there is a value."""
-        return ticket.done()
+        return ticket.is_done
 
-    def value(self, ticket: Future[Any], tick: Callable[[], object]) -> Any:
-        """Wait for a value, or for the error that has ended the work."""
-        return background_loop.wait_for(ticket, tick=tick)
+    def values(self, tickets: Sequence[_Ticket], progress: Callable[[int], object]) -> list[Any]:
+        """Wait for values, or for the error that ends the work."""
+        n_reported = 0
+        # The last one first: waking this thread for each value would take longer than a request.
+        for ticket in reversed(tickets):
+            while not self._wait_for(ticket):
+                n_done = sum(ticket.is_done for ticket in tickets)
+                progress(n_done - n_reported)
+                n_reported = n_done
+        progress(len(tickets) - n_reported)
+        return [ticket.value for ticket in tickets]
+
+    def _wait_for(self, ticket: _Ticket) -> bool:
+        """Wait for a value for one slice of time; return True if there is one."""
+        if ticket.is_done:
+            return True
+        self._awaited = ticket
+        self._changed.clear()
+        if not ticket.is_done and self._end is None:
+            self._changed.wait(background_loop.WAIT_SLICE_S)
+        if self._end is not None:
+            raise self._end
+        return ticket.is_done
 
     def stop(self, wait_s: float) -> None:
         """Cancel the tasks; the garbage collector may stop a stream on any thread."""
@@ -138,15 +154,14 @@ class Tasks:
             self._loop.call_soon(self._finish, CancelledError())
 
     def _start(self) -> None:
-        """Start a task."""
         task = asyncio.create_task(self._run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _next(self) -> tuple[Any, Future[Any]] | None:
+    def _next(self) -> tuple[Any, _Ticket] | None:
         """Return the next item; None if the task should end."""
         with self._lock:
-            if self._queue:
+            if self._queue and self._end is None:
                 return self._queue.popleft()
             self._n_started -= 1
             return None
@@ -154,38 +169,34 @@ class Tasks:
     async def _run(self) -> None:
         """Work on items until there are no more."""
         while entry := self._next():
-            item, future = entry
-            if self._end is not None:
-                future.set_exception(self._end)
-                continue
+            item, ticket = entry
             try:
                 value = await self._work(item)
             except asyncio.CancelledError:  # the stream is stopped, or its ledger is closed
-                self._fail(future, CancelledError())
-            except Exception as error:  # noqa: BLE001 - raised where the value is waited for
-                self._fail(future, error)
-            else:
-                if self._stop_on_error and isinstance(value, LedgerError):
-                    self._fail(future, value)
-                else:
-                    future.set_result(value)
-
-    def _fail(self, future: Future[Any], error: BaseException) -> None:
-        """End the work on all items with the error of one."""
-        self._finish(error)
-        future.set_exception(self._end)
+                self._finish(CancelledError())
+                raise
+            except Exception as error:  # noqa: BLE001 - raised where the values are waited for
+                self._finish(error)
+                return
+            if self._stop_on_error and isinstance(value, LedgerError):
+                self._finish(value)
+                return
+            ticket.value, ticket.is_done = value, True
+            if ticket is self._awaited:
+                self._changed.set()
 
     def _finish(self, error: BaseException) -> None:
-        """Cancel the work on all items, with the first error that there was."""
+        """End the work on all items; the first error that there was is raised."""
         if self._end is None:
             self._end = error
             for task in self._tasks - {asyncio.current_task()}:
                 task.cancel()
+        self._changed.set()
 
     async def _finish_and_wait(self) -> None:
-        """Cancel the tasks, and wait for their end."""
         self._finish(CancelledError())
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        others = self._tasks - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 class Stream:
@@ -203,13 +214,13 @@ class Stream:
     ahead
         How many batches are begun beyond the one returned next.
     progress
-        Called with the number of new values, in the same thread; while it waits, with 0.
+        Called with the number of new values, in the same thread; now and then also with 0.
     """
 
     def __init__(
         self,
         items: Iterable[Any],
-        workers: Workers,
+        workers: InPlace | Tasks,
         *,
         size: int,
         ahead: int,
@@ -271,12 +282,11 @@ class Stream:
 
     def _next_batch(self) -> list[Any]:
         """Wait for the values of the next batch."""
-        batch = []
-        for _ in range(min(self._size, len(self._pending))):
-            batch.append(self._workers.value(self._pending[0], lambda: self._progress(0)))
+        tickets = list(islice(self._pending, self._size))
+        values = self._workers.values(tickets, self._progress)
+        for _ in tickets:
             self._pending.popleft()
-            self._progress(1)
-        return batch
+        return values
 
     def _check_process(self) -> None:
         """Raise in a forked child: the workers are the parent's."""
