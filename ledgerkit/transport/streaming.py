@@ -175,7 +175,7 @@ class Tasks:
             except asyncio.CancelledError:  # the stream is stopped, or its ledger is closed
                 self._finish(CancelledError())
                 raise
-            except Exception as error:  # noqa: BLE001 - raised where the values are waited for
+            except BaseException as error:  # noqa: BLE001 - raised where the values are waited for
                 self._finish(error)
                 return
             if self._stop_on_error and isinstance(value, LedgerError):
