@@ -1,10 +1,9 @@
-"""Response bodies that cannot change, in memory, within a limit of bytes."""
+"""Response bodies in memory, within a limit of bytes."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections import OrderedDict
 
 _MAX_BYTES = 64 * 2**20
 
@@ -13,7 +12,7 @@ class MemoryCache:
     """Response bodies by key; the least recently used are dropped first."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
-        self._entries: OrderedDict[object, tuple[bytes, float]] = OrderedDict()
+        self._entries: dict[object, tuple[bytes, float]] = {}  # the last used one is the last
         self._max_bytes = self._free_bytes = max_bytes
         self._lock = threading.Lock()
 
@@ -23,7 +22,7 @@ class MemoryCache:
             body, expires_at = self._entries.get(key, (None, math.inf))
             if body is None or now >= expires_at:
                 return None
-            self._entries.move_to_end(key)
+            self._entries[key] = self._entries.pop(key)
             return body
 
     def put(self, key: object, body: bytes, expires_at: float = math.inf) -> None:
@@ -31,14 +30,18 @@ class MemoryCache:
         if len(body) > self._max_bytes:  # it would drop all others, and then itself
             return
         with self._lock:
-            self._free_bytes += len(self._entries.pop(key, (b"", 0))[0])
+            self._drop(key)
             self._entries[key] = body, expires_at
             self._free_bytes -= len(body)
             while self._free_bytes < 0:
-                self._free_bytes += len(self._entries.popitem(last=False)[1][0])
+                self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
         """Drop all bodies."""
         with self._lock:
-            self._free_bytes += sum(len(body) for body, _ in self._entries.values())
             self._entries.clear()
+            self._free_bytes = self._max_bytes
+
+    def _drop(self, key: object) -> None:
+        body, _ = self._entries.pop(key, (b"", 0.0))
+        self._free_bytes += len(body)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import string
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import base58
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 _NOUN = "a secret key"
 _SEED_BYTES, _KEY_BYTES = 32, 64
-_SHORTEST_RUN = 86  # digits of 64 bytes in base58, or in base64 without padding
-_ALPHABET = (string.ascii_letters + string.digits).encode()
-_LETTERS = bytes(ord("a") if byte in _ALPHABET else ord(" ") for byte in range(256))
+_HEX_DIGITS, _BASE58_DIGITS = 128, (86, 87, 88)  # of the 64 bytes of a key
+_RUN = re.compile(rb"[0-9A-Za-z]+")
+_LETTERS = _RUN.sub(lambda run: b"a" * len(run[0]), bytes(range(256)))  # each becomes an "a"
+_SHORTEST_RUN = b"a" * min(_BASE58_DIGITS)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+")
 _BASE64_KEY = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}(?===)")
 _NUMBERS = re.compile(rb"(?:\d{1,3},\s?)+\d{1,3}")
 # Of a key of secp256k1, only a secret one has 32 bytes.
 _SECP256K1 = re.compile(rb"secp256k1:[1-9A-HJ-NP-Za-km-z]{43,44}(?![1-9A-HJ-NP-Za-km-z])")
-_CURVES = (b"ed25519:", b"secp256k1:")
 
 
 def secret_in(data: bytes, key: SecretText | None = None) -> str | None:
@@ -42,18 +42,15 @@ def secret_in(data: bytes, key: SecretText | None = None) -> str | None:
     if key is not None and key.reveal().encode() in data:
         return key.noun
     for noun, text in redaction.secrets_in_use():
-        if any(spelling in data for spelling in spellings(text)):
+        spellings = (text, text.hex().encode(), *_number_spellings(text), *_base64_spellings(text))
+        if any(spelling in data for spelling in spellings):
             return noun
     return _NOUN if any(_has_key(form) for form in (data, *_decoded(data))) else None
 
 
-def spellings(text: bytes) -> Iterator[bytes]:
-    """Yield the encodings of a text in which it would be found."""
-    yield text
-    yield text.hex().encode()
-    yield ",".join(map(str, text)).encode()
-    yield ", ".join(map(str, text)).encode()
-    yield from _base64_spellings(text)
+def _number_spellings(text: bytes) -> Iterator[bytes]:
+    for comma in (",", ", "):
+        yield comma.join(map(str, text)).encode()
 
 
 def _base64_spellings(text: bytes) -> Iterator[bytes]:
@@ -64,56 +61,38 @@ def _base64_spellings(text: bytes) -> Iterator[bytes]:
         yield encoded[(0, 2, 3)[before] : whole]
 
 
+_CURVES = (b"ed25519:", b"secp256k1:")
 _BASE64_CURVES = tuple(digits for curve in _CURVES for digits in _base64_spellings(curve))
-_NUMBER_CURVES = tuple(
-    comma.join(map(str, curve)).encode() for comma in (",", ", ") for curve in _CURVES
-)
+_NUMBER_CURVES = tuple(numbers for curve in _CURVES for numbers in _number_spellings(curve))
 
 
 def _decoded(data: bytes) -> Iterator[bytes]:
     """Yield the decoded parts of some bytes that name a curve in base64, or as a list."""
     if any(map(data.__contains__, _BASE64_CURVES)):
         for run in _BASE64.findall(data):
-            if any(map(run.__contains__, _BASE64_CURVES)):
-                yield _unpadded(run)
+            whole = run[:-1] if len(run) % 4 == 1 else run
+            yield b64decode(whole + b"==", altchars=b"-_")
     if any(map(data.__contains__, _NUMBER_CURVES)):
         for run in _NUMBERS.findall(data):
             yield bytes(int(number) & 0xFF for number in run.split(b","))
 
 
-def _unpadded(run: bytes) -> bytes:
-    """Decode base64 without its padding, of either alphabet."""
-    digits = run.translate(bytes.maketrans(b"-_", b"+/"))
-    digits = digits[: len(digits) - (len(digits) % 4 == 1)]
-    return b64decode(digits + b"=" * (-len(digits) % 4))
-
-
 def _has_key(data: bytes) -> bool:
-    """Return True if some bytes contain a whole secret key."""
     if b"secp256k1:" in data and _SECP256K1.search(data):
         return True
-    candidates = [*_runs(data)]
-    if b"==" in data:
-        candidates += [b64decode(run + b"==") for run in _BASE64_KEY.findall(data)]
-    return any(map(_is_secret_key, candidates))
+    return any(map(_is_secret_key, _key_candidates(data)))
 
 
-def _runs(data: bytes) -> Iterator[bytes]:
-    """Yield the bytes that runs of letters and digits stand for, if they may be 64 bytes."""
-    mask, end = data.translate(_LETTERS), 0
-    needle = b"a" * _SHORTEST_RUN
-    while (start := mask.find(needle, end)) >= 0:
-        start = mask.rfind(b" ", end, start) + 1 or end
-        end = mask.find(b" ", start)
-        end = len(data) if end < 0 else end
-        run = data[start:end]
-        try:
-            if len(run) == 2 * _KEY_BYTES:
-                yield bytes.fromhex(run.decode())
-            elif len(run) <= _SHORTEST_RUN + 2:
+def _key_candidates(data: bytes) -> Iterator[bytes]:
+    has_long_runs = _SHORTEST_RUN in data.translate(_LETTERS)  # six times as fast as the pattern
+    for run in _RUN.findall(data) if has_long_runs else ():
+        with suppress(ValueError):  # it is no number in this notation
+            if len(run) in _BASE58_DIGITS:
                 yield base58.b58decode(run)
-        except ValueError:
-            continue
+            elif len(run) == _HEX_DIGITS:
+                yield bytes.fromhex(run.decode())
+    if b"==" in data:
+        yield from (b64decode(run + b"==") for run in _BASE64_KEY.findall(data))
 
 
 def _is_secret_key(key: bytes) -> bool:
