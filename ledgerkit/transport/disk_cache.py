@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 KINDS = ("block", "chunk", "transaction", "read", "metadata")
 
 _FILE = "answers-1.sqlite3"  # the number changes with the format of the file
-_JOURNAL = "-journal"
-_SUFFIXES = ("", "-wal", "-shm", _JOURNAL)  # SQLite's names of one database
+_SUFFIXES = ("", "-wal", "-shm", "-journal")  # SQLite's names of one database
 _APPLICATION_ID = 0x6C6B6974  # marks SQLite files of this package
 _BUSY_S = 1.0  # to wait while another process writes; after that the entry is not stored
 _TOUCH_S = 3600.0  # the last use is written at most once in this time: most reads write nothing
 _MAX_BODY_BYTES = 2**28
 _OVERHEAD_BYTES = 2**16  # pages of the index, and half-filled ones
-_DELETED_AT_ONCE = 64
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _BROKEN = (
     sqlite3.SQLITE_CORRUPT,
@@ -46,6 +44,7 @@ _BROKEN = (
     sqlite3.SQLITE_CONSTRAINT,
 )
 _LOG = logging.getLogger("ledgerkit")
+
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     """CREATE TABLE IF NOT EXISTS answers (
@@ -54,6 +53,18 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS by_use ON answers (used, kind, size)",
 )
 _STORED_SCHEMA = sorted((sql.replace("IF NOT EXISTS ", "").encode(),) for sql in _SCHEMA[1:])
+# A damaged row may have values of any type.
+_FIND = """SELECT CAST(ifnull(kind, '') AS BLOB), CAST(ifnull(since, 0) AS REAL),
+    CAST(ifnull(used, 0) AS REAL), seal, CAST(ifnull(body, '') AS BLOB)
+    FROM answers WHERE key = ?"""
+_TOUCH = "UPDATE answers SET used = ? WHERE key = ?"
+_DELETE = "DELETE FROM answers WHERE key = ?"
+_DELETE_OLDEST = """DELETE FROM answers
+    WHERE rowid = (SELECT rowid FROM answers ORDER BY used LIMIT 1)
+    AND ? < (SELECT (page_count - freelist_count) * page_size
+        FROM pragma_page_count, pragma_freelist_count, pragma_page_size)"""
+_PUT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COUNT = "SELECT CAST(kind AS TEXT), count(*), CAST(total(size) AS INTEGER) FROM answers GROUP BY 1"
 
 
 def default_folder() -> Path:
@@ -62,7 +73,7 @@ def default_folder() -> Path:
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 
-def address(url: str) -> str:
+def _service(url: str) -> str:
     """Return the host, port and path of a service: the parts that identify it."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -77,9 +88,8 @@ def _digest(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def _checksum(key: bytes, kind: str, stored_at: float, body: bytes) -> bytes:
-    """Compute the checksum of an entry, which covers its key too."""
-    return _digest(key, kind.encode(), stored_at.hex().encode(), body)
+def _checksum(key: bytes, kind: bytes, stored_at: float, body: bytes) -> bytes:
+    return _digest(key, kind, stored_at.hex().encode(), body)
 
 
 class Entry(NamedTuple):
@@ -106,7 +116,7 @@ class DiskCache:
 
     def __init__(self, settings: Cache, roots: Mapping[Surface, str]) -> None:
         self.settings = settings
-        self._services = {surface: address(url) for surface, url in roots.items()}
+        self._services = {surface: _service(url) for surface, url in roots.items()}
         self.folder = Path(settings.path or "").absolute()
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
@@ -140,17 +150,17 @@ class DiskCache:
         row = self._run(lambda connection: connection.execute(_FIND, (key,)).fetchone())
         if row is None:
             return None
-        entry, used_at = _read_row(key, kind, row), row[2]
-        if entry is None:
+        stored_kind, stored_at, used_at, checksum, body = row
+        if checksum != _checksum(key, stored_kind, stored_at, body):
             self.drop(key, "its checksum is wrong")
             return None
         now = self.now()
-        is_from_future = kind == "metadata" and now < entry.stored_at
-        if now >= self.expires_at(kind, entry.stored_at) or is_from_future:
+        is_from_future = kind == "metadata" and now < stored_at
+        if now >= self.expires_at(kind, stored_at) or is_from_future:
             return None  # the next response replaces it
         if not 0 <= now - used_at < _TOUCH_S:
             self._run(lambda connection: connection.execute(_TOUCH, (now, key)))
-        return entry
+        return Entry(stored_at, body)
 
     def expires_at(self, kind: str, stored_at: float) -> float:
         """Return when an entry expires, in seconds since 1970; only metadata does."""
@@ -161,13 +171,14 @@ class DiskCache:
         limit = self.settings.max_bytes - _OVERHEAD_BYTES
         if len(body) > min(limit // 4, _MAX_BODY_BYTES):
             return
-        checksum = _checksum(key, kind, stored_at, body)
+        checksum = _checksum(key, kind.encode(), stored_at, body)
         row = (key, kind, stored_at, self.now(), len(body), checksum, body)
 
         def write(connection: sqlite3.Connection) -> None:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                _make_room(connection, limit - len(body))
+                while connection.execute(_DELETE_OLDEST, (limit - len(body),)).rowcount:
+                    pass
                 connection.execute(_PUT, row)
 
         self._run(write)
@@ -189,7 +200,7 @@ class DiskCache:
     def clear(self) -> None:
         """Delete all entries and shrink the file."""
         if self._path.exists():
-            self._run(_delete_all)
+            self._run(lambda connection: connection.executescript("DELETE FROM answers; VACUUM"))
 
     def count(self, kind: str, *, hit: bool) -> None:
         """Count a hit or a miss."""
@@ -223,25 +234,18 @@ class DiskCache:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Run something on the connection; return None if the file fails."""
         with self._lock:
-            for _ in range(2):
-                if self._is_off:
-                    break
+            while not self._is_off:
                 try:
-                    return work(self._connected())
-                except (sqlite3.Error, OSError, UnicodeError, _OtherSchemaError) as error:
+                    if self._connection is None:
+                        self._connection = _open(self._path)
+                        self._end = weakref.finalize(self, self._connection.close)
+                    return work(self._connection)
+                except (sqlite3.Error, OSError, ValueError) as error:
                     if not self._can_retry(error):
                         break
         return None
 
-    def _connected(self) -> sqlite3.Connection:
-        """Return the connection, opened at its first use."""
-        if self._connection is None:
-            self._connection = _open(self._path)
-            self._end = weakref.finalize(self, self._connection.close)
-        return self._connection
-
     def _disconnect(self) -> None:
-        """Close the connection."""
         if self._end is not None:
             self._end()
         self._connection = self._end = None
@@ -249,13 +253,12 @@ class DiskCache:
     def _can_retry(self, error: Exception) -> bool:
         """Recreate a broken file and return True; for other errors switch off, unless busy."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        # The message of a UnicodeError is SQLite's, which quotes the broken file.
-        if isinstance(error, UnicodeError | _OtherSchemaError):
-            code = sqlite3.SQLITE_CORRUPT
         if code in _BUSY:
             _LOG.info("the cache in %s is busy: %s", self.folder, error)
             return False
-        if code in _BROKEN and not self._was_recreated and self._remove_files():
+        # A ValueError is that of other tables, or of a message of SQLite that quotes broken bytes.
+        is_broken = code in _BROKEN or isinstance(error, ValueError)
+        if is_broken and not self._was_recreated and self._remove_files():
             self._was_recreated = True
             _LOG.warning("the cache in %s was broken and is recreated: %s", self.folder, error)
             return True
@@ -265,7 +268,6 @@ class DiskCache:
         return False
 
     def _remove_files(self) -> bool:
-        """Remove the file and its journals; return False if that fails."""
         self._disconnect()
         try:
             for suffix in _SUFFIXES:
@@ -275,21 +277,17 @@ class DiskCache:
         return True
 
 
-_FIND = "SELECT kind, since, used, seal, body FROM answers WHERE key = ?"
-_TOUCH = "UPDATE answers SET used = ? WHERE key = ?"
-_DELETE = "DELETE FROM answers WHERE key = ?"
-_PUT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
-_COUNT = "SELECT CAST(kind AS TEXT), count(*), CAST(total(size) AS INTEGER) FROM answers GROUP BY 1"
-_OLDEST = "SELECT rowid, coalesce(length(body), 0) FROM answers ORDER BY used LIMIT ?"
-
-
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file; a new one can be read by this user only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for suffix in _SUFFIXES:
-        _check_regular(path.with_name(path.name + suffix))
+        part = path.with_name(path.name + suffix)
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(part.lstat().st_mode):  # it may be a symbolic link
+                msg = f"{part.name} is not a regular file"
+                raise FileExistsError(msg)
     # SQLite deletes the file that a rollback journal names. This package writes no such journal.
-    path.with_name(path.name + _JOURNAL).unlink(missing_ok=True)
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(
         path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
@@ -300,18 +298,6 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _check_regular(path: Path) -> None:
-    """Raise if something else than a regular file, such as a symbolic link, is at a path."""
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.lstat().st_mode):
-            msg = f"{path.name} is not a regular file"
-            raise FileExistsError(msg)
-
-
-class _OtherSchemaError(Exception):
-    """The file has other tables, views or triggers than this package creates."""
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
@@ -332,45 +318,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     schema = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     if sorted(schema) != _STORED_SCHEMA:
         msg = "its tables are not those of ledgerkit"
-        raise _OtherSchemaError(msg)
+        raise ValueError(msg)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")  # a power cut loses the last entries only
     connection.execute(f"PRAGMA journal_size_limit = {2**20}")
-
-
-def _read_row(key: bytes, kind: str, row: tuple[Any, ...]) -> Entry | None:
-    """Read a row; return None if it is not as it was written."""
-    stored_kind, stored_at, used_at, checksum, body = row
-    if not (
-        isinstance(body, bytes) and isinstance(stored_at, float) and isinstance(used_at, float)
-    ):
-        return None
-    if stored_kind == kind.encode() and checksum == _checksum(key, kind, stored_at, body):
-        return Entry(stored_at, body)
-    return None
-
-
-def _make_room(connection: sqlite3.Connection, limit: int) -> None:
-    """Delete the least recently used entries until the used pages are within a limit of bytes."""
-    while (excess := _used_bytes(connection) - limit) > 0:
-        oldest = connection.execute(_OLDEST, (_DELETED_AT_ONCE,)).fetchall()
-        if not oldest:
-            return
-        for row_id, size in oldest:
-            connection.execute("DELETE FROM answers WHERE rowid = ?", (row_id,))
-            excess -= size
-            if excess <= 0:
-                break
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    """Return the bytes of all pages in use."""
-    names = ("page_count", "freelist_count", "page_size")
-    pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-    return int((pages - free) * size)
-
-
-def _delete_all(connection: sqlite3.Connection) -> None:
-    """Delete every entry and shrink the file."""
-    connection.execute("DELETE FROM answers")
-    connection.execute("VACUUM")
