@@ -16,8 +16,9 @@ _RESPONSES = 100  # the share of refused requests is measured over the last 50 t
 _SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
 _CHANCE = 2.5  # so many refusals above that share may be a coincidence
 _SLOWED = 0.5  # of both: after a slowdown the host is known to have a limit
-# From a halved rate it takes 3 s to return to the old one: 0.5 = 3**3 * _GROWTH.
-_GROWTH = 1 / 54
+_DOUBLED_S = 10.0  # a lowered rate doubles in this time
+_FORGOTTEN_S = 60.0  # after this time without a slowdown, only the given limit holds
+_STARTS = 10_000  # of a host without a limit of a minute: more than start in a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,10 @@ class RateLimiter:
     """
     A limiter that spaces the starts of requests evenly, further apart after refusals.
 
-    Scattered refusals (HTTP 429), up to 8 % of the responses, change nothing. If more
-    requests are refused, the rate at which requests recently started is cut by half of the refused
-    share, but not below one a second. It then returns quickly to where it was, stays near that
-    for a moment, and grows faster and faster from there, up to the limit. Without a limit, it
-    is unlimited again from twice the refused rate. Until then, refusals above 4 % lower it again.
+    Scattered refusals (HTTP 429), up to 8 % of the responses, change nothing. If more requests
+    are refused, the rate at which requests recently started is lowered by half of the refused
+    share, but not below one a second. It then doubles every 10 s, up to the limit; without a
+    limit, it is unlimited again after a minute. Until then, refusals above 4 % lower it again.
 
     Parameters
     ----------
@@ -81,79 +81,71 @@ class RateLimiter:
 
     Notes
     -----
-    The cut is that of DCTCP (RFC 8257, section 3.3), the recovery that of CUBIC (RFC 9438,
-    section 4.2).
+    The cut is that of DCTCP (RFC 8257, section 3.3).
     """
 
     def __init__(self, rate: float | None, per_minute: int | None = None) -> None:
         self._limit = rate or math.inf
-        self._per_minute = per_minute or 0
+        self._per_minute = per_minute
         self.after_fork()
         forks.register(self)
 
     def after_fork(self) -> None:
         """Count anew in a forked child, where another thread's lock would never be free."""
-        self._rate = self._limit
-        self._gap_s = 1 / self._limit
+        self._lowered_rate = self._limit
+        self._slowed_at = self._growing_since = -math.inf
         self._free_at = self._paused_until = 0.0
-        # Starts in the second that ends at `_second_ends`, and in the second before.
-        self._starts = self._starts_before = 0
-        self._second_ends = -math.inf
-        self._slowed_at = -math.inf
-        # The rate that was refused, and the seconds until it is reached again.
-        self._peak, self._recovery_s = math.inf, 0.0
         # The responses to requests that started after the last slowdown; halved when many.
         self._responses = self._refusals = 0.0
         # The last starts, future ones included, as many as a minute may have.
-        self._minute: deque[float] = deque(maxlen=self._per_minute)
+        self._starts: deque[float] = deque(maxlen=self._per_minute or _STARTS)
         self._lock = threading.Lock()
         self.epoch = 0  # a pause begins a new one: slots that were reserved before are void
 
     @property
     def rate(self) -> float:
         """The current maximum number of requests a second."""
-        with self._lock:
-            self._recover(time.monotonic())
-            return self._rate
+        seconds = max(time.monotonic(), self._paused_until) - self._growing_since
+        if seconds > _FORGOTTEN_S:
+            return self._limit
+        return min(self._lowered_rate * 2 ** (seconds / _DOUBLED_S), self._limit)
 
     def reserve(self, until: float) -> float | None:
         """Reserve the next slot and return the seconds until it; None if it is after `until`."""
         with self._lock:
             now = time.monotonic()
-            self._recover(now)
             start = max(now, self._free_at)
-            if self._minute and len(self._minute) == self._minute.maxlen:
-                start = max(start, self._minute[0] + _MINUTE_S)
+            if len(self._starts) == self._per_minute:
+                start = max(start, self._starts[0] + _MINUTE_S)
             if start > until:
                 return None
-            self._minute.append(start)
-            self._free_at = start + self._gap_s
-            if start >= self._second_ends:
-                self._start_second(start)
-            self._starts += 1
+            self._starts.append(start)
+            self._free_at = start + 1 / self.rate
         return start - now
 
     def release(self, epoch: int) -> None:
         """Return a slot that was reserved in this epoch and not used."""
         with self._lock:
             if epoch == self.epoch:
-                self._free_at -= self._gap_s
-                if self._minute:
-                    self._minute.pop()
+                self._free_at -= 1 / self.rate
+                if self._starts:
+                    self._starts.pop()
 
     def uncount(self) -> None:
         """Leave a request that did not reach the host out of the limit of a minute."""
         with self._lock:
-            if self._minute:  # the first one: its place would have been free at the earliest
-                self._minute.popleft()
+            if self._starts:  # the first one: its place would have been free at the earliest
+                self._starts.popleft()
 
     def pause(self, seconds: float) -> None:
-        """Start no request for some seconds; reserved slots are void."""
+        """Start no request for some seconds, in which the rate does not grow."""
         with self._lock:
-            until = time.monotonic() + seconds
+            now = time.monotonic()
+            until = now + seconds
             if until > self._paused_until:
+                self._growing_since += until - max(now, self._paused_until)
                 self._paused_until = until
-                self._void_slots(until)
+                self._void_slots(now, until)
 
     def record(self, started: float, *, refused: bool) -> float | None:
         """
@@ -189,49 +181,26 @@ class RateLimiter:
 
     def _exceeds(self, chance: float) -> bool:
         """Return True if too many requests were refused since the last slowdown."""
-        is_known = bool(self._minute.maxlen)  # each refusal means that the minute is full
-        tolerance = 1.0 if self._rate == self._limit else _SLOWED
-        return is_known or self._refusals >= tolerance * (chance + _SCATTERED * self._responses)
+        if self._per_minute:  # each refusal means that the minute is full
+            return True
+        tolerance = 1.0 if self.rate == self._limit else _SLOWED
+        return self._refusals >= tolerance * (chance + _SCATTERED * self._responses)
 
     def _slow_down(self) -> float:
-        """Lower the rate by half of the refused share, and count anew."""
+        """Lower the rate of the last second by half of the refused share, and count anew."""
         now = time.monotonic()
-        self._recover(now)
-        self._peak = min(max(self._starts, self._starts_before, 1), self._rate)
-        floor = min(1.0, self._limit) / self._peak
-        cut = max(0.0, min(self._refusals / self._responses / 2, 1 - floor))
-        self._recovery_s = math.cbrt(cut / _GROWTH)
-        self._slowed_at = now
+        last_second = sum(start > self._starts[-1] - 1.0 for start in self._starts)
+        rate = min(max(last_second, 1), self.rate)
+        lowered = rate * (1 - self._refusals / self._responses / 2)
+        self._lowered_rate = max(lowered, min(1.0, self._limit))
+        self._slowed_at, self._growing_since = now, max(now, self._paused_until)
         self._responses = self._refusals = 0.0
-        self._set_rate(self._peak * (1 - cut))
-        self._void_slots(max(now, self._paused_until))
-        return self._rate
+        self._void_slots(now, self._growing_since)
+        return self._lowered_rate
 
-    def _recover(self, now: float) -> None:
-        """Raise the rate with the time since the last slowdown or pause."""
-        if self._rate == self._limit:
-            return
-        seconds = max(0.0, now - max(self._slowed_at, self._paused_until))
-        rate = self._peak * (1 + _GROWTH * (seconds - self._recovery_s) ** 3)
-        unlimited_from = min(2 * self._peak, self._limit)
-        self._set_rate(self._limit if rate >= unlimited_from else rate)
-
-    def _set_rate(self, rate: float) -> None:
-        """Set the rate and the gap between two starts."""
-        self._rate = rate
-        self._gap_s = 1 / rate
-
-    def _void_slots(self, free_at: float) -> None:
+    def _void_slots(self, now: float, free_at: float) -> None:
         """Void all reserved slots: requests that wait for one reserve again."""
-        now = time.monotonic()
-        while self._minute and self._minute[-1] > now:
-            self._minute.pop()
+        while self._starts and self._starts[-1] > now:
+            self._starts.pop()
         self._free_at = free_at
         self.epoch += 1
-
-    def _start_second(self, start: float) -> None:
-        """Count the starts of the next second."""
-        is_next = start < self._second_ends + 1.0
-        self._starts_before = self._starts if is_next else 0
-        self._starts = 0
-        self._second_ends = start + 1.0

@@ -210,29 +210,27 @@ def test_the_rate_never_falls_below_one_a_second(clock):
 
 
 def test_the_rate_returns_and_then_grows(clock):
-    """A halved rate is back after 3 s, stays near that a moment, and grows up to the limit."""
+    """A lowered rate doubles every 10 s, so that a halved one is back then, up to the limit."""
     pacer = rate_limit.RateLimiter(40)
     for _ in range(2):
         starts(pacer, clock, 10)
         clock(1)
     assert refuse(pacer) == pytest.approx(10 / 2, abs=1.5)
-    peak = 2 * pacer.rate
+    lowered = pacer.rate
     rates = []
-    for _ in range(9):
-        clock(1)
+    for _ in range(4):
+        clock(10)
         rates.append(pacer.rate)
-    shares = [1 - 8 / 54, 1 - 1 / 54, 1, 1 + 1 / 54, 1 + 8 / 54, 1 + 27 / 54]
-    assert rates[:6] == pytest.approx([peak * share for share in shares])
-    assert rates[-1] == 40
+    assert rates == pytest.approx([2 * lowered, 4 * lowered, min(8 * lowered, 40), 40])
 
 
 def test_without_a_limit_it_is_lifted_again(clock):
-    """Without a limit the rate is free again at twice what was too much."""
+    """Without a limit the rate is free again a minute after it was too much."""
     pacer = rate_limit.RateLimiter(None)
     starts(pacer, clock, 100)
     assert refuse(pacer) == 50.0
-    clock(6.7)
-    assert 190 < pacer.rate < 200
+    clock(60)
+    assert pacer.rate == pytest.approx(50 * 2**6)
     clock(0.1)
     assert pacer.rate == math.inf
     assert sum(starts(pacer, clock, 100)) == 0
@@ -246,7 +244,9 @@ def test_the_rate_does_not_grow_in_a_pause(clock):
     pacer.pause(60)
     clock(60)
     assert pacer.rate == pytest.approx(10.0)
-    clock(3)
+    clock(10)
+    assert pacer.rate == pytest.approx(20.0)
+    pacer.pause(60)
     assert pacer.rate == pytest.approx(20.0)
 
 
@@ -319,7 +319,7 @@ def test_one_refusal_in_a_hundred_costs_little_time(clock, seed):
     assert host.refused >= 15
 
 
-@pytest.mark.parametrize(("limit", "share"), [(20, 0.08), (200, 0.02), (1_000, 0.01)])
+@pytest.mark.parametrize(("limit", "share"), [(20, 0.12), (200, 0.02), (1_000, 0.01)])
 def test_a_limit_of_the_host_is_found(clock, limit, share):
     """A host's own limit is used to 85 %, and few requests are refused once it is known."""
     tokens, filled = limit / 5, 0.0
