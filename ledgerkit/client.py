@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
-from ledgerkit.ledger import Description, Ledger, lower_limits, open_like
+from ledgerkit.ledger import Description, Ledger, open_like
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
@@ -305,8 +305,7 @@ def reopen(
     if not isinstance(description, Description):
         rule = "the result of Ledger.description()"
         raise InvalidRequestError.refuse("description", description, rule)
-    settings = description.settings
-    settings = replace(settings, **lower_limits(settings, in_flight, rate))
+    settings = description.settings.lowered(in_flight, rate)
     if description.needs_key:
         key = _environment_key()
         if key is None:
@@ -470,8 +469,7 @@ def _cache_settings(
         cache = Cache() if isinstance(cache, bool) else Cache(cache)
     if cache.path is not None:  # absolute, because another process may work elsewhere
         return replace(cache, path=Path(cache.path).expanduser().absolute())
-    urls = [url for s in networks.SURFACES if (url := network.address(s))]
-    if any(map(networks.is_loopback, urls)):
+    if any(map(networks.is_loopback, network.addresses.values())):
         rule = "a folder, because a ledger on this machine may start again with another chain"
         raise InvalidRequestError.refuse("cache", cache, rule)
     from ledgerkit.transport import disk_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
 
 from ledgerkit import units, user_warnings, validation
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import EmbeddedLedger, Faults, World
@@ -251,12 +251,8 @@ class Ledger:
         >>> ledger.send(rest.staking("leo.near")).pools[0].pool_id
         'north.poolv1.near'
         """
-        with newest_block_in_errors(self):
-            return self._send(call)
-
-    def _send(self, call: Call[T]) -> T:
         self._warn_of_missing_accounts([call])
-        with show_waits():
+        with newest_block_in_errors(self), show_waits():
             value = self.session.send(call)
         self._warn_of_disk_cache()
         return value
@@ -394,8 +390,8 @@ class Ledger:
            gas_price
         0  100000000
         """
-        limits = lower_limits(self.session.settings, in_flight, rate)
-        ledger = open_like(self, **limits)
+        lowered = self.session.settings.lowered(in_flight, rate)
+        ledger = open_like(self, in_flight=lowered.in_flight, rate=lowered.rate)
         self.session.siblings.add(ledger)
         return ledger
 
@@ -478,7 +474,6 @@ class Ledger:
         return value
 
     def _warn_of_disk_cache(self) -> None:
-        """Warn, once, if the disk cache was switched off."""
         disk_cache = self.session.disk_cache
         if disk_cache and (warning := disk_cache.pop_warning()):
             user_warnings.warn(warning)
@@ -557,7 +552,7 @@ class Ledger:
         >>> ledger.pin("2026-08-01T00:00:20")
         (180000033, '9ywLa8ec12z8sFuzp6mfZDdg3oGvmBveRc2M4EmDJ7jk')
         """
-        reference = _block_reference(at)
+        reference = validation.block_reference(at)
         if reference.timestamp_ns is None:
             header = self.send(rpc.block(reference)).header
             return header.height, header.hash
@@ -601,17 +596,9 @@ class Ledger:
         >>> [point.height for point in points]
         [180000000, 180000033, 180000050]
         """
-        references = [_block_reference(at) for at in places]
-        return time_to_height.find_blocks(self._blocks, self._points, references)
-
-    def _blocks(self, calls: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
-        """Read blocks; a failed call has its error in its place."""
-        if len(calls) > 1:
-            return self.send_many(calls, on_error="collect", progress=False)
-        try:
-            return [self._send(call) for call in calls]
-        except LedgerError as error:
-            return [error]
+        references = [validation.block_reference(at) for at in places]
+        send = partial(self.send_many, on_error="collect", progress=False)
+        return time_to_height.find_blocks(send, self._points, references)
 
     def close(self) -> None:
         """
@@ -681,11 +668,6 @@ def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:
     )
 
 
-def _block_reference(at: object) -> BlockReference:
-    """Parse a block reference, which may be parsed already."""
-    return at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
-
-
 @contextmanager
 def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[None]:
     """Name the newest block in the remedy of an error about a height, or `height`, above it."""
@@ -706,19 +688,6 @@ def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[No
 def open_like(ledger: Ledger, **changes: Any) -> Ledger:
     """Open a ledger with the settings of an open one but for `changes`; it shares its transport."""
     return Ledger(replace(ledger.session.ready().settings, borrowed=True, **changes))
-
-
-def lower_limits(settings: Settings, in_flight: int | None, rate: float | None) -> dict[str, Any]:
-    """Return the settings of other limits; None changes nothing, and a rate can only be lowered."""
-    from ledgerkit.transport.settings import positive
-
-    changes: dict[str, Any] = {}
-    if in_flight is not None:
-        changes["in_flight"] = in_flight
-    if rate is not None:
-        positive("rate", rate)
-        changes["rate"] = min(rate, settings.rate or rate)
-    return changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,8 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
 
 def block_reference(value: object, field: str = "at") -> BlockReference:
     """Parse a height, hash, finality, checkpoint or time (UTC if it has no zone); None is final."""
+    if isinstance(value, BlockReference):
+        return value
     if value is None:
         return BlockReference({"finality": "final"})
     if isinstance(value, str):

@@ -105,9 +105,10 @@ class HttpTransport:
                     return self._redirect_error(exchange, response.status)
                 url = target
                 if not await self._wait_for_slot(exchange.surface, deadline):
-                    host = self._host(exchange.surface)
+                    host = self._network.host(exchange.surface)
                     return exchanges.timeout_error(exchange.call.request, host, 0.0)
-            sentence = f"{self._host(exchange.surface)} redirects {exchange.call.request} too often"
+            host = self._network.host(exchange.surface)
+            sentence = f"{host} redirects {exchange.call.request} too often"
             return TransportError(sentence, retryable=False, request=exchange.call.request)
         except Exception as caught:  # noqa: BLE001 - a caller's transport may raise anything
             return self._failure(exchange, caught)
@@ -151,10 +152,6 @@ class HttpTransport:
 
         return str(yarl.URL(url))
 
-    def _host(self, surface: Surface) -> str:
-        """Return the name of a surface's host."""
-        return urlsplit(self._network.address(surface) or "").hostname or ""
-
     def _response(self, received: RawResponse) -> Response:
         """Build the response of an exchange."""
         pause = parse_retry_after(received.retry_after)
@@ -180,7 +177,7 @@ class HttpTransport:
 
     def _redirect_error(self, exchange: Exchange, status: int) -> TransportError:
         """Build the error for a redirect that is not followed."""
-        host, request = self._host(exchange.surface), exchange.call.request
+        host, request = self._network.host(exchange.surface), exchange.call.request
         return TransportError(
             f"{host} redirects the request for {request} (HTTP {status})",
             remedy="Redirects are not followed: pass connect() the address it leads to.",
@@ -193,7 +190,7 @@ class HttpTransport:
         """Build the error of a failed exchange, without the key and the address's path."""
         if isinstance(error, LedgerError):
             return strip_error(error)
-        request, host = exchange.call.request, self._host(exchange.surface)
+        request, host = exchange.call.request, self._network.host(exchange.surface)
         if isinstance(error, TimeoutError):
             return exchanges.timeout_error(request, host, exchange.timeout_s)
         begin = f"the request to {host} for {request} failed"

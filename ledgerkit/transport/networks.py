@@ -58,9 +58,9 @@ class Network:
     """The addresses of one network, and its liquid staking tokens."""
 
     name: str
-    rpc_url: str | None
-    archival_rpc_url: str | None
-    api_url: str | None
+    rpc_url: str | None = None
+    archival_rpc_url: str | None = None
+    api_url: str | None = None
     liquid_tokens: tuple[str, ...] = ()
     transactions_url: str | None = None
     transfers_url: str | None = None
@@ -77,6 +77,10 @@ class Network:
         """Return the address of one surface; None if there is none."""
         url: str | None = getattr(self, f"{surface}_url")
         return url
+
+    def host(self, surface: Surface) -> str:
+        """Return the name of a surface's host; empty if there is none."""
+        return urlsplit(self.address(surface) or "").hostname or ""
 
     def archive_address(self, height: int) -> str:
         """Return the address of the archives of blocks at a height."""
@@ -98,8 +102,8 @@ class Network:
 
     def __repr__(self) -> str:
         """Show the hosts only: a path may hold a provider's key."""
-        hosts = {urlsplit(u).hostname for u in (self.rpc_url, self.api_url) if u}
-        return f"<Network {cut(self.name)}: {', '.join(sorted(cut(h) for h in hosts if h))}>"
+        hosts = {cut(self.host("rpc")), cut(self.host("api"))} - {""}
+        return f"<Network {cut(self.name)}: {', '.join(sorted(hosts))}>"
 
 
 PRESETS = {
@@ -188,15 +192,12 @@ def add_account_hint(network: Network, error: LedgerError) -> None:
 
 def name_error(name: object) -> InvalidRequestError | None:
     """Return the error for what cannot be a network's name, such as an API key; else None."""
-    if name is None or (isinstance(name, str) and not name):
+    if not isinstance(name, str):
+        return None if name is None else InvalidRequestError.refuse("network", name, _NAME_RULE)
+    if not name or (_NAME.fullmatch(name) and secret_in(name) is None):
         return None
-    if isinstance(name, str) and not (_NAME.fullmatch(name) and secret_in(name) is None):
-        msg = "the network may be an API key, and is not shown: expected"
-        return InvalidRequestError(
-            f"{msg} {_NAME_RULE}", remedy="Pass a key as api_key=.", field="network"
-        )
-    is_text = isinstance(name, str)
-    return None if is_text else InvalidRequestError.refuse("network", name, _NAME_RULE)
+    msg = f"the network may be an API key, and is not shown: expected {_NAME_RULE}"
+    return InvalidRequestError(msg, remedy="Pass a key as api_key=.", field="network")
 
 
 def resolve(name: str | None, *, has_transport: bool = False, **urls: str | None) -> Network:
@@ -215,49 +216,34 @@ def resolve(name: str | None, *, has_transport: bool = False, **urls: str | None
         urls |= {key: urls.get(key) or environment(key.upper()) for key in _URLS_OF_ENVIRONMENT}
     custom = {key: validation.url(text, key) for key, text in urls.items() if text}
     if name in PRESETS:
-        return _with_custom_urls(PRESETS[name], custom)
-    if not custom and not has_transport:
-        if name is not None:
-            raise InvalidRequestError.refuse("network", name, _NAME_RULE, choices=PRESETS)
+        return _with_custom_urls(PRESETS[name], custom) if custom else PRESETS[name]
+    if has_transport:
+        custom = {"rpc_url": "http://localhost", "api_url": "http://localhost"} | custom
+    if custom:
+        return Network(name or "custom", **custom)  # type: ignore[arg-type]  # as below
+    if name is None:
         return PRESETS[LOCAL]
-    placeholder = "http://localhost" if has_transport else None
-    return Network(
-        name or "custom",
-        custom.get("rpc_url", placeholder),
-        custom.get("archival_rpc_url"),
-        custom.get("api_url", placeholder),
-        **{key: custom.get(key) for key in _SERVICE_URLS},  # type: ignore[arg-type]  # as below
-    )
+    raise InvalidRequestError.refuse("network", name, _NAME_RULE, choices=PRESETS)
 
 
 def _with_custom_urls(preset: Network, custom: dict[str, str]) -> Network:
     """Replace addresses of a preset; the caller's endpoints may serve another chain."""
-    if not custom:
-        return preset
     dropped: dict[str, None] = {}
     if custom.get("rpc_url", preset.rpc_url) != preset.rpc_url:
         dropped["archival_rpc_url"] = None
     if custom.keys() & {"rpc_url", "api_url"}:
         dropped |= dict.fromkeys(_SERVICE_URLS)
     urls: dict[str, str | None] = {**dropped, **custom}
-    if "blocks_url" in urls:
-        preset = replace(preset, archive_urls=())
-    return replace(preset, **urls)  # type: ignore[arg-type]  # mypy takes them for any field
+    archives = () if "blocks_url" in urls else preset.archive_urls
+    return replace(preset, archive_urls=archives, **urls)  # type: ignore[arg-type]  # mypy takes them for any field
 
 
-def per_minute(url: str, *, has_key: bool) -> int | None:
+def per_minute(host: str, *, has_key: bool) -> int | None:
     """Return how many requests a minute a public host accepts; None for any other host."""
-    name = urlsplit(url).hostname or ""
     for domain, anonymous in _PER_MINUTE.items():
-        if name.endswith(f".{domain}"):
+        if host.endswith(f".{domain}"):
             return KEY_PER_MINUTE if has_key else anonymous
     return None
-
-
-def host(url: str) -> str:
-    """Return an address without its path, which may hold a provider's key."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}"
 
 
 def is_exposed(url: str) -> bool:
@@ -293,9 +279,7 @@ class Proxy:
         self.login: tuple[str, SecretText] | None = None
         self._basic = SecretText("")
         # A password with an unquoted "/", "?" or "#" would become a host, and be shown.
-        if parts is None or not parts.hostname or parts.path.strip("/"):
-            return
-        if parts.query or parts.fragment:
+        if not (parts and parts.hostname) or parts.path.strip("/") + parts.query + parts.fragment:
             return
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         if parts.username or parts.password:

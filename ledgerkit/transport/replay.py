@@ -196,9 +196,7 @@ def digest_of(request: Exchange) -> str:
 
 def recorded_network(network: Network) -> RecordedNetwork:
     """Return what is stored of a network: hosts without paths, which may hold a key."""
-    urls: dict[str, str] = {
-        s: _origin(url) for s in networks.SURFACES if (url := network.address(s))
-    }
+    urls: dict[str, str] = {s: _origin(url) for s, url in network.addresses.items()}
     return RecordedNetwork(network.name, urls, network.liquid_tokens, network.archive_urls)
 
 

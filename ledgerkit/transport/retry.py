@@ -68,7 +68,7 @@ class Outage:
 
 
 def _jitter(longest_s: float) -> float:
-    """Return a random pause, so that clients that failed together do not retry together."""
+    # Random, so that clients that failed together do not retry together.
     return random.uniform(0.0, longest_s)  # noqa: S311 - no secret depends on it
 
 
@@ -79,13 +79,8 @@ def parse_retry_after(text: str | None) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        seconds = _seconds_until(text)
+        try:
+            seconds = max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        except (ValueError, OverflowError):
+            return None
     return seconds if 0 <= seconds < math.inf else None
-
-
-def _seconds_until(date: str) -> float:
-    """Return the seconds until an HTTP date, at least 0; NaN if the text is no date."""
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return math.nan

@@ -310,7 +310,7 @@ class Session:
                 return error
             backoff = Backoff(retries.attempts, backoff.deadline)
             if not await self._wait_in_time("archival_rpc", backoff):
-                return timeout_error(call.request, self._host("archival_rpc"), 0.0)
+                return timeout_error(call.request, self.settings.network.host("archival_rpc"), 0.0)
             value = await self._read_with_retries(call, "archival_rpc", backoff)
             outage.record("archival_rpc", value)
         return value
@@ -409,15 +409,11 @@ class Session:
             if epoch == limiter.epoch:  # the slot was not voided by a pause
                 return True
 
-    def _host(self, surface: Surface) -> str:
-        """Return the name of a surface's host."""
-        return urlsplit(self.settings.network.address(surface) or "").hostname or ""
-
     def _show_wait(self, surface: Surface, seconds: float) -> None:
         """Show and log a long wait for the rate limit of a host."""
         if seconds > _LONG_WAIT_S:
-            text = f"waiting {seconds:.0f} s: {self.settings.limit(surface)}, to"
-            text = f"{text} {self._host(surface)}"
+            limit, host = self.settings.limit(surface), self.settings.network.host(surface)
+            text = f"waiting {seconds:.0f} s: {limit}, to {host}"
             progress.show_wait(text)
             _LOG.info(text)
 

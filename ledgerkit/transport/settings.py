@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
 _MIN_CACHE_BYTES = 2**20
+_COUNT_RULE = "an integer from 1 up"
 
 
 def positive(field: str, value: object) -> None:
@@ -68,7 +69,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         """Check the limits."""
         if not (isinstance(self.attempts, int) and self.attempts >= 1):
-            raise InvalidRequestError.refuse("attempts", self.attempts, "an integer from 1 up")
+            raise InvalidRequestError.refuse("attempts", self.attempts, _COUNT_RULE)
         positive("total_s", self.total_s)
 
 
@@ -133,8 +134,7 @@ class Settings:
         """Check each value."""
         positive("timeout_s", self.timeout_s)
         if not (type(self.max_answer_bytes) is int and self.max_answer_bytes >= 1):
-            rule = "an integer from 1 up"
-            raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, rule)
+            raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, _COUNT_RULE)
         if self.rate is not None:
             positive("rate", self.rate)
         validation.one_of(self.key_in, "key_in", ("header", "query"))
@@ -147,13 +147,24 @@ class Settings:
             rule = f"an integer from 1 to {MAX_IN_FLIGHT}"
             raise InvalidRequestError.refuse("in_flight", self.in_flight, rule)
 
+    def lowered(self, in_flight: int | None, rate: float | None) -> Settings:
+        """Return these settings with other limits: a rate up to this one; None changes nothing."""
+        if rate is not None:
+            positive("rate", rate)
+            rate = min(rate, self.rate or rate)
+        in_flight = self.in_flight if in_flight is None else in_flight
+        return replace(self, in_flight=in_flight, rate=rate or self.rate)
+
+    def per_minute(self, surface: Surface) -> int | None:
+        """Return how many requests a minute the host of a surface accepts; None if unknown."""
+        return networks.per_minute(self.network.host(surface), has_key=self.key is not None)
+
     def limit(self, surface: Surface) -> Limit:
         """Return the limit of requests to the host of a surface."""
-        url, has_key = self.network.address(surface) or "", self.key is not None
-        count = networks.per_minute(url, has_key=has_key) if self.polite else None
+        count = self.per_minute(surface) if self.polite else None
         if count is None:
             return Limit(self.rate)
-        reason = "with the API key" if has_key else "without an API key"
+        reason = "without an API key" if self.key is None else "with the API key"
         return Limit(self.rate or max(BURST_RATE, count / 60), count, reason)
 
     def lowest_limit(self, surfaces: Iterable[Surface] = networks.SURFACES) -> Limit:
@@ -166,35 +177,34 @@ class Settings:
         lowest = self.lowest_limit()
         if lowest.sustained_rate is None:
             return ""
-        others = {
-            urlsplit(url).hostname: limit.per_minute
-            for s in networks.SURFACES
-            if (url := self.network.address(s)) and (limit := self.limit(s)) != lowest
-        }
-        texts = [f"{count:,} to {name}" for name, count in others.items() if count]
-        return "; ".join([f"{lowest}, to each host", *texts])
+        limits = {self.network.host(s): self.limit(s) for s in self.network.addresses}
+        others = [
+            f"{limit.per_minute:,} to {host}"
+            for host, limit in limits.items()
+            if limit.per_minute and limit != lowest
+        ]
+        return "; ".join([f"{lowest}, to each host", *others])
 
     def rate_limit_remedy(self, surface: Surface) -> str | None:
         """Return what to do if a host refuses more requests; None for an unknown host."""
-        url, has_key = self.network.address(surface) or "", self.key is not None
-        count = networks.per_minute(url, has_key=has_key)
+        host, count = self.network.host(surface), self.per_minute(surface)
         if count is None:
             return None
-        name = urlsplit(url).hostname
-        if has_key:
+        if self.key is not None:
             return (
-                f"{name} accepts {count:,} requests a minute with an API key of the smallest "
+                f"{host} accepts {count:,} requests a minute with an API key of the smallest "
                 "plan: wait a minute, lower rate=, or use a key of a larger plan."
             )
         return (
-            f"{name} accepts about {count} requests a minute without an API key: wait a minute, "
+            f"{host} accepts about {count} requests a minute without an API key: wait a minute, "
             f"or connect with a key, which allows {networks.KEY_PER_MINUTE:,} or more."
         )
 
     def _check_addresses(self) -> None:
         """Raise if the key would be sent where others could read it."""
-        for surface in networks.SURFACES:
-            url = self.network.address(surface)
-            if url and networks.is_exposed(url):
+        for surface, url in self.network.addresses.items():
+            if networks.is_exposed(url):
+                parts = urlsplit(url)  # a path may hold a provider's key
                 rule = "an https address, or one of this machine, because a key is sent there"
-                raise InvalidRequestError.refuse(f"{surface}_url", networks.host(url), rule)
+                shown = f"{parts.scheme}://{parts.hostname}"
+                raise InvalidRequestError.refuse(f"{surface}_url", shown, rule)

@@ -231,19 +231,13 @@ def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
         "protocol_version": [version for version, _ in blocks],
         "block_height": [height for _, height in blocks],
         "unknown_members": [answer.unknown for answer in answers],
-        "per_minute": [_per_minute(settings, answer.call.surface) for answer in answers],
+        "per_minute": [settings.per_minute(answer.call.surface) for answer in answers],
         "has_key": [settings.key is not None] * len(answers),
         "error": [type(error).__name__ if error else None for error in errors],
         "message": [str(error) if error else None for error in errors],
     }
     attrs = provenance(ledger, "one request to each surface", limits=_limits(settings))
     return build.build_frame("doctor", columns, attrs=attrs)
-
-
-def _per_minute(settings: Settings, surface: Surface) -> int | None:
-    """Return the requests a minute that the host of a surface accepts, if it is known."""
-    url = settings.network.address(surface) or ""
-    return networks.per_minute(url, has_key=settings.key is not None)
 
 
 def _limits(settings: Settings) -> str:
