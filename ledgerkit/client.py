@@ -13,6 +13,7 @@ from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.ledger import Description, Ledger, open_like
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
+from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
-    from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
 
 RECORDING = ".lk"  # how the name of a recording ends
 
@@ -63,7 +63,6 @@ def current(ledger: Ledger | None = None) -> Ledger:
 
 
 def _connect_unasked() -> Ledger:
-    """Open the default ledger, and warn which one it is."""
     ledger = connect()
     warning = f"connect() was not called: using {ledger.display_name}"
     if ledger.network.name == networks.LOCAL:
@@ -213,8 +212,6 @@ def connect(
     >>> lk.connect("testnet", rate=2)
     <Ledger testnet: at most 2 requests a second, to each host>
     """
-    from ledgerkit.transport.settings import RetryPolicy, Settings
-
     key = None if api_key is None else ApiKey(api_key)
     del api_key  # a traceback shows local variables
     urls = {
@@ -231,8 +228,7 @@ def connect(
     # What answers: a recording, or else the embedded ledger, a transport or hosts.
     if (path := _recording_path(network)) is not None:
         others = (key, transport, world, size, seed or None, fork, at, record, cache or None)
-        _refuse_beside_recording(path, *others, *urls.values())
-        replay = _open_recording(path)
+        replay = _open_recording(path, *others, *urls.values())
         settings = Settings(
             network=replay.network, transport=replay, retries=retries, in_flight=in_flight
         )
@@ -323,7 +319,6 @@ def reopen(
 def _check_embedded_options(
     fork: object, at: object, *, has_world: bool, is_embedded: bool
 ) -> None:
-    """Raise if options of the embedded ledger exclude each other, or are for another one."""
     is_fork = is_embedded and fork is not None
     if is_fork and has_world:
         msg = "fork= takes the place of a world: leave world, size and seed out"
@@ -340,7 +335,6 @@ def _check_embedded_options(
 def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, EmbeddedLedger]:
-    """Open the embedded ledger; the liquid staking tokens are those of its world."""
     from ledgerkit.transport import embedded
 
     transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
@@ -359,11 +353,10 @@ def _open_fork(
     if isinstance(fork, Ledger) and record is not None:
         rule = "left out where fork= is an open ledger: record that one"
         raise InvalidRequestError.refuse("record", str(record), rule)
-    upstream = (
-        fork if isinstance(fork, Ledger) else connect(fork, record=record, make_default=False)
-    )
-    _, block_hash = upstream.pin("final" if at is None else at)
-    transport = embedded.open_fork(upstream.rpc, upstream.network.name, block_hash)
+    if not isinstance(fork, Ledger):
+        fork = connect(fork, record=record, make_default=False)
+    _, block_hash = fork.pin(at)
+    transport = embedded.open_fork(fork.rpc, fork.network.name, block_hash)
     rpc_only = replace(
         network, api_url=None, transactions_url=None, transfers_url=None, kv_url=None
     )
@@ -380,18 +373,14 @@ def _recording_path(network: object) -> Path | None:
     return validation.file_path(name, "network") if is_path else None
 
 
-def _refuse_beside_recording(path: Path, *others: object) -> None:
-    """Raise if a recording is opened together with another source of answers, or a key."""
+def _open_recording(path: Path, *others: object) -> Replay:
+    """Open a recording; raise if another source of answers, or a key, is passed with it."""
+    from ledgerkit.transport.replay import Replay
+
     if any(value is not None for value in others):
         msg = f"{cut(path)} is a recording, which answers alone"
         remedy = "Pass no key, address, world, fork, transport or other recording with it."
         raise InvalidRequestError(msg, remedy=remedy, field="network")
-
-
-def _open_recording(path: Path) -> Replay:
-    """Open a recording, and warn if its last answer is incomplete."""
-    from ledgerkit.transport.replay import Replay
-
     replay = Replay(path)
     if replay.torn_bytes:
         user_warnings.warn(
@@ -452,21 +441,22 @@ def _cache_settings(
     in_process: bool,
 ) -> Cache | None:
     """Check connect's option `cache` and complete its folder."""
-    from ledgerkit.transport.settings import Cache
-
     if cache is None or cache is False:
         return None
-    remedy = "Connect without cache=."
+    obstacle = ""
     if in_process:  # entries are stored by host: those of two transports would be mixed up
-        msg = "cache= cannot be used with the embedded ledger or with transport="
+        obstacle = "with the embedded ledger or with transport="
+    elif recorder is not None:
+        obstacle = "while recording: answers of earlier sessions would be missing"
+    if obstacle:
+        msg, remedy = f"cache= cannot be used {obstacle}", "Connect without cache=."
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
-    if recorder is not None:
-        msg = "cache= cannot be used while recording: answers of earlier sessions would be missing"
-        raise InvalidRequestError(msg, remedy=remedy, field="cache")
-    if not isinstance(cache, Cache | str | PathLike | bool):
+    if cache is True:
+        cache = Cache()
+    elif isinstance(cache, str | PathLike):
+        cache = Cache(cache)
+    elif not isinstance(cache, Cache):
         raise InvalidRequestError.refuse("cache", cache, "True, a folder, or a Cache")
-    if not isinstance(cache, Cache):
-        cache = Cache() if isinstance(cache, bool) else Cache(cache)
     if cache.path is not None:  # absolute, because another process may work elsewhere
         return replace(cache, path=Path(cache.path).expanduser().absolute())
     if any(map(networks.is_loopback, network.addresses.values())):

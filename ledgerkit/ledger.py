@@ -638,7 +638,6 @@ class Ledger:
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
-        """Refuse to be pickled."""
         msg = "a Ledger holds connections and perhaps a key; pickle its frames instead"
         raise TypeError(msg)
 
@@ -663,9 +662,8 @@ def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:
     """Return the name of a network, or of the embedded ledger and its world."""
     if embedded is None or network.name != networks.LOCAL:
         return network.name
-    return (
-        f"the embedded ledger (world {embedded.name})" if embedded.name else "the embedded ledger"
-    )
+    world = f" (world {embedded.name})" if embedded.name else ""
+    return f"the embedded ledger{world}"
 
 
 @contextmanager

@@ -176,8 +176,7 @@ class RateLimiter:
     @property
     def is_scattered(self) -> bool:
         """True if few of the last requests were refused, so that the others need not wait."""
-        with self._lock:
-            return not self._exceeds(0)
+        return not self._exceeds(0)
 
     def _exceeds(self, chance: float) -> bool:
         """Return True if too many requests were refused since the last slowdown."""

@@ -67,7 +67,6 @@ class RetryPolicy:
     total_s: float = 60.0
 
     def __post_init__(self) -> None:
-        """Check the limits."""
         if not (isinstance(self.attempts, int) and self.attempts >= 1):
             raise InvalidRequestError.refuse("attempts", self.attempts, _COUNT_RULE)
         positive("total_s", self.total_s)
@@ -100,7 +99,6 @@ class Cache:
     metadata_s: float = 86400.0
 
     def __post_init__(self) -> None:
-        """Check the folder and the limits."""
         if self.path is not None and not (isinstance(self.path, str | os.PathLike) and self.path):
             raise InvalidRequestError.refuse("path", self.path, "a folder")
         validation.no_secret(self.path, "path")
@@ -131,7 +129,6 @@ class Settings:
     recorder: Recording | None = None
 
     def __post_init__(self) -> None:
-        """Check each value."""
         positive("timeout_s", self.timeout_s)
         if not (type(self.max_answer_bytes) is int and self.max_answer_bytes >= 1):
             raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, _COUNT_RULE)
