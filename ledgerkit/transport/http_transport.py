@@ -8,6 +8,7 @@ of the connections below it see the key.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import traceback
@@ -110,12 +111,15 @@ class HttpTransport:
             host = self._network.host(exchange.surface)
             sentence = f"{host} redirects {exchange.call.request} too often"
             return TransportError(sentence, retryable=False, request=exchange.call.request)
-        except Exception as caught:  # noqa: BLE001 - a caller's transport may raise anything
-            return self._failure(exchange, caught)
-        except (KeyboardInterrupt, SystemExit) as caught:
-            if not self.in_process:  # it would end the background loop, which no transport may do
+        except GeneratorExit:  # this coroutine is closed
+            raise
+        except BaseException as caught:  # noqa: BLE001 - a caller's transport may raise anything
+            if self.in_process and not isinstance(caught, Exception):
+                interrupt = strip_error(caught)
+            elif _is_cancelled(caught):
+                raise
+            else:
                 return self._failure(exchange, caught)
-            interrupt = strip_error(caught)
         raise interrupt
 
     async def _send(self, exchange: Exchange, url: str, deadline: float) -> RawResponse:
@@ -215,6 +219,12 @@ def strip_error(error: E) -> E:
     """Remove an error's cause, context and traceback, which may hold the key."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Return True if the task is cancelled; a caller's transport may raise the error by itself."""
+    task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
+    return task is not None and task.cancelling() > 0
 
 
 def _port(address: SplitResult) -> int:

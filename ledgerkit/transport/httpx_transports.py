@@ -74,12 +74,12 @@ class HttpxConnections:
         """Close the transport, unless it is borrowed."""
         if self._is_borrowed:
             return
-        if isinstance(self._transport, httpx.AsyncBaseTransport):
-            await self._transport.aclose()
-            return
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
-                await _in_thread(self._transport.close)
+                if isinstance(self._transport, httpx.AsyncBaseTransport):
+                    await self._transport.aclose()
+                else:
+                    await _in_thread(self._transport.close)
 
 
 def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import threading
 import time
 import weakref
 from concurrent.futures import CancelledError
@@ -69,7 +68,9 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
-        self._closed = threading.Event()
+        # No event of threading: a signal handler may close the ledger while its thread holds the
+        # event's lock, and another thread may hold it when the process forks.
+        self._is_closed = False
         self._rate_limiters = _rate_limiters(settings)
         self._disk_cache = _disk_cache(settings.cache, settings.network.addresses)
         self._transport = self._open_transport()
@@ -110,15 +111,14 @@ class Session:
 
     def ready(self) -> Session:
         """Return this session; raise if it is closed."""
-        if self._closed.is_set():
+        if self._is_closed:
             msg = "this ledger is closed"
             raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
         return self
 
     def close(self) -> None:
         """End the calls under way and close the connections; a second time does nothing."""
-        was_closed = self._closed.is_set()
-        self._closed.set()
+        was_closed, self._is_closed = self._is_closed, True
         if was_closed:
             return
         for ledger in list(self.siblings):
@@ -157,8 +157,8 @@ class Session:
     def sleep(self, seconds: float) -> None:
         """Sleep; raise as soon as the session is closed. In a recording it takes no time."""
         until = time.monotonic() + self._transport.wait(seconds)
-        while not self._closed.is_set() and (remaining_s := until - time.monotonic()) > 0:
-            self._closed.wait(min(remaining_s, background_loop.WAIT_SLICE_S))
+        while not self._is_closed and (remaining_s := until - time.monotonic()) > 0:
+            time.sleep(min(remaining_s, background_loop.WAIT_SLICE_S))
         self.ready()
 
     async def _sleep(self, seconds: float) -> None:
@@ -236,11 +236,8 @@ class Session:
                 return [value]
             return []
 
-        try:
-            while values := self._run(advance()):
-                yield from values
-        finally:
-            self._run(source.aclose())
+        while values := self._run(advance()):
+            yield from values
 
     def _batches(
         self,
