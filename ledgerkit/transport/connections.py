@@ -11,6 +11,7 @@ import time
 import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, forks, networks, response_body
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.networks import Proxy
 
 _KEEPALIVE_S = 30
+_SOCKS_PORT = 1080
 _SWITCHING_PROTOCOLS = 101
 _ADDRESS = re.compile(r"https?://\S+")
 
@@ -128,9 +130,10 @@ class NetworkConnections:
             from aiohttp_socks import ProxyConnector
 
             user, password = proxy.login or (None, None)
-            secret = password and password.reveal()
-            connector: aiohttp.TCPConnector = ProxyConnector.from_url(
-                proxy.url, username=user, password=secret, **options
+            options |= {"username": user, "password": password and password.reveal()}
+            parts = urlsplit(proxy.url)
+            connector: aiohttp.TCPConnector = ProxyConnector(
+                parts.hostname, parts.port or _SOCKS_PORT, **options
             )
         else:
             connector = self._aiohttp.TCPConnector(**options)
@@ -233,13 +236,13 @@ def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict
 def _check_proxy(proxy: Proxy) -> None:
     """Raise if a proxy of the environment is malformed, or cannot be used."""
     proxy.check()
-    if proxy.is_socks:
+    if proxy.scheme in ("socks5", "socks5h"):
         from ledgerkit.extras import require
 
         require("aiohttp_socks", "socks", "A SOCKS proxy")
     elif proxy.scheme not in ("http", "https"):
         msg = f"the {proxy.scheme} proxy of the environment cannot be used"
-        raise InvalidRequestError(msg, remedy="Use an http or a SOCKS proxy.", field="proxy")
+        raise InvalidRequestError(msg, remedy="Use an http or a SOCKS5 proxy.", field="proxy")
 
 
 def _trusted_certificates() -> ssl.SSLContext:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,37 @@ def test_redirects_over_real_connections(way: dict[str, Any]) -> None:
     query = f"?apiKey={KEY}"
     path = f"/v0/block/{HEIGHT}{query}"
     assert server.paths == [f"/blocks{path}", f"/blocks/archive{path}"]
+
+
+def test_the_steps_of_a_redirect_share_one_timeout() -> None:
+    """The second step has the time that the first one left."""
+    timeouts: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        timeouts.append(request.extensions["timeout"]["connect"])
+        if len(timeouts) == 1:
+            time.sleep(0.05)
+            return httpx.Response(302, headers={"location": "/v0/block/7"})
+        return httpx.Response(200, json=DOCUMENT)
+
+    with connect(answer, timeout_s=15.0) as ledger:
+        ledger.send(services.block_document(HEIGHT))
+    assert len(timeouts) == 2
+    assert timeouts[1] + 0.04 <= timeouts[0] <= 15.0  # nine tenths are for connecting
+
+
+def test_each_step_of_a_redirect_takes_a_place_in_the_rate() -> None:
+    """A redirect is not followed unless the rate has a place for it in time."""
+    requests = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request.url.host)
+        return httpx.Response(302, headers={"location": "/v0/block/7"})
+
+    reason = "failed: no time was left"
+    with connect(answer, rate=0.01) as ledger, pytest.raises(TransportError, match=reason):
+        ledger.send(services.block_document(HEIGHT))
+    assert requests == ["mainnet.neardata.xyz"]
 
 
 # Heights without a block -----------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import io
+import multiprocessing
 import os
 import pickle
 import re
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from tqdm.auto import tqdm
 
 import ledgerkit as lk
 from ledgerkit import progress
@@ -236,6 +239,24 @@ def test_a_bar_shows_unless_silenced(capsys):
         told = capsys.readouterr().err
     assert "tokens" in told
     assert "/12" in told
+
+
+@two_ways
+def test_a_bar_counts_in_the_callers_thread(way, monkeypatch):
+    """Only the thread that calls a verb writes its bar, wherever requests are answered."""
+    threads: set[threading.Thread] = set()
+
+    class Stderr(io.StringIO):
+        def write(self, text: str) -> int:
+            threads.add(threading.current_thread())
+            return super().write(text)
+
+    monkeypatch.setattr(tqdm, "monitor_interval", 0)  # tqdm's own thread refreshes bars that hang
+    monkeypatch.setattr(sys, "stderr", Stderr())
+    ids = [f"a{number}.near" for number in range(12)]
+    with asking(Counting(0.3, until=6), **way | {"in_flight": 6}) as (ledger, _):
+        lk.ft(ids, ledger=ledger)
+    assert threads == {threading.current_thread()}
 
 
 # Retries --------------------------------------------------------------------------------
@@ -510,6 +531,22 @@ def test_hosts_are_limited_separately():
     ):
         ledger.session._rate_limiters["api"].pause(5 * LONG_S)
         assert seconds(lambda: lk.gas_price(ledger=ledger)) < LONG_S
+
+
+@two_ways
+def test_services_on_one_host_share_its_rate(way):
+    """Requests to two services of one host start no faster together than its rate."""
+
+    def handler(method: str, path: str, *_: object) -> Reply:
+        return GAS if method == "POST" else tokens(path)
+
+    def work() -> None:
+        for _ in range(2):
+            lk.ft("a.near", ledger=ledger)
+            lk.gas_price(ledger=ledger)
+
+    with asking(handler, **way, rate=10) as (ledger, _):
+        assert seconds(work) >= 0.3
 
 
 @two_ways
@@ -925,6 +962,22 @@ def test_a_refusal_for_a_minute_is_waited_for(public):
     assert times[2] - times[0] > 1.5  # 2 s less what the first may be late
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_counts_the_minute_for_itself(public):
+    """A child has a minute of its own, although its parent has used up the same one."""
+    public(1, 600.0)
+    with serve(by_path) as server, lk.connect("lab", api_url=server.url) as ledger:
+        lk.ft("a.near", ledger=ledger)
+        process = multiprocessing.get_context("fork").Process(
+            target=lk.ft, args=("b.near",), kwargs={"ledger": ledger}
+        )
+        process.start()
+        process.join(2 * LONG_S)
+        process.kill()
+        assert (process.exitcode, len(server.requests)) == (0, 2)
+
+
 def test_a_host_that_is_back_is_asked_again(dead_host):
     """Each batch tries anew: nothing is remembered of a host that was dead."""
     ids = [f"a{number}.near" for number in range(30)]
@@ -1133,6 +1186,98 @@ def test_the_proxy_of_the_environment(monkeypatch):
                 assert len(lk.gas_price(ledger=ledger)) == 1
     assert proxy.paths == ["http://api.example/v1/account/a.near/ft"]
     assert server.paths == ["/"]
+
+
+def test_each_scheme_has_its_proxy(certificate, monkeypatch):
+    """A host with http has the proxy of http, and one with https the proxy of ALL_PROXY."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    urls = {"api_url": "http://api.example", "rpc_url": "https://rpc.example"}
+    seen: list[bytes] = []
+    with serve(lambda *_: OK) as proxy, raw_host(tunnel(certificate, seen, b"403 No")) as other:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("ALL_PROXY", other)
+        with lk.connect("lab", **urls, retries=ONCE) as ledger:
+            assert lk.ft("a.near", ledger=ledger).empty
+            with pytest.raises(TransportError, match="403"):
+                lk.gas_price(ledger=ledger)
+    assert [one.split(b" HTTP")[0] for one in seen] == [b"CONNECT rpc.example:443"]
+    assert proxy.paths == ["http://api.example/v1/account/a.near/ft"]
+
+
+def test_a_host_without_a_proxy(monkeypatch):
+    """A host that NO_PROXY names is asked directly, and the others through the proxy."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(networks, "is_loopback", lambda _url: False)
+    with serve(lambda *_: OK) as proxy, serve(lambda *_: GAS) as server:
+        monkeypatch.setenv("all_proxy", proxy.url)
+        urls = {"api_url": "http://api.example", "rpc_url": server.url}
+        with lk.connect("lab", **urls, retries=ONCE) as ledger:
+            assert lk.ft("a.near", ledger=ledger).empty
+            assert len(lk.gas_price(ledger=ledger)) == 1
+    assert proxy.paths == ["http://api.example/v1/account/a.near/ft"]
+    assert server.paths == ["/"]
+
+
+def socks_server(seen: list[bytes]) -> Callable[[socket], None]:
+    """Answer as a SOCKS5 proxy that wants a login, and then as the host behind it."""
+    # Source: RFC 1928 and, for the login, RFC 1929.
+
+    def talk(connection: socket) -> None:
+        reader = connection.makefile("rb")
+        assert reader.read(1) == b"\x05"
+        reader.read(reader.read(1)[0])
+        connection.sendall(b"\x05\x02")
+        assert reader.read(1) == b"\x01"
+        login = [reader.read(reader.read(1)[0]) for _ in ("user", "password")]
+        connection.sendall(b"\x01\x00")
+        assert reader.read(4) == b"\x05\x01\x00\x03"
+        name = reader.read(reader.read(1)[0])
+        seen.extend([*login, name, reader.read(2)])
+        connection.sendall(b"\x05\x00\x00\x01" + bytes(6))
+        while head := b"".join(iter(reader.readline, b"\r\n")):
+            seen.append(head.splitlines()[0])
+            connection.sendall(replying(OK.body))
+
+    return talk
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_a_socks_proxy(scheme, monkeypatch):
+    """A SOCKS5 proxy gets its login and the name of the host, and its connection is kept."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    seen: list[bytes] = []
+    with raw_host(socks_server(seen)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.replace("http://", f"{scheme}://me:p%40ss@"))
+        with lk.connect("lab", api_url="http://api.example", retries=ONCE) as ledger:
+            for _ in range(2):
+                assert lk.ft("a.near", ledger=ledger).empty
+    requests = [b"GET /v1/account/a.near/ft HTTP/1.1"] * 2
+    assert seen == [b"me", b"p@ss", b"api.example", b"\x00P", *requests]
+
+
+def test_a_socks_proxy_without_its_extra(monkeypatch):
+    """Without aiohttp-socks the error says how to install it, and does not quote the proxy."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:opensesame@127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "aiohttp_socks", None)
+    with pytest.raises(InvalidRequestError) as caught:
+        lk.connect("lab", api_url="http://api.example")
+    assert 'pip install "ledgerkit[socks]"' in str(caught.value)
+    assert "opensesame" not in str(caught.value)
+
+
+def test_a_socks_proxy_of_another_version(monkeypatch):
+    """Only version 5 of SOCKS passes on the names of hosts: another one is refused."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks4://me:opensesame@127.0.0.1:9")
+    with pytest.raises(InvalidRequestError, match="the socks4 proxy") as caught:
+        lk.connect("lab", api_url="http://api.example")
+    assert "opensesame" not in str(caught.value)
 
 
 def test_a_proxy_with_a_password(monkeypatch):

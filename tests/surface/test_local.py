@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.world import World
 
+ROOT = Path(__file__).resolve().parents[2]
 ONE_TRY = lk.RetryPolicy(attempts=1, total_s=20)
 UNTYPED: Any = lk  # as whoever calls it without a type checker
 IMPLICIT = "a" * 64
@@ -218,6 +223,34 @@ def test_an_open_world_is_shared() -> None:
     assert (
         lk.block(ledger=one)["block_hash"].tolist() == lk.block(ledger=other)["block_hash"].tolist()
     )
+
+
+THREADLESS = """
+import sys, threading
+import ledgerkit as lk
+from ledgerkit.api import rest
+
+def work(ledger):
+    ids = [f"user{number:05}.near" for number in range(20)]
+    lk.health(ledger=ledger)
+    lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    list(ledger.stream((rest.ft(account_id) for account_id in ids), size=8))
+
+with lk.connect("local", world="empty", record=sys.argv[1]) as ledger:
+    work(ledger)
+    lk.transfer("near", "1 NEAR", signer_id="near")
+with lk.connect(sys.argv[1]) as ledger:
+    work(ledger)
+assert threading.enumerate() == [threading.main_thread()], threading.enumerate()
+"""
+
+
+def test_no_thread_is_needed_in_process(tmp_path: Path) -> None:
+    """The embedded ledger and a recording answer one, many and a stream without a thread."""
+    command = [sys.executable, "-c", THREADLESS, str(tmp_path / "case.lk")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_many_accounts_at_a_time() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import errno
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -632,6 +633,30 @@ def test_other_processes_cannot_add_to_a_recording(case: Path) -> None:
             ledger.description()
     with lk.connect(case) as ledger, pytest.raises(InvalidRequestError, match="in this one"):
         ledger.description()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_cannot_add_to_a_recording(case: Path) -> None:
+    """A child is refused and sends nothing, leaves the file alone, and the parent goes on."""
+    with (
+        serve(lambda *_: reply({"n": 1})) as server,
+        lk.connect("lab", api_url=server.url, record=case) as ledger,
+    ):
+        ledger.get("/x")
+
+        def child() -> None:
+            with pytest.raises(InvalidRequestError, match="a forked one cannot add"):
+                ledger.get("/y")
+            ledger.close()
+
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join(120)
+        assert process.exitcode == 0
+        ledger.get("/z")
+    assert server.paths == ["/x", "/z"]
+    assert len(lk.inspect(case)) == 2
 
 
 def test_doctor_saves_a_report_that_is_a_test_case(case: Path) -> None:
