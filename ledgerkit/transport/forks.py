@@ -30,7 +30,7 @@ def register(holder: Holder) -> None:
 
 
 def _start_child() -> None:
-    """Let each holder start anew."""
+    """Start each holder anew."""
     for holder in list(_holders):
         holder.after_fork()
 

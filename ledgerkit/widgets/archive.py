@@ -138,7 +138,7 @@ def _steps_content(status: str, archive: Archive, steps: pd.DataFrame) -> Conten
 
 
 def _next_result(archives: Iterator[Archive]) -> PanelResult:
-    """Take the next step of a flow; return the result that shows its state or its outcome."""
+    """Run the next step of a flow; return the result that shows its state or its outcome."""
     archive = next(archives)
     row, steps = archive.to_frame(), archive.steps
     frames = {"archive": row, "steps": steps}
