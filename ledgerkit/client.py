@@ -146,8 +146,8 @@ def connect(
         and with an own `rpc_url` or `api_url` a network has only those services whose addresses
         are passed too.
     transport
-        An `httpx.BaseTransport` (which is used in threads, and limits each wait by the timeout)
-        or `httpx.AsyncBaseTransport` to send all requests with.
+        An `httpx.BaseTransport`, which gets a thread for each request, or an
+        `httpx.AsyncBaseTransport`, to send all requests with. Install httpx to use one.
     timeout_s
         Maximum number of seconds for one request, from connecting to unpacking the response.
     max_answer_bytes
@@ -163,8 +163,7 @@ def connect(
         180 to neardata.xyz, in bursts of 20 a second; with a key, 10,000 a minute. For other
         hosts it is no limit. None is no limit.
     in_flight
-        Maximum number of concurrent requests; with the extra ``ledgerkit[bulk]`` they take
-        less work.
+        Maximum number of concurrent requests.
     key_in
         Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world

@@ -100,8 +100,7 @@ def collect(
         ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
         write the files; they share the rate.
     in_flight
-        Maximum number of concurrent requests; None is that of the ledger. Above 8 the extra
-        ``ledgerkit[bulk]`` is faster.
+        Maximum number of concurrent requests; None is that of the ledger.
     rate
         Maximum number of requests a second, up to that of the ledger; None is that of the
         ledger. It is lowered automatically while the host rate limits requests.
