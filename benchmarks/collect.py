@@ -35,8 +35,8 @@ FEW_ACCOUNTS = 10**4
 LOOPED = 1_000
 ROUNDS = 3
 BATCH = 256  # as many responses as a collection takes at a time
-AGAINST_LIMIT, AGAINST_LOOP = 1.1, 100.0
-MOST_US, GROWTH = 150.0, 1.2  # per account without latency
+AGAINST_LIMIT, AGAINST_LOOP = 1.15, 100.0
+MOST_US, GROWTH = 200.0, 1.2  # per account without latency
 FLAT, MOST_MB = 1.2, 250.0
 LIQUID = ["token3.near"]
 

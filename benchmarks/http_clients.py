@@ -6,7 +6,7 @@ the clients' alone, their threads included. All read the same responses; the rou
 interleaved. ledgerkit's figure is that of `Ledger.stream`: it also limits, checks and decodes
 each response. The floor writes and reads bytes and knows no HTTP.
 
-The client compared with is aiohttp, on whose connections ledgerkit's stands. The two with a runtime
+The client compared with is aiohttp, with which ledgerkit sends its requests. The two with a runtime
 of threads do not qualify. pyreqwest trusts the certificates of the system beside the given ones,
 refuses a self-signed one, and reports a connection lost after the request like one that was never
 made. wreq never answers in a forked process, and imitates browsers.
@@ -32,7 +32,7 @@ READS = 4_000
 FEW_READS = 500  # of a client whose pool takes milliseconds
 WARM_UP = 200
 ROUNDS = 5
-TARGET = 1.5
+TARGET = 1.8
 
 Get = Callable[[str], Awaitable[bytes]]
 

@@ -20,7 +20,7 @@ TARGET_MS = 5.0
 SCRIPTS = {
     "bare interpreter": "pass",
     "import ledgerkit": "import ledgerkit",
-    "import httpx, msgspec": "import httpx, msgspec",
+    "import aiohttp, msgspec": "import aiohttp, msgspec",
     "connect()": "import ledgerkit; ledgerkit.connect('lab', api_url='http://127.0.0.1:9')",
     "import pandas": "import pandas",
     "schema('ft')": "import ledgerkit; ledgerkit.schema('ft')",

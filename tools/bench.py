@@ -110,7 +110,7 @@ def system() -> str:
 def machine() -> str:
     """Describe the machine by what the figures depend on, without anything private."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    libraries = [f"{name} {version(name)}" for name in ("pandas", "pyarrow", "httpx")]
+    libraries = [f"{name} {version(name)}" for name in ("pandas", "pyarrow", "aiohttp")]
     parts = [f"{os.cpu_count()} x {processor()}", f"{memory:.0f} GiB of memory", system()]
     return ", ".join([*parts, f"Python {platform.python_version()}", *libraries])
 

@@ -138,6 +138,6 @@ def test_the_machine_is_named(bench: ModuleType):
     line = bench.machine()
 
     assert re.fullmatch(
-        r"\d+ x .+, \d+ GiB of memory, .+, Python 3[\d.]+, pandas \S+, pyarrow \S+, httpx \S+", line
+        r"\d+ x .+, \d+ GiB of memory, .+, Python 3[\d.]+, pandas \S+, pyarrow \S+, aiohttp \S+", line
     )
     assert str(ROOT) not in line
