@@ -6,6 +6,9 @@ them first or instead, and writes wrong ids. Reads of every kind are sent over e
 connection. Each must equal the same read without faults, or raise UnmatchedResponseError or
 another TransportError.
 
+Half a response is not sent to transports of httpx that a caller passes: those close their
+connections by themselves, and httpx reads it as the beginning of the next response.
+
 Two REST responses about one account that are both valid for it, an empty list of tokens and one of
 collections, differ in nothing. So each account is read by one path only.
 """
@@ -40,6 +43,7 @@ PEOPLE = 120
 BLOCKS = 20
 ROUND = 300  # reads over the same connections
 RATE = 0.1  # of the responses have a fault
+HALF = "half a surplus response"
 RETRIES = lk.RetryPolicy(attempts=4, total_s=60.0)
 
 
@@ -115,7 +119,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     for number, start in enumerate(range(0, count, size)):
         way = WAYS[number % len(WAYS)]
         places = rng.choices(range(len(every)), k=min(size, count - start))
-        faults = tuple(out_of_step.FAULTS)
+        faults = [fault for fault in out_of_step.FAULTS if way == "own" or fault != HALF]
         with (
             out_of_step.serve(
                 LocalTransport(world), faults, rate=RATE, seed=rng.randrange(2**32)
