@@ -80,7 +80,8 @@ def test_one_version_everywhere():
 
 def test_extras_exist():
     """The extras that the documentation names can be installed."""
-    assert {"notebook", "bulk", "serve", "socks", "test", "dev"} <= set(PROJECT["optional-dependencies"])
+    named = {"notebook", "bulk", "serve", "socks", "test", "dev"}
+    assert named <= set(PROJECT["optional-dependencies"])
 
 
 def test_what_is_imported_is_declared():
