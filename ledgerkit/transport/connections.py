@@ -133,7 +133,7 @@ class NetworkConnections:
             options |= {"username": user, "password": password and password.reveal()}
             parts = urlsplit(proxy.url)
             connector: aiohttp.TCPConnector = ProxyConnector(
-                parts.hostname, parts.port or _SOCKS_PORT, **options
+                parts.hostname or "", parts.port or _SOCKS_PORT, **options
             )
         else:
             connector = self._aiohttp.TCPConnector(**options)

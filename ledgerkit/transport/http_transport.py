@@ -113,7 +113,7 @@ class HttpTransport:
             return TransportError(sentence, retryable=False, request=exchange.call.request)
         except GeneratorExit:  # this coroutine is closed
             raise
-        except BaseException as caught:  # noqa: BLE001 - a caller's transport may raise anything
+        except BaseException as caught:
             if self.in_process and not isinstance(caught, Exception):
                 interrupt = strip_error(caught)
             elif _is_cancelled(caught):

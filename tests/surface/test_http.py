@@ -1192,7 +1192,7 @@ def test_each_scheme_has_its_proxy(certificate, monkeypatch):
     """A host with http has the proxy of http, and one with https the proxy of ALL_PROXY."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    urls = {"api_url": "http://api.example", "rpc_url": "https://rpc.example"}
+    urls: dict[str, Any] = {"api_url": "http://api.example", "rpc_url": "https://rpc.example"}
     seen: list[bytes] = []
     with serve(lambda *_: OK) as proxy, raw_host(tunnel(certificate, seen, b"403 No")) as other:
         monkeypatch.setenv("http_proxy", proxy.url)
@@ -1212,7 +1212,7 @@ def test_a_host_without_a_proxy(monkeypatch):
     monkeypatch.setattr(networks, "is_loopback", lambda _url: False)
     with serve(lambda *_: OK) as proxy, serve(lambda *_: GAS) as server:
         monkeypatch.setenv("all_proxy", proxy.url)
-        urls = {"api_url": "http://api.example", "rpc_url": server.url}
+        urls: dict[str, Any] = {"api_url": "http://api.example", "rpc_url": server.url}
         with lk.connect("lab", **urls, retries=ONCE) as ledger:
             assert lk.ft("a.near", ledger=ledger).empty
             assert len(lk.gas_price(ledger=ledger)) == 1
