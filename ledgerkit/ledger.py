@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -25,7 +25,7 @@ from ledgerkit.transport.exchange import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from types import TracebackType
+    from types import ModuleType
 
     from ledgerkit.api.calls import Call
     from ledgerkit.block_search.bisection import Point
@@ -73,7 +73,7 @@ class Ledger:
         self._embedded: EmbeddedLedger | None = source if kind == "embedded" else None
         self._replay: Replay | None = source if kind == "recording" else None
         self.display_name = _display_name(settings.network, self._embedded)
-        self.clock = Clock(self._replay)
+        self.clock: ModuleType | Replay = time if self._replay is None else self._replay
         self.session = Session(settings)
         self._points = Points()
         self._memo: dict[str, Any] = {}
@@ -470,8 +470,7 @@ class Ledger:
         """
         if key not in self._memo:
             self._memo.setdefault(key, factory())
-        value: T = self._memo[key]
-        return value
+        return cast("T", self._memo[key])
 
     def _warn_of_disk_cache(self) -> None:
         disk_cache = self.session.disk_cache
@@ -621,12 +620,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -640,22 +634,6 @@ class Ledger:
     def __reduce__(self) -> Never:
         msg = "a Ledger holds connections and perhaps a key; pickle its frames instead"
         raise TypeError(msg)
-
-
-class Clock:
-    """A ledger's clock, which in a recording shows the recorded times."""
-
-    def __init__(self, replay: Replay | None) -> None:
-        self._replay = replay
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back; the waits that a recording skips are added."""
-        return time.monotonic() + (0.0 if self._replay is None else self._replay.waited_s)
-
-    def time_ns(self) -> int:
-        """Return the time of the last answer in a recording, else the present, in ns."""
-        asked_at = None if self._replay is None else self._replay.asked_at
-        return time.time_ns() if asked_at is None else asked_at
 
 
 def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:

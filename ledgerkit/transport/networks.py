@@ -279,7 +279,9 @@ class Proxy:
         self.login: tuple[str, SecretText] | None = None
         self._basic = SecretText("")
         # A password with an unquoted "/", "?" or "#" would become a host, and be shown.
-        if not (parts and parts.hostname) or parts.path.strip("/") + parts.query + parts.fragment:
+        if parts is None or not parts.hostname:
+            return
+        if parts.path.strip("/") or parts.query or parts.fragment:
             return
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         if parts.username or parts.password:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import time
 from array import array
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -134,10 +135,9 @@ class Replay(RecordedAnswers, Source):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.network = replayed_network(path, self.header.network)
-        self.waited_s = 0.0
-        self._idle_s = 0.0
+        self._waited_s = self._idle_s = 0.0
         self._repeated: str | None = None
-        self.asked_at: int | None = None  # of the last answer, in ns
+        self._asked_at: int | None = None  # of the last answer, in ns
 
     def open(self, *_: object) -> Replay:
         """Return this recording: all ledgers read on where the last one has stopped."""
@@ -150,7 +150,7 @@ class Replay(RecordedAnswers, Source):
             return self._not_recorded(f"{self.path} has no answer to", exchange.call.request)
         self._repeated = None if is_new else exchange.call.request
         self._idle_s = 0.0 if is_new else self._idle_s
-        self.asked_at = record.asked_at
+        self._asked_at = record.asked_at
         return self._answer(record, exchange)
 
     async def aclose(self) -> None:
@@ -158,12 +158,20 @@ class Replay(RecordedAnswers, Source):
 
     def wait(self, seconds: float) -> float:
         """Pass over a wait, which takes 0 s; raise if there is nothing to wait for."""
-        self.waited_s += seconds
+        self._waited_s += seconds
         if self._repeated is not None:
             self._idle_s += seconds
             if self._idle_s > _LONGEST_WAIT_S:
                 raise self._not_recorded(f"{self.path} ends while waiting for", self._repeated)
         return 0.0
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, with the waits that were passed over."""
+        return time.monotonic() + self._waited_s
+
+    def time_ns(self) -> int:
+        """Return the time of the last answer in ns; before the first one, the present."""
+        return time.time_ns() if self._asked_at is None else self._asked_at
 
     def _not_recorded(self, begin: str, request: str) -> NotRecordedError:
         """Build the error for a request without an answer."""
