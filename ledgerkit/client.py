@@ -381,7 +381,7 @@ def _open_recording(path: Path, *others: object) -> Replay:
         remedy = "Pass no key, address, world, fork, transport or other recording with it."
         raise InvalidRequestError(msg, remedy=remedy, field="network")
     replay = Replay(path)
-    if replay.torn_bytes:
+    if replay.file.torn_bytes:
         user_warnings.warn(
             f"{cut(path)} ends within an answer, which is left out: its process was killed"
         )

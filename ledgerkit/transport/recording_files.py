@@ -17,15 +17,15 @@ import hashlib
 import io
 import sys
 import weakref
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api.calls import Surface
-from ledgerkit.errors import FileError, RecordingError
-from ledgerkit.validation import writing
+from ledgerkit.errors import RecordingError
+from ledgerkit.transport.memory_cache import MemoryCache
+from ledgerkit.validation import replace_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +38,10 @@ MAX_RECORD_BYTES = 2**28 + 2**20  # the default limit of an answer, and its line
 _MAX_HEADER_BYTES = 2**16
 _WINDOW_LOG = 23  # unpacking takes 8 MiB beside the result; the compressor's own is 21
 _CHUNK_BYTES = 2**16
-DIGEST_BYTES = 16
+_UNPACKED_BYTES = 2**24  # of frames that a reader keeps
+_DIGEST_BYTES = 16
 # A file may be this much larger when unpacked, so that a small one does not take hours to read.
 _FREE_BYTES, _MAX_RATIO = 2**30, 1000
-_FIRST_BYTES = b"\x28\xb5\x2f\xfd"  # of each frame
 
 
 class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -53,10 +53,15 @@ class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     archive_urls: tuple[tuple[int | None, str], ...] = ()
 
 
-class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """The header of a recording."""
+class _Version(msgspec.Struct):
+    """The version in a header, whatever else it has."""
 
     ledgerkit_recording: int
+
+
+class Header(_Version, forbid_unknown_fields=True):
+    """The header of a recording."""
+
     ledgerkit: str
     network: RecordedNetwork
 
@@ -73,7 +78,7 @@ class RecordedError(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tr
     max_bytes: int | None = None
 
 
-class Exchange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class RecordedExchange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """
     A request, and what is known of its answer beside the body.
 
@@ -94,6 +99,14 @@ class Exchange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     names_chain: bool = False
     size: Annotated[int, msgspec.Meta(ge=0)] = 0
 
+    @property
+    def key(self) -> bytes:
+        """The digest of surface, host, path and body, by which the request is found."""
+        if self.request_digest:
+            return bytes.fromhex(self.request_digest)
+        body = "" if self.body is None else f"\0{self.body}"
+        return _digest(b"", f"{self.surface}\0{self.url}\0{self.path}\0{body}".encode())
+
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
     """The line of a record: the time in ns, the digest, and the exchange as it was written."""
@@ -113,7 +126,7 @@ class Position(NamedTuple):
 class Record(NamedTuple):
     """A record: the exchange, the body of its answer, the time in ns, and its position."""
 
-    exchange: Exchange
+    exchange: RecordedExchange
     body: bytes
     asked_at: int
     position: Position
@@ -134,9 +147,8 @@ class RecordWriter:
     """
 
     def __init__(self, path: Path, header: Header | None, digest: bytes = b"") -> None:
-        self._zstd = zstd()
         self._path, self._digest = path, digest
-        self._frame: Any = None
+        self._frame: Any = None  # the compressor of a frame that has no end yet
         self._size = 0
         with writing(path):
             self._file: BinaryIO = path.open("xb" if header else "ab", buffering=0)
@@ -144,50 +156,46 @@ class RecordWriter:
         if header is not None:
             line = msgspec.json.encode(header) + b"\n"
             self._digest = _digest(b"", line)
-            self._write(line)
-            self._end_frame()
+            self._write(line, ends_frame=True)
 
-    def add(self, exchange: Exchange, body: bytes, asked_at: int) -> None:
+    def add(self, exchange: RecordedExchange, body: bytes, asked_at: int) -> None:
         """Append a record; it is on disk when this returns."""
         exchange.size = len(body)
         raw = msgspec.json.encode(exchange)
         self._digest = _digest(self._digest, raw, body)
         line = msgspec.json.encode(_Line(asked_at, self._digest.hex(), msgspec.Raw(raw)))
-        self._write(b"%b\n%b\n" % (line, body))
+        self._size += len(line) + len(body) + 2
+        self._write(b"%b\n%b\n" % (line, body), ends_frame=self._size >= FRAME_BYTES)
 
-    def _write(self, data: bytes) -> None:
-        """Write bytes so that they can be unpacked; a full frame is ended."""
-        if self._frame is None:
-            checksum = {self._zstd.CompressionParameter.checksum_flag: 1}
-            self._frame = self._zstd.ZstdCompressor(options=checksum)
+    def _write(self, data: bytes, *, ends_frame: bool) -> None:
+        """Write bytes so that they can be unpacked, even if nothing follows."""
+        frame, self._frame = self._frame or _compressor(), None  # without an end if this fails
+        packed = frame.compress(data, frame.FLUSH_FRAME if ends_frame else frame.FLUSH_BLOCK)
+        with writing(self._path):
+            _write_all(self._file, packed)
+        if ends_frame:
             self._size = 0
-        try:
-            with writing(self._path):
-                _write_all(self._file, self._frame.compress(data, self._frame.FLUSH_BLOCK))
-        except FileError:
-            self._frame = None  # what is on disk of this record has no end
-            raise
-        self._size += len(data)
-        if self._size >= FRAME_BYTES:
-            self._end_frame()
-
-    def _end_frame(self) -> None:
-        """End the frame, so that the next record begins another one."""
-        if self._frame is not None:
-            frame, self._frame = self._frame, None
-            with writing(self._path):
-                _write_all(self._file, frame.flush())
+        else:
+            self._frame = frame
 
     def close(self) -> None:
         """End the last frame, and close the file."""
-        if not self._file.closed:
-            with self._file:
-                self._end_frame()
+        with self._file:
+            if self._frame is not None:
+                self._write(b"", ends_frame=True)
 
     def abandon(self) -> None:
         """Close the file of a parent process, without a further byte."""
         self._frame = None
         self._file.close()
+
+
+class _Frame(NamedTuple):
+    """An unpacked frame, where it ends, and whether it has an end."""
+
+    data: bytes
+    end: int
+    is_ended: bool
 
 
 class RecordFile:
@@ -201,60 +209,59 @@ class RecordFile:
 
     Notes
     -----
-    The file is open only while a part of it is read. `header` is read at once, `digest` is that of
-    the last record read by `records`, and `torn_bytes` is what follows it and is not a complete
-    record.
+    The file is open only while a part of it is read. `header` is read at once. What `records` has
+    read: `digest` is that of the last record, `torn_bytes` are those of a record at the end that is
+    not complete, and `unended` is the position and the complete records of a frame without an end,
+    which a killed process leaves.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._zstd = path, zstd()
+        self._frames = MemoryCache(_UNPACKED_BYTES)
         self.torn_bytes = 0
-        self.is_ended = True  # False if the last frame has no end: its process was killed
-        data, self._first = self._unpack(0, _MAX_HEADER_BYTES)
-        self.header = self._decode_header(data)
-        self.digest = _digest(b"", data)
+        self.unended: tuple[int, bytes] | None = None
+        frame = self._unpack(0, _MAX_HEADER_BYTES)
+        if not frame.is_ended:
+            raise self._damaged("its header is incomplete")
+        self._first = frame.end
+        self.header = self._decode_header(frame.data)
+        self.digest = _digest(b"", frame.data)
 
     def records(self) -> Iterator[Record]:
         """Yield all records, each checked; an incomplete one at the end is left out."""
-        offset, unpacked = self._first, 0
+        start, unpacked = self._first, 0
         size = self._path.stat().st_size
-        while offset < size:
-            data, end = self._unpack(offset, MAX_RECORD_BYTES + FRAME_BYTES)
-            unpacked += len(data)
+        while start < size:
+            frame = self._unpack(start, MAX_RECORD_BYTES + FRAME_BYTES)
+            unpacked += len(frame.data)
             if unpacked > _FREE_BYTES + _MAX_RATIO * size:
                 raise self._damaged("it unpacks to far more than a recording would")
-            yield from self._records_of(data, offset)
-            offset = end
+            offset = 0
+            while parsed := self._parse(frame.data, Position(start, offset)):
+                record, line, offset = parsed
+                self.digest = _digest(self.digest, bytes(line.exchange), record.body)
+                if self.digest.hex() != line.digest:
+                    raise self._damaged("a record was changed, moved or left out")
+                yield record
+            if not frame.is_ended:
+                self.unended, self.torn_bytes = (
+                    (start, frame.data[:offset]),
+                    len(frame.data) - offset,
+                )
+            elif offset < len(frame.data):
+                raise self._damaged("a record is incomplete")
+            start = frame.end
 
-    def read(self, position: Position, frames: dict[int, bytes]) -> Record:
-        """Read one record again; `frames` holds unpacked frames, the last ones read."""
-        data = frames.pop(position.frame, None)
+    def read(self, position: Position) -> Record:
+        """Read one record again."""
+        data = self._frames.get(position.frame)
         if data is None:
-            data, _ = self._unpack(position.frame, MAX_RECORD_BYTES + FRAME_BYTES)
-        frames[position.frame] = data
-        while sum(map(len, frames.values())) > _MAX_UNPACKED and len(frames) > 1:
-            del frames[next(iter(frames))]
-        record = self._parse(data, position)
-        if record is None:
+            data = self._unpack(position.frame, MAX_RECORD_BYTES + FRAME_BYTES).data
+            self._frames.put(position.frame, data)
+        parsed = self._parse(data, position)
+        if parsed is None:
             raise self._damaged("it has changed since it was opened")
-        return record[0]
-
-    def _records_of(self, data: bytes, frame: int) -> Iterator[Record]:
-        """Yield the records of an unpacked frame."""
-        offset = 0
-        while offset < len(data):
-            parsed = self._parse(data, Position(frame, offset))
-            if parsed is None:
-                if self.is_ended:
-                    raise self._damaged("a record is incomplete")
-                self.torn_bytes = len(data) - offset
-                return
-            record, line, end = parsed
-            self.digest = _digest(self.digest, bytes(line.exchange), record.body)
-            if self.digest.hex() != line.digest:
-                raise self._damaged("a record was changed, moved or left out")
-            yield record
-            offset = end
+        return parsed[0]
 
     def _parse(self, data: bytes, position: Position) -> tuple[Record, _Line, int] | None:
         """Return a record, its line and its end; None if the data ends within it."""
@@ -263,7 +270,7 @@ class RecordFile:
             return None
         try:
             line = json_decoding.decode(data[position.offset : end_of_line], _Line)
-            exchange = json_decoding.decode(line.exchange, Exchange)
+            exchange = json_decoding.decode(line.exchange, RecordedExchange)
         except msgspec.DecodeError as error:
             raise self._damaged(f"a record is not of this format ({error})") from None
         start, end = end_of_line + 1, end_of_line + 1 + exchange.size
@@ -274,7 +281,6 @@ class RecordFile:
         return Record(exchange, data[start:end], line.asked_at, position), line, end + 1
 
     def _decode_header(self, data: bytes) -> Header:
-        """Decode the header; raise for another version of the format."""
         try:
             version = json_decoding.decode(data, _Version).ledgerkit_recording
             if version != VERSION:
@@ -287,8 +293,8 @@ class RecordFile:
         except msgspec.DecodeError as error:
             raise self._damaged(f"its header is not of this format ({error})") from None
 
-    def _unpack(self, offset: int, limit: int) -> tuple[bytes, int]:
-        """Unpack the frame at an offset; return it and where it ends."""
+    def _unpack(self, offset: int, limit: int) -> _Frame:
+        """Unpack the frame at an offset."""
         window = {self._zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
         frame = self._zstd.ZstdDecompressor(options=window)
         pieces = io.BytesIO()
@@ -300,59 +306,35 @@ class RecordFile:
                     if frame.needs_input and not chunk:
                         break
                     pieces.write(frame.decompress(chunk, _CHUNK_BYTES))
-                end = file.tell()
+                end = file.tell() - len(frame.unused_data)
         except OSError as error:
             raise RecordingError.failed(f"read {self._path}", error) from error
         except self._zstd.ZstdError as error:
             raise self._damaged(f"it cannot be unpacked ({error})") from None
         if pieces.tell() > limit:
             raise self._damaged("a part of it unpacks to more than an answer may have")
-        self.is_ended = frame.eof
-        if not frame.eof and not offset:
-            raise self._damaged("its header is incomplete")
-        unread = len(frame.unused_data) if frame.eof else 0
-        return pieces.getvalue(), end - unread
+        return _Frame(pieces.getvalue(), end, frame.eof)
 
     def _damaged(self, reason: str) -> RecordingError:
-        """Build the error for a file that is not what a recorder wrote."""
         return RecordingError(f"{self._path} is no recording, or is damaged: {reason}")
 
 
-class _Version(msgspec.Struct):
-    """The version in a header, whatever else it has."""
-
-    ledgerkit_recording: int
-
-
-_MAX_UNPACKED = 2**22  # bytes of unpacked frames that a reader holds
-
-
-def is_recording(path: Path) -> bool:
-    """Return True if a file begins as a recording does."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
-    return False
-
-
-def repair(path: Path) -> tuple[Header, bytes]:
-    """Complete a file whose process was killed; return its header and its last digest."""
+def repair(path: Path) -> None:
+    """Complete a file whose process was killed."""
     source = RecordFile(path)
     for _ in source.records():
         pass
-    if source.is_ended:
-        return source.header, source.digest
-    part = path.with_name(f".{path.name}.part")
-    with writing(part):
-        part.unlink(missing_ok=True)
-    copy, source = RecordWriter(part, source.header), RecordFile(path)
-    try:
-        for record in source.records():
-            copy.add(record.exchange, record.body, record.asked_at)
-    finally:
-        copy.close()
-    with writing(path):
-        part.replace(path)
-    return source.header, source.digest
+    if source.unended is not None:
+        replace_file(path, _repaired(path, *source.unended))
+
+
+def _repaired(path: Path, start: int, records: bytes) -> Iterator[bytes]:
+    """Yield a file up to the start of its last frame, then that frame with an end."""
+    with path.open("rb") as file:
+        while part := file.read(min(_CHUNK_BYTES, start - file.tell())):
+            yield part
+    frame = _compressor()
+    yield frame.compress(records, frame.FLUSH_FRAME)
 
 
 def zstd() -> Any:
@@ -364,9 +346,14 @@ def zstd() -> Any:
     return zstd
 
 
+def _compressor() -> Any:
+    module = zstd()
+    return module.ZstdCompressor(options={module.CompressionParameter.checksum_flag: 1})
+
+
 def _digest(previous: bytes, *parts: bytes) -> bytes:
-    """Return the digest of a record, which covers the one before it."""
-    digest = hashlib.blake2b(previous, digest_size=DIGEST_BYTES)
+    """Return the digest of some bytes, which covers the digest before it."""
+    digest = hashlib.blake2b(previous, digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)
     return digest.digest()

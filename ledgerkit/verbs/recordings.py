@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.ledger import Ledger
-    from ledgerkit.transport.recording_files import Exchange, Record
+    from ledgerkit.transport.recording_files import Record, RecordedExchange
 
 _SUBJECT = re.compile(r"/v\d/account/([^/?]+)")
 # Members of a request that name an account, the first one that it has.
@@ -185,7 +185,7 @@ def _row(item: Record, hosts: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _method(exchange: Exchange) -> tuple[str | None, str | None]:
+def _method(exchange: RecordedExchange) -> tuple[str | None, str | None]:
     """Return the method or the path of a request, and the account that it names."""
     if exchange.request_digest:
         return None, None
