@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit._version import __version__
 from ledgerkit.api import matching, rpc
@@ -106,14 +106,7 @@ class Recorder:
         msg = f"{self.path} records another process: a forked one cannot add to it"
         remedy = "Connect again with another file."
         self.failure = InvalidRequestError(msg, remedy=remedy, field="ledger")
-        if self._writer is not None:
-            self._writer.abandon()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
+        self._writer = None  # it would end the file
 
     def close(self) -> None:
         """End the file; calling it again does nothing."""

@@ -40,15 +40,13 @@ _WINDOW_LOG = 23  # unpacking takes 8 MiB beside the result; the compressor's ow
 _CHUNK_BYTES = 2**16
 _UNPACKED_BYTES = 2**24  # of frames that a reader keeps
 _DIGEST_BYTES = 16
-# A file may be this much larger when unpacked, so that a small one does not take hours to read.
-_FREE_BYTES, _MAX_RATIO = 2**30, 1000
 
 
 class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The network of a recording: its hosts, without the paths, which may hold a key."""
 
     name: str
-    urls: dict[str, str]
+    urls: dict[Surface, str]
     liquid_tokens: tuple[str, ...] = ()
     archive_urls: tuple[tuple[int | None, str], ...] = ()
 
@@ -184,11 +182,6 @@ class RecordWriter:
             if self._frame is not None:
                 self._write(b"", ends_frame=True)
 
-    def abandon(self) -> None:
-        """Close the file of a parent process, without a further byte."""
-        self._frame = None
-        self._file.close()
-
 
 class _Frame(NamedTuple):
     """An unpacked frame, where it ends, and whether it has an end."""
@@ -229,13 +222,9 @@ class RecordFile:
 
     def records(self) -> Iterator[Record]:
         """Yield all records, each checked; an incomplete one at the end is left out."""
-        start, unpacked = self._first, 0
-        size = self._path.stat().st_size
+        start, size = self._first, self._path.stat().st_size
         while start < size:
             frame = self._unpack(start, MAX_RECORD_BYTES + FRAME_BYTES)
-            unpacked += len(frame.data)
-            if unpacked > _FREE_BYTES + _MAX_RATIO * size:
-                raise self._damaged("it unpacks to far more than a recording would")
             offset = 0
             while parsed := self._parse(frame.data, Position(start, offset)):
                 record, line, offset = parsed

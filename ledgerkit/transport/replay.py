@@ -37,6 +37,7 @@ from ledgerkit.transport.recording_files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.transport.exchange import Exchange
     from ledgerkit.transport.recording_files import Record
 
@@ -171,24 +172,21 @@ def request_of(exchange: Exchange, network: Network) -> RecordedExchange:
 
 def recorded_network(network: Network) -> RecordedNetwork:
     """Return what is stored of a network: hosts without paths, which may hold a key."""
-    urls: dict[str, str] = {}
-    for surface in networks.SURFACES:
-        if url := network.address(surface):
-            parts = urlsplit(url)
-            urls[surface] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    urls: dict[Surface, str] = {}
+    for surface, url in network.addresses.items():
+        parts = urlsplit(url)
+        urls[surface] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     return RecordedNetwork(network.name, urls, network.liquid_tokens, network.archive_urls)
 
 
 def replayed_network(path: Path, recorded: RecordedNetwork) -> Network:
     """Return the network of a recording."""
+    urls: dict[str, Any] = {f"{surface}_url": None for surface in networks.SURFACES}
     try:
-        error = networks.name_error(recorded.name)
-        if error is not None:
+        if error := networks.name_error(recorded.name):
             raise error
-        urls: dict[str, Any] = {
-            f"{s}_url": validation.url(recorded.urls[s], s) if s in recorded.urls else None
-            for s in networks.SURFACES
-        }
+        for surface, url in recorded.urls.items():
+            urls[f"{surface}_url"] = validation.url(url, surface)
     except InvalidRequestError as error:
         raise RecordingError(f"{path} names a network that cannot be: {error.sentence}") from None
     return Network(

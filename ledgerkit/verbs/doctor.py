@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -100,7 +100,8 @@ def doctor(
     """
     ledger = client.current(ledger)
     recorder = None if save is None else client.new_recorder(save, field="save")
-    with recorder or nullcontext(), _open_single(ledger, recorder) as single:
+    recording = nullcontext() if recorder is None else closing(recorder)
+    with recording, _open_single(ledger, recorder) as single:
         answers = _ask(single, _calls(single))
         if single.network.blocks_url:
             answers += _ask(single, [_block_call(answers)])

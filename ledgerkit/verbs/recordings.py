@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.api.calls import Surface
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recording_files import Record, RecordedExchange
 
@@ -167,7 +168,7 @@ def _chain_id(item: Record) -> str | None:
     return result.chain_id if isinstance(result, _Chain) else None  # else it was an error
 
 
-def _row(item: Record, hosts: dict[str, str]) -> dict[str, Any]:
+def _row(item: Record, hosts: dict[Surface, str]) -> dict[str, Any]:
     """Return the row of a record."""
     exchange = item.exchange
     method, account_id = _method(exchange)
