@@ -86,14 +86,12 @@ class Bodies:
 
     def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
         """Append the bodies of a piece at `place`; data receipts are skipped."""
-        if not piece:
+        receipts = [r for r in piece if r.receipt is None or r.receipt.data is UNSET]
+        if not receipts:
             return
-        bodies = [receipt.receipt or _NO_BODY for receipt in piece]
-        if any(body.data is not UNSET for body in bodies):
-            self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
-            return
+        bodies = [receipt.receipt or _NO_BODY for receipt in receipts]
         contents = [body.action or _NO_ACTIONS for body in bodies]
-        ids, start = [receipt.receipt_id for receipt in piece], len(self.ids)
+        ids, start = [receipt.receipt_id for receipt in receipts], len(self.ids)
         expected = self._expected_ids[start : start + len(ids)]
         self.ids += expected if expected == ids else ids
         inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
@@ -103,9 +101,9 @@ class Bodies:
         self.outputs.add([receiver.get("data_id", "") for receiver in receivers], outputs)
         self.input_data_ids.add(inputs)
         self.output_data_receivers.add(outputs)
-        self.predecessor_id.add(self._share(receipt.predecessor_id for receipt in piece))
-        self.receiver_id.add(self._share(receipt.receiver_id for receipt in piece))
-        self.signer_id.add(self._share(content.signer_id for content in contents))
+        self.predecessor_id.add(self._share([receipt.predecessor_id for receipt in receipts]))
+        self.receiver_id.add(self._share([receipt.receiver_id for receipt in receipts]))
+        self.signer_id.add(self._share([content.signer_id for content in contents]))
         self._add_actions([content.actions for content in contents], bodies, place)
 
     def _add_actions(
@@ -116,7 +114,7 @@ class Bodies:
         calls = [action if isinstance(action, FunctionCall) else _NO_CALL for action in simple]
         columns: list[list[Any]] = [
             [_NAMES.get(type(action)) for action in simple],
-            self._share(call.method_name for call in calls),
+            self._share([call.method_name for call in calls]),
             decode_all_args([call.args for call in calls]),
             [action.deposit for action in simple],
             [call.gas for call in calls],
@@ -133,7 +131,7 @@ class Bodies:
         self.deposit.add(deposits, place)
         self.gas_attached.add(gas, place)
 
-    def _share(self, texts: Iterable[str | None]) -> list[str | None]:
+    def _share(self, texts: Sequence[str | None]) -> list[str | None]:
         """Replace texts by equal ones of other receipts."""
         return share_texts(texts, self._texts)
 
