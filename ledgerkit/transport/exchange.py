@@ -10,11 +10,9 @@ from ledgerkit.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     from ledgerkit.api.calls import Call, Response, Surface
     from ledgerkit.errors import LedgerError
-    from ledgerkit.transport.networks import ApiKey, Network
     from ledgerkit.transport.response_body import BodyLimits
 
 HTTPX_TRANSPORT = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
@@ -79,21 +77,6 @@ class Source(ABC):
         `over_http` returns one that sends HTTP over connections. `sleep` raises as soon as the
         ledger is closed.
         """
-
-
-class Recording(Protocol):
-    """What records the exchanges of ledgers."""
-
-    path: Path
-    is_shared: bool  # whether it goes on when one of its ledgers is closed
-
-    def over(
-        self, transport: Transport, network: Network, key: ApiKey | None, source: object
-    ) -> Transport:
-        """Return a transport of one ledger whose exchanges are recorded."""
-
-    def close(self) -> None:
-        """Record nothing more."""
 
 
 class RawRequest(NamedTuple):

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Response
     from ledgerkit.transport.exchange import Exchange, Transport
-    from ledgerkit.transport.networks import ApiKey, Network
+    from ledgerkit.transport.networks import ApiKey
     from ledgerkit.transport.recording_files import RecordedExchange, RecordedNetwork
+    from ledgerkit.transport.settings import Settings
 
 # Methods and parameters with the bytes of a signed transaction.
 _SENDING = (b"signed_tx", b"broadcast_tx", b"send_tx")
@@ -64,7 +65,7 @@ class Recorder:
         self.earlier: Replay | None = None  # what the file had
         self._writer: RecordWriter | None = None
         self._network: RecordedNetwork | None = None
-        self._sources: set[int] = set()  # their ids
+        self._source: int | None = None  # the id of the ledger's source
         self._lock = threading.Lock()
         forks.register(self)
         if mode == "extend":
@@ -73,25 +74,24 @@ class Recorder:
             self._network = self.earlier.file.header.network
             self._writer = RecordWriter(path, None, self.earlier.file.digest)
 
-    def over(
-        self, transport: Transport, network: Network, key: ApiKey | None, source: object
-    ) -> Transport:
+    def over(self, transport: Transport, settings: Settings) -> Transport:
         """Return a transport of one ledger whose exchanges are recorded."""
-        return _RecordedTransport(self, transport, network, key, source)
+        return _RecordedTransport(self, transport, settings)
 
-    def begin(self, network: Network, source: object) -> bool:
+    def begin(self, settings: Settings) -> bool:
         """Check that a ledger is of the recorded network; return True for a file that is new."""
-        recorded = recorded_network(network)
+        name, source = settings.network.name, id(settings.transport)
+        recorded = recorded_network(settings.network)
         with self._lock:
             is_new = self._writer is None
             if is_new:
                 header = Header(recording_files.VERSION, __version__, recorded)
                 self._writer, self._network = RecordWriter(self.path, header), recorded
             if self._network != recorded:
-                raise self._other(f"records {self._network and self._network.name}", network.name)
-            if self._sources and id(source) not in self._sources:
-                raise self._other("records another embedded ledger", network.name)
-            self._sources.add(id(source))
+                raise self._other(f"records {self._network and self._network.name}", name)
+            if self._source not in (None, source):
+                raise self._other("records another embedded ledger", name)
+            self._source = source
         return is_new
 
     def add(self, record: RecordedExchange, body: bytes, asked_at: int) -> None:
@@ -124,36 +124,28 @@ class Recorder:
 class _RecordedTransport:
     """A transport of one ledger whose exchanges are recorded."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        transport: Transport,
-        network: Network,
-        key: ApiKey | None,
-        source: object,
-    ) -> None:
+    def __init__(self, recorder: Recorder, transport: Transport, settings: Settings) -> None:
         self.in_process, self.is_recording = transport.in_process, transport.is_recording
         self.wait, self.aclose = transport.wait, transport.aclose
-        self._recorder, self._transport = recorder, transport
-        self._network, self._key, self._source = network, key, source
+        self._recorder, self._transport, self._settings = recorder, transport, settings
         self._has_begun = False
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange and record it, or answer it from what the file had."""
-        recorder = self._recorder
+        recorder, network = self._recorder, self._settings.network
         if recorder.is_closed:
             return await self._transport.exchange(exchange)
         if recorder.failure is not None:
             return recorder.failure
         try:
             if not self._has_begun:
-                is_new = recorder.begin(self._network, self._source)
+                is_new = recorder.begin(self._settings)
                 self._has_begun = True
-                if is_new and recorder.asks_chain and self._network.rpc_url:
+                if is_new and recorder.asks_chain and network.rpc_url:
                     status = exchange._replace(call=rpc.status(), surface="rpc", call_id="chain")
                     await self._record(status, names_chain=True)
             if recorder.earlier is not None:
-                answer = recorder.earlier.next_answer(exchange, self._network)
+                answer = recorder.earlier.next_answer(exchange, network)
                 if answer is not None:
                     return answer
             return await self._record(exchange)
@@ -170,10 +162,10 @@ class _RecordedTransport:
         asked_at = time.time_ns()
         answer = await self._transport.exchange(exchange)
         if not isinstance(answer, InvalidRequestError):
-            record = request_of(exchange, self._network)
+            record = request_of(exchange, self._settings.network)
             record.names_chain = names_chain
             body = _add_answer(record, answer, exchange.call_id)
-            self._recorder.add(record, _without_secrets(record, body, self._key), asked_at)
+            self._recorder.add(record, _without_secrets(record, body, self._settings.key), asked_at)
         return answer
 
 

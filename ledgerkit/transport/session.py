@@ -75,9 +75,7 @@ class Session:
         self._disk_cache = _disk_cache(settings.cache, settings.network.addresses)
         self._transport = self._open_transport()
         if settings.recorder is not None:
-            self._transport = settings.recorder.over(
-                self._transport, settings.network, settings.key, settings.transport
-            )
+            self._transport = settings.recorder.over(self._transport, settings)
         self.after_fork()
         forks.register(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit
 
 from ledgerkit import validation
@@ -15,11 +15,12 @@ from ledgerkit.transport.rate_limit import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     import httpx
 
     from ledgerkit.api.calls import Surface
-    from ledgerkit.transport.exchange import Recording, Source
+    from ledgerkit.transport.exchange import Source, Transport
     from ledgerkit.transport.networks import ApiKey, Network
 
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
@@ -107,6 +108,19 @@ class Cache:
             rule = f"an integer from {_MIN_CACHE_BYTES} (1 MiB) up"
             raise InvalidRequestError.refuse("max_bytes", self.max_bytes, rule)
         positive("metadata_s", self.metadata_s)
+
+
+class Recording(Protocol):
+    """What records the exchanges of ledgers."""
+
+    path: Path
+    is_shared: bool  # whether it goes on when one of its ledgers is closed
+
+    def over(self, transport: Transport, settings: Settings) -> Transport:
+        """Return a transport of one ledger whose exchanges are recorded."""
+
+    def close(self) -> None:
+        """Record nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
