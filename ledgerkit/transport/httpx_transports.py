@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import httpx
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.redaction import hide
 from ledgerkit.transport import response_body
 from ledgerkit.transport.exchange import HTTPX_TRANSPORT, NoConnectionError, RawResponse
 from ledgerkit.transport.response_body import BodyReader
@@ -30,6 +32,16 @@ _NO_TIMEOUTS: dict[str, float | None] = dict.fromkeys(("connect", "read", "write
 # would leave its socket open, so connecting has to time out first.
 _CONNECT_SHARE = 0.9
 _CLOSING_S = 1.0  # for a transport to close; one that hangs is left
+
+
+def _hide_keys(record: logging.LogRecord) -> bool:
+    """Hide the keys in use in a log record."""
+    record.msg, record.args = hide(record.getMessage()), ()
+    return True
+
+
+# httpcore logs the headers of responses, and those of a redirect repeat the query with the key.
+logging.getLogger("httpcore.http11").addFilter(_hide_keys)
 
 
 class HttpxConnections:
