@@ -8,6 +8,7 @@ import math
 import time
 import weakref
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -54,6 +55,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger("ledgerkit")
 _LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
 _MINUTE_S = 60.0  # a host's limit for a minute has room again after this time
+_CLOSING_S = 3 * STOP_S
 _OK = 200
 
 
@@ -124,7 +126,8 @@ class Session:
         if self._transport.in_process:
             background_loop.drive(self._transport.aclose())
         else:
-            background_loop.current().run(self._end_calls())
+            with suppress(TimeoutError):  # a caller's transport may block the loop
+                background_loop.current().run(self._end_calls(), _CLOSING_S)
         if self._disk_cache is not None:
             self._disk_cache.close()
         recorder = self.settings.recorder

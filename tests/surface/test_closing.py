@@ -8,12 +8,16 @@ import itertools
 import signal
 import threading
 import time
-from contextlib import contextmanager
+import warnings
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit import ledger as ledger_module
+from ledgerkit import progress
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
@@ -22,9 +26,10 @@ from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
     from pathlib import Path
 
+    from ledgerkit.transport.session import Reader
     from tests.loopback import Server
 
 WAITS = ("request", "rate", "retry")
@@ -98,10 +103,10 @@ def running() -> int:
 
     async def count() -> int:
         names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-        return sum(name.startswith(("TaskPool.", "Session.")) for name in names)
+        return sum(name.startswith(("Tasks.", "Session.")) for name in names)
 
-    threads = sum(thread.name == "ledgerkit_transport" for thread in threading.enumerate())
-    return threads + background_loop.current().run(count())
+    n_tasks = background_loop.current().run(count())  # first: they start the threads
+    return n_tasks + sum(t.name == "ledgerkit_transport" for t in threading.enumerate())
 
 
 def all_end() -> bool:
@@ -219,6 +224,246 @@ def test_a_sibling_is_closed_with_its_ledger():
         with pytest.raises(InvalidRequestError, match=CLOSED):
             lk.ft("a.near", ledger=sibling)
     assert server.requests == []
+
+
+class Bar(progress.NoBar):
+    """A progress bar that does something when it counts the first result."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+        self.is_done = False
+
+    def update(self, count: int = 1) -> None:
+        """Count."""
+        if count and not self.is_done:
+            self.is_done = True
+            self.act()
+
+
+def with_bar(ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Read many accounts, and do something in the thread that counts them."""
+    monkeypatch.setattr(ledger_module, "bar", lambda **_: Bar(act))
+    lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger)
+
+
+def with_source(ledger: lk.Ledger, _patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Read a stream, and do something in its source when some requests are under way."""
+
+    def source() -> Iterator[Any]:
+        for number in itertools.count():
+            if number == 5:
+                act()
+            yield rest.ft(f"a{number}.near")
+
+    for _ in ledger.stream(source(), size=8):
+        pass
+
+
+def fine(_method: str, path: str, *_: object) -> Reply:
+    """Reply to any account."""
+    return as_json({"account_id": path.split("/")[3], "tokens": []})
+
+
+class LastHangs:
+    """A host that answers at once, except the last of a hundred accounts."""
+
+    def __init__(self) -> None:
+        self.is_over = threading.Event()
+
+    def __call__(self, method: str, path: str, *_: object) -> Reply:
+        """Answer."""
+        if "/a99." in path:
+            self.is_over.wait(LONG_S)
+        return fine(method, path)
+
+
+# httpcore leaves a connection open that a thread opens while its pool is closed.
+without_threads = pytest.mark.parametrize("way", ["own", "async"], indirect=True)
+
+
+@without_threads
+@pytest.mark.parametrize("verb", [with_bar, with_source])
+def test_closed_from_within(verb, way, monkeypatch):
+    """A progress bar or the source of a stream may close the ledger that it belongs to."""
+    host = LastHangs()
+    with serve(host) as server, lk.connect("lab", api_url=server.url, **way) as ledger:
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            verb(ledger, monkeypatch, ledger.close)
+        assert not host.is_over.is_set()
+        assert all_end()
+        host.is_over.set()
+
+
+@pytest.mark.parametrize("verb", [with_bar, with_source])
+def test_the_embedded_ledger_is_closed_from_within(verb, monkeypatch):
+    """The same holds where everything runs in the caller's thread."""
+    with lk.connect("local", world="empty") as ledger:
+        refused = pytest.raises(InvalidRequestError, match=CLOSED)
+        with warnings.catch_warnings(), refused:
+            warnings.simplefilter("ignore", UserWarning)  # the world lacks the accounts
+            verb(ledger, monkeypatch, ledger.close)
+
+
+@without_threads
+@pytest.mark.parametrize("verb", VERBS)
+def test_closed_by_several_threads(verb, way, tmp_path):
+    """Any number of threads may close a ledger at once; all return, and its verb ends."""
+    with connected("request", way) as (ledger, _, host):
+
+        def close() -> None:
+            host.arrived.wait(LONG_S)
+            barrier.wait()
+            ledger.close()
+
+        barrier = threading.Barrier(8)
+        threads = [threading.Thread(target=close) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            verb(ledger, tmp_path)
+        for thread in threads:
+            thread.join(LONG_S / 2)
+            assert not thread.is_alive()
+        assert not host.is_over.is_set()
+        host.is_over.set()
+        assert all_end()
+
+
+@pytest.mark.parametrize("verb", [with_bar, with_source])
+def test_ctrl_c_within(verb, way, monkeypatch):
+    """Ctrl-C in a progress bar or in the source of a stream ends the verb, and not the ledger."""
+    host = LastHangs()
+    with serve(host) as server, lk.connect("lab", api_url=server.url, **way) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            verb(ledger, monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
+        host.is_over.set()
+        assert all_end()
+        n_requests = settled(server)
+        assert lk.ft("a.near", ledger=ledger).empty
+        assert len(server.requests) == n_requests + 1
+
+
+class Interrupting:
+    """An object whose finalizer is interrupted by Ctrl-C, which Python drops there."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("verb", [with_bar, with_source])
+def test_a_dropped_ctrl_c_costs_one_more(verb, way, monkeypatch):
+    """After a Ctrl-C that a finalizer swallowed a verb goes on, and the next one ends it."""
+    dropped, go_on = threading.Event(), threading.Event()
+
+    def handler(method: str, path: str, *_: object) -> Reply:
+        if dropped.is_set() or "/a99." in path:
+            go_on.wait(LONG_S)
+        return fine(method, path)
+
+    def drop() -> None:
+        Interrupting()
+        dropped.set()
+
+    patient = lk.RetryPolicy(attempts=1, total_s=2 * LONG_S)
+    with (
+        serve(handler) as server,
+        lk.connect("lab", api_url=server.url, retries=patient, **way) as ledger,
+    ):
+        interrupt(lambda: verb(ledger, monkeypatch, drop), after=dropped)
+        go_on.set()
+        assert all_end()
+        assert lk.ft("a.near", ledger=ledger).empty
+
+
+def test_ctrl_c_while_pages_are_read(way):
+    """Ctrl-C ends the wait for a page, and so does closing; the rows before it were passed on."""
+
+    async def pages(reader: Reader) -> AsyncGenerator[Any, None]:
+        for number in itertools.count():
+            yield await reader.answers([rest.ft(f"a{number}.near")])
+
+    def handler(method: str, path: str, *_: object) -> Reply:
+        if "a2." in path:
+            arrived.set()
+            go_on.wait(LONG_S)
+        return fine(method, path)
+
+    def read() -> None:
+        with closing(ledger.session.iterate(pages)) as rows:
+            numbers.extend(number for number, _ in enumerate(rows))
+
+    def close() -> None:
+        arrived.wait(LONG_S)
+        ledger.close()
+
+    numbers: list[int] = []
+    go_on, arrived = threading.Event(), threading.Event()
+    with serve(handler) as server, lk.connect("lab", api_url=server.url, **way) as ledger:
+        interrupt(read, after=arrived)
+        assert numbers == [0, 1]
+        arrived.clear()
+        closer = threading.Thread(target=close)
+        closer.start()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            read()
+        closer.join()
+        assert numbers == [0, 1, 0, 1]
+        go_on.set()
+        assert all_end()
+
+
+class Hanging(httpx.AsyncBaseTransport):
+    """An asynchronous transport that does not close."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Reply to any account."""
+        return httpx.Response(200, content=fine("GET", request.url.path).body)
+
+    async def aclose(self) -> None:
+        """Wait."""
+        await asyncio.sleep(2 * LONG_S)
+
+
+def test_a_transport_that_does_not_close():
+    """Closing a ledger does not wait for a transport that hangs."""
+    ledger = lk.connect("lab", transport=Hanging())
+    assert lk.ft("a.near", ledger=ledger).empty
+    begin = time.monotonic()
+    ledger.close()
+    assert time.monotonic() - begin < LONG_S
+
+
+class Blocking(httpx.AsyncBaseTransport):
+    """An asynchronous transport that blocks its loop."""
+
+    def __init__(self) -> None:
+        self.arrived, self.is_over = threading.Event(), threading.Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Block, then reply."""
+        self.arrived.set()
+        self.is_over.wait(2 * LONG_S)
+        return httpx.Response(200, content=fine("GET", request.url.path).body)
+
+
+def test_a_transport_that_blocks_the_loop():
+    """Closing a ledger does not wait for a transport that blocks the background loop."""
+
+    def work() -> None:
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            lk.ft("a.near", ledger=ledger)
+
+    transport = Blocking()
+    ledger = lk.connect("lab", transport=transport)
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert transport.arrived.wait(LONG_S)
+    begin = time.monotonic()
+    ledger.close()
+    assert time.monotonic() - begin < LONG_S
+    transport.is_over.set()
+    thread.join()
+    assert all_end()
 
 
 def check_closing_during_transfer(ledger: lk.Ledger) -> None:

@@ -776,11 +776,19 @@ def test_a_body_for_threads_cannot_be_read_on_a_loop():
 
 
 @pytest.mark.parametrize("kind", [Wrong, AsyncWrong])
-@pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
+@pytest.mark.parametrize(
+    "stop",
+    [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), BaseException()],
+    ids=repr,
+)
 def test_a_transport_cannot_end_the_loop(kind, stop):
     """A transport that exits is a failure; the background loop goes on."""
     before = background_loop.current()
-    assert f"error in the transport: {type(stop).__name__}" in str(failure(kind(raising(stop))))
+    words = f"error in the transport: {type(stop).__name__}"
+    assert words in str(failure(kind(raising(stop))))
+    with lk.connect("lab", transport=kind(raising(stop))) as ledger:
+        _, errors = lk.ft(["a.near", "b.near"], ledger=ledger, on_error="collect", progress=False)
+    assert errors["message"].str.contains(words).tolist() == [True, True]
     assert background_loop.current() is before
     with lk.connect("lab", transport=kind(_fine)) as ledger:
         assert lk.ft("a.near", ledger=ledger).empty
