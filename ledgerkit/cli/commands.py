@@ -155,7 +155,7 @@ def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) 
 
     with _connect(args) as ledger:
         settings = ledger.session.settings
-    transport = DryRun()
+    transport = DryRun(settings.network)
     with Ledger(Settings(network=settings.network, transport=transport)) as ledger:
         try:
             read(ledger)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.errors import TransportError
+from ledgerkit.errors import InvalidRequestError, TransportError
 from ledgerkit.transport.exchange import Source
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
+    from ledgerkit.errors import LedgerError
     from ledgerkit.transport.exchange import Exchange
+    from ledgerkit.transport.networks import Network
 
 _OTHERS_S = 0.05  # for the other requests that are sent together
 
@@ -21,7 +23,8 @@ class DryRun(Source):
     kind = "dry run"
     in_process = is_recording = False
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network) -> None:
+        self._network = network
         self.calls: list[Call[Any]] = []
 
     def open(self, *_: object) -> DryRun:
@@ -32,11 +35,15 @@ class DryRun(Source):
         """Return the seconds."""
         return seconds
 
-    async def exchange(self, exchange: Exchange) -> TransportError:
+    async def exchange(self, exchange: Exchange) -> LedgerError:
         """Note a call; its answer is an error that is not retried."""
+        request = exchange.call.request
+        try:
+            self._network.required_address(exchange.surface, request)
+        except InvalidRequestError as error:
+            return error
         self.calls.append(exchange.call)
         await asyncio.sleep(_OTHERS_S)
-        request = exchange.call.request
         return TransportError(f"{request} was not sent", request=request, retryable=False)
 
     async def aclose(self) -> None:

@@ -18,10 +18,10 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from ledgerkit._version import __version__
 from ledgerkit.api.calls import Response
-from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.errors import LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import exchange as exchanges
-from ledgerkit.transport import networks, response_body
+from ledgerkit.transport import response_body
 from ledgerkit.transport.exchange import NoConnectionError, RawRequest
 from ledgerkit.transport.response_body import BodyLimits, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
@@ -141,15 +141,9 @@ class HttpTransport:
 
     def _url(self, exchange: Exchange) -> str:
         """Return the address of a call, quoted."""
-        root = exchange.call.url or self._network.address(exchange.surface)
-        if root is None:
-            field = f"{exchange.surface}_url"
-            service = networks.SERVICES[exchange.surface]
-            name = cut(self._network.name)
-            msg = f"{name} has no {service}, which {exchange.call.request} would come from"
-            remedy = f"Pass connect() its address as {field}=, if there is one."
-            raise InvalidRequestError(msg, remedy=remedy, field=field)
-        url = root + (exchange.call.path or ("" if urlsplit(root).path else "/"))
+        call, surface = exchange.call, exchange.surface
+        root = call.url or self._network.required_address(surface, call.request)
+        url = root + (call.path or ("" if urlsplit(root).path else "/"))
         if _QUOTED.fullmatch(url):
             return url
         import yarl

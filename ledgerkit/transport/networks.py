@@ -82,6 +82,16 @@ class Network:
         """Return the name of a surface's host; empty if there is none."""
         return urlsplit(self.address(surface) or "").hostname or ""
 
+    def required_address(self, surface: Surface, request: str) -> str:
+        """Return the address of one surface; raise if there is none for a request."""
+        url = self.address(surface)
+        if url is None:
+            field = f"{surface}_url"
+            msg = f"{cut(self.name)} has no {SERVICES[surface]}, which {request} would come from"
+            remedy = f"Pass connect() its address as {field}=, if there is one."
+            raise InvalidRequestError(msg, remedy=remedy, field=field)
+        return url
+
     def archive_address(self, height: int) -> str:
         """Return the address of the archives of blocks at a height."""
         for stop, url in self.archive_urls:
