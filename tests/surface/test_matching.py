@@ -53,7 +53,7 @@ def test_every_row_is_that_of_its_account(
     fault: str, way: dict[str, Any], local: LocalTransport
 ) -> None:
     """Whatever gets out of step, balances and tokens are those of the account in their row."""
-    if fault == "half a surplus response" and "transport" in way:
+    if "surplus" in fault and "transport" in way:
         pytest.skip("an httpx transport of the caller closes its connections by itself")
     with lk.connect("lab", transport=local) as ledger:
         block_hash = lk.block(ledger=ledger)["block_hash"].iloc[0]
