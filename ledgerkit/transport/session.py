@@ -98,7 +98,7 @@ class Session:
             network, count = self.settings.network, self.settings.in_flight
             return self._over_http(NetworkConnections(network.addresses, count))
         if isinstance(source, Source):
-            return source.open(self._over_http, self.sleep)
+            return source.open(self._over_http, partial(Session.sleep, weakref.proxy(self)))
         if find_spec("httpx") is None:
             raise InvalidRequestError.refuse("transport", source, HTTPX_TRANSPORT)
         from ledgerkit.transport.httpx_transports import HttpxConnections
@@ -107,7 +107,9 @@ class Session:
 
     def _over_http(self, connections: Connections) -> Transport:
         """Return a transport that sends HTTP over connections."""
-        return HttpTransport(self.settings, connections, self._wait_for_slot)
+        # Were it to hold the session, a dropped ledger would stay until garbage is collected.
+        wait = partial(Session._wait_for_slot, weakref.proxy(self))
+        return HttpTransport(self.settings, connections, wait)
 
     def ready(self) -> Session:
         """Return this session; raise if it is closed."""
