@@ -51,7 +51,8 @@ _REDIRECTING: tuple[Surface, ...] = ("blocks",)
 _KEY_PARAM = "apiKey"
 _PRINTABLE = re.compile("[!-~]+")
 # Addresses that need no quoting, and have no segment that begins with a dot.
-_QUOTED = re.compile(r"https?://[\w.:\[\]-]+(?:/(?:[\w~%:@=&?,+-][\w~%:@=&?,+.-]*)?)*", re.ASCII)
+_SEGMENTS = r"(?:/(?:[\w~%:@=&?,+-][\w~%:@=&?,+.-]*)?)*"
+_QUOTED = re.compile(r"https?://[\w.:\[\]-]+" + _SEGMENTS, re.ASCII)
 
 
 class HttpTransport:

@@ -63,6 +63,7 @@ class HttpxConnections:
             raise InvalidRequestError.refuse("transport", transport, HTTPX_TRANSPORT)
         self._transport = transport
         self._is_borrowed = is_borrowed
+        self._outcomes: set[asyncio.Future[Any]] = set()  # of threads that run
 
     async def send(self, request: RawRequest) -> RawResponse:
         """Send a request, and return its response."""
@@ -74,7 +75,7 @@ class HttpxConnections:
                     sent = _httpx_request(request, timeout=timeouts)
                     return await _send_async(self._transport, sent, request)
                 sent = _httpx_request(request, timeout=dict.fromkeys(_NO_TIMEOUTS, seconds))
-                return await _in_thread(partial(_send, self._transport, sent, request))
+                return await self._in_thread(partial(_send, self._transport, sent, request))
         except httpx.TimeoutException as error:
             raise TimeoutError from error
         except httpx.ConnectError as error:
@@ -86,12 +87,36 @@ class HttpxConnections:
         """Close the transport, unless it is borrowed."""
         if self._is_borrowed:
             return
+        if self._outcomes:  # it should be closed when no thread uses it any more
+            await asyncio.wait(self._outcomes, timeout=_CLOSING_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 if isinstance(self._transport, httpx.AsyncBaseTransport):
                     await self._transport.aclose()
                 else:
-                    await _in_thread(self._transport.close)
+                    await self._in_thread(self._transport.close)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run something in a thread of its own, which may hang without delaying anything."""
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
+        self._outcomes.add(outcome)
+        outcome.add_done_callback(self._outcomes.discard)
+
+        def run() -> None:
+            value, error = None, None
+            try:
+                value = work()
+            except BaseException as caught:  # noqa: BLE001 - raised where the result is awaited
+                error = caught
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(outcome.set_result, (value, error))
+
+        threading.Thread(target=run, name="ledgerkit_transport", daemon=True).start()
+        value, error = await asyncio.shield(outcome)  # a thread goes on after a cancellation
+        if error is not None:
+            raise error
+        return cast("T", value)
 
 
 def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
@@ -151,28 +176,3 @@ async def _shut_down(connection: socket.socket) -> None:
     """Close both directions of a connection; its pool finds it closed before the next request."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run something in a thread of its own, which may hang without delaying the program's end."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if not outcome.done():  # otherwise it is no longer waited for
-            outcome.set_result((value, error))
-
-    def run() -> None:
-        value, error = None, None
-        try:
-            value = work()
-        except BaseException as caught:  # noqa: BLE001 - raised where the result is awaited
-            error = caught
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, value, error)
-
-    threading.Thread(target=run, name="ledgerkit_transport", daemon=True).start()
-    value, error = await outcome
-    if error is not None:
-        raise error
-    return cast("T", value)

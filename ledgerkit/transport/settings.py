@@ -217,5 +217,5 @@ class Settings:
             if networks.is_exposed(url):
                 parts = urlsplit(url)  # a path may hold a provider's key
                 rule = "an https address, or one of this machine, because a key is sent there"
-                shown = f"{parts.scheme}://{parts.hostname}"
-                raise InvalidRequestError.refuse(f"{surface}_url", shown, rule)
+                origin = f"{parts.scheme}://{parts.hostname}"
+                raise InvalidRequestError.refuse(f"{surface}_url", origin, rule)

@@ -1363,6 +1363,7 @@ def test_plain_http_behind_an_https_address(way):
         lk.ft("a.near", ledger=ledger)
 
 
+@two_ways  # httpcore's asynchronous pool may leave the socket open
 def test_a_handshake_without_an_end(way):
     """A host that never finishes its greeting is given up; when it hangs up, no socket is open."""
     hung_up = threading.Event()

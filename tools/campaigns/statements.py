@@ -94,10 +94,9 @@ def check_world(world: World, label: str, tally: Tally) -> None:
 
 def read(ledger: lk.Ledger, account_id: str) -> Statement:
     """Return the statement of an account since genesis."""
-    genesis = ledger.world.chain.genesis.height
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the embedded ledger has no account")  # it was deleted
-        return lk.statement(account_id, start=genesis, progress=False, ledger=ledger)
+        return lk.statement(account_id, start="genesis", progress=False, ledger=ledger)
 
 
 def placed(statement: Statement) -> Counter[Key]:
