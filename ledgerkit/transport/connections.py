@@ -13,6 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import aiohttp  # noqa: TID253 - this module loads with the first ledger that has hosts
+import yarl
+
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, forks, networks, response_body
 from ledgerkit.transport.exchange import NoConnectionError, RawResponse
@@ -20,9 +23,6 @@ from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-
-    import aiohttp
-    import yarl
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.transport.exchange import RawRequest
@@ -49,10 +49,6 @@ class NetworkConnections:
     in_process = False
 
     def __init__(self, addresses: Mapping[Surface, str], max_connections: int) -> None:
-        # Imported here: on the loop the import would delay the first requests past their limit.
-        import aiohttp
-
-        self._aiohttp = aiohttp
         self._max_connections = max_connections
         self._proxies = {surface: networks.proxy_for(url) for surface, url in addresses.items()}
         for proxy in set(self._proxies.values()):
@@ -84,7 +80,7 @@ class NetworkConnections:
                 return await self._send_over(self._pool(proxy), request, proxy)
         except TimeoutError:
             raise
-        except (self._aiohttp.ClientError, self._aiohttp.http.HttpProcessingError) as error:
+        except (aiohttp.ClientError, aiohttp.http.HttpProcessingError) as error:
             problem = self._error(error)
         raise problem
 
@@ -136,24 +132,22 @@ class NetworkConnections:
                 parts.hostname or "", parts.port or _SOCKS_PORT, **options
             )
         else:
-            connector = self._aiohttp.TCPConnector(**options)
-        return self._aiohttp.ClientSession(
+            connector = aiohttp.TCPConnector(**options)
+        return aiohttp.ClientSession(
             connector=connector,
-            cookie_jar=self._aiohttp.DummyCookieJar(),
+            cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            timeout=self._aiohttp.ClientTimeout(total=None),  # requests have deadlines
+            timeout=aiohttp.ClientTimeout(total=None),  # requests have deadlines
         )
 
     def _error(self, error: Exception) -> ConnectionError:
         """Return an error of aiohttp without the address, which may contain a key."""
-        if isinstance(error, self._aiohttp.ClientHttpProxyError):
+        if isinstance(error, aiohttp.ClientHttpProxyError):
             return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
-        if isinstance(
-            error, self._aiohttp.http.HttpProcessingError | self._aiohttp.ClientResponseError
-        ):
+        if isinstance(error, aiohttp.http.HttpProcessingError | aiohttp.ClientResponseError):
             return ConnectionError(error.message)
         text = _ADDRESS.sub("the host", str(error))
-        if isinstance(error, self._aiohttp.ClientConnectorError):
+        if isinstance(error, aiohttp.ClientConnectorError):
             return NoConnectionError(text)
         return ConnectionError(text)
 
@@ -200,8 +194,6 @@ async def _exchange(
     give_up: Callable[[], Awaitable[None]] | None = None,
 ) -> RawResponse:
     """Send a request, and return its response."""
-    import yarl
-
     url = yarl.URL(request.url, encoded=True)
     options: dict[str, Any] = {"headers": request.headers}
     if proxy is not None and not proxy.is_socks:

@@ -122,6 +122,8 @@ async def read_async(chunks: AsyncIterable[bytes], body: BodyReader) -> bytes:
 
 
 def _is_packed(encodings: Sequence[str]) -> bool:
+    if not encodings:
+        return False
     names = [name.strip() for name in ",".join(encodings).lower().split(",")]
     names = [name for name in names if name not in ("", "identity")]
     if len(names) > 1 or not _NAMES.issuperset(names):
