@@ -47,6 +47,7 @@ class BodyReader:
 
     def __init__(self, limits: BodyLimits, encodings: Sequence[str], length: str | None) -> None:
         self._limits = limits
+        self._is_stopped = False
         self._received = 0
         self._packed = b""  # received and not unpacked yet
         self._body = io.BytesIO()
@@ -75,10 +76,10 @@ class BodyReader:
 
     def stop(self) -> None:
         """End the thread that unpacks, if there is one."""
-        self._limits = self._limits._replace(deadline=0.0)
+        self._is_stopped = True
 
     def _unpack_step(self) -> bool:
-        if time.monotonic() > self._limits.deadline:
+        if self._is_stopped or time.monotonic() > self._limits.deadline:
             raise TimeoutError
         part, self._packed = self._packed, b""
         if self._gzip is not None:
