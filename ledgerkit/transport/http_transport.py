@@ -51,7 +51,7 @@ _REDIRECTING: tuple[Surface, ...] = ("blocks",)
 _KEY_PARAM = "apiKey"
 _PRINTABLE = re.compile("[!-~]+")
 # Addresses that need no quoting, and have no segment that begins with a dot.
-_SEGMENTS = r"(?:/(?:[\w~%:@=&?,+-][\w~%:@=&?,+.-]*)?)*"
+_SEGMENTS = r"(?:/(?:[\w~%:\x40=&?,+-][\w~%:\x40=&?,+.-]*)?)*"  # \x40: @ after : reads as a login
 _QUOTED = re.compile(r"https?://[\w.:\[\]-]+" + _SEGMENTS, re.ASCII)
 
 
