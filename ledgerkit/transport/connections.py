@@ -18,7 +18,7 @@ import yarl
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, forks, networks, response_body
-from ledgerkit.transport.exchange import NoConnectionError, RawResponse
+from ledgerkit.transport.exchange import HEADERS, NoConnectionError, RawResponse
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
@@ -72,16 +72,23 @@ class NetworkConnections:
     async def send(self, request: RawRequest) -> RawResponse:
         """Send a request over an idle connection or a new one, and return its response."""
         proxy = self._proxies[request.surface]
+        if request.needs_new_connection:
+            pool = _Pool(self._open_session(proxy))
+            pool.is_given_up = True  # after this request
+        else:
+            pool = self._pool(proxy)
+        pool.n_requests += 1
         try:
             async with asyncio.timeout(request.limits.deadline - time.monotonic()):
-                if request.needs_new_connection:
-                    async with self._open_session(proxy) as session:
-                        return await _exchange(session, request, proxy)
-                return await self._send_over(self._pool(proxy), request, proxy)
+                return await _exchange(pool.session, request, proxy, partial(self._give_up, pool))
         except TimeoutError:
             raise
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError) as error:
-            problem = self._error(error)
+            problem = _error(error)
+        finally:
+            pool.n_requests -= 1
+            if pool.is_given_up:
+                await pool.close_if_unused()
         raise problem
 
     def _pool(self, proxy: Proxy | None) -> _Pool:
@@ -95,18 +102,6 @@ class NetworkConnections:
         if key not in self._pools:
             self._pools[key] = _Pool(self._open_session(key))
         return self._pools[key]
-
-    async def _send_over(
-        self, pool: _Pool, request: RawRequest, proxy: Proxy | None
-    ) -> RawResponse:
-        """Send a request over pooled connections."""
-        pool.n_requests += 1
-        try:
-            return await _exchange(pool.session, request, proxy, partial(self._give_up, pool))
-        finally:
-            pool.n_requests -= 1
-            if pool.is_given_up:
-                await pool.close_if_unused()
 
     async def _give_up(self, pool: _Pool) -> None:
         """Use no connection of a pool again, after one had the response to another request."""
@@ -137,23 +132,25 @@ class NetworkConnections:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            headers=HEADERS,
             timeout=aiohttp.ClientTimeout(total=None),  # requests have deadlines
         )
-
-    def _error(self, error: Exception) -> ConnectionError:
-        """Return an error of aiohttp without the address, which may contain a key."""
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
-        if isinstance(error, aiohttp.http.HttpProcessingError | aiohttp.ClientResponseError):
-            return ConnectionError(error.message)
-        text = _ADDRESS.sub("the host", str(error))
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return NoConnectionError(text)
-        return ConnectionError(text)
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._pools.aclose()
+
+
+def _error(error: Exception) -> ConnectionError:
+    """Return an error of aiohttp without the address, which may contain a key."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
+    if isinstance(error, aiohttp.http.HttpProcessingError | aiohttp.ClientResponseError):
+        return ConnectionError(error.message)
+    text = _ADDRESS.sub("the host", str(error))
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return NoConnectionError(text)
+    return ConnectionError(text)
 
 
 class _Pool:
@@ -191,7 +188,7 @@ async def _exchange(
     session: aiohttp.ClientSession,
     request: RawRequest,
     proxy: Proxy | None,
-    give_up: Callable[[], Awaitable[None]] | None = None,
+    give_up: Callable[[], Awaitable[None]],
 ) -> RawResponse:
     """Send a request, and return its response."""
     url = yarl.URL(request.url, encoded=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from ledgerkit._version import __version__
 from ledgerkit.api import matching
 from ledgerkit.errors import TransportError
+from ledgerkit.transport.response_body import ACCEPTED_ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
     from ledgerkit.transport.response_body import BodyLimits
 
+HEADERS = {  # of every request to a host
+    "accept": "application/json",
+    "accept-encoding": ACCEPTED_ENCODING,
+    "user-agent": f"ledgerkit/{__version__}",
+}
 HTTPX_TRANSPORT = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
 
 
@@ -80,7 +87,11 @@ class Source(ABC):
 
 
 class RawRequest(NamedTuple):
-    """A GET, or a POST if there is a body, and the limits of its response."""
+    """
+    A GET, or a POST if there is a body, and the limits of its response.
+
+    `headers` are those beside `HEADERS`.
+    """
 
     surface: Surface
     url: str

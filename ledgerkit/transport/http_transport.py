@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from ledgerkit._version import __version__
 from ledgerkit.api.calls import Response
 from ledgerkit.errors import LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import exchange as exchanges
-from ledgerkit.transport import response_body
 from ledgerkit.transport.exchange import NoConnectionError, RawRequest
 from ledgerkit.transport.response_body import BodyLimits, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
@@ -38,11 +36,6 @@ E = TypeVar("E", bound=BaseException)
 
 # Source: fastnear/libs, neardata-fetcher, which follows as many.
 MAX_REDIRECTS = 5
-_HEADERS = {
-    "accept": "application/json",
-    "accept-encoding": response_body.ACCEPTED_ENCODING,
-    "user-agent": f"ledgerkit/{__version__}",
-}
 _REDIRECT = range(300, 400)
 # Surfaces that redirect between hosts of their own: the block documents send old heights to hosts
 # of archives, as https://a0.mainnet.neardata.xyz.
@@ -125,7 +118,7 @@ class HttpTransport:
 
     async def _send(self, exchange: Exchange, url: str, deadline: float) -> RawResponse:
         """Send a request with the key, and return the response with the key hidden."""
-        headers = dict(_HEADERS)
+        headers = {}
         if exchange.call.body is not None:
             headers["content-type"] = "application/json"
         if self._key is not None and self._has_query_key:

@@ -16,7 +16,12 @@ import httpx
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.redaction import hide
 from ledgerkit.transport import response_body
-from ledgerkit.transport.exchange import HTTPX_TRANSPORT, NoConnectionError, RawResponse
+from ledgerkit.transport.exchange import (
+    HEADERS,
+    HTTPX_TRANSPORT,
+    NoConnectionError,
+    RawResponse,
+)
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
@@ -122,7 +127,7 @@ class HttpxConnections:
 def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
     """Convert a request."""
     method = "GET" if request.body is None else "POST"
-    headers, content = request.headers, request.body
+    headers, content = HEADERS | request.headers, request.body
     return httpx.Request(
         method, request.url, headers=headers, content=content, extensions=extensions
     )
