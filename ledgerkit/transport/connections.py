@@ -51,11 +51,12 @@ class NetworkConnections:
     def __init__(self, addresses: Mapping[Surface, str], max_connections: int) -> None:
         self._max_connections = max_connections
         self._proxies = {surface: networks.proxy_for(url) for surface, url in addresses.items()}
-        for proxy in set(self._proxies.values()):
-            if proxy is not None:
-                _check_proxy(proxy)
-        self._tls: ssl.SSLContext | None = None
-        if any(url.startswith("https") for url in addresses.values()):
+        proxies = {proxy for proxy in self._proxies.values() if proxy is not None}
+        for proxy in proxies:
+            _check_proxy(proxy)
+        urls = [*addresses.values(), *(proxy.url for proxy in proxies)]
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+        if any(urlsplit(url).scheme == "https" for url in urls):
             self._tls = _trusted_certificates()  # takes some 20 ms
         self._pools = _Pools()
         self._end: weakref.finalize[..., NetworkConnections] | None = None
@@ -114,7 +115,7 @@ class NetworkConnections:
         """Open a session of aiohttp without cookies, redirects and unpacking."""
         options: dict[str, Any] = {
             "limit": self._max_connections,
-            "ssl": self._tls or False,
+            "ssl": self._tls,
             "keepalive_timeout": _KEEPALIVE_S,
         }
         if proxy is not None and proxy.is_socks:

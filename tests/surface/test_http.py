@@ -1433,6 +1433,17 @@ def test_certificates_are_verified(certificate, monkeypatch):
             assert lk.ft(ids, ledger=ledger, progress=False)["account_id"].tolist() == ids
 
 
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+def test_a_certificate_is_verified_however_the_scheme_is_written(scheme, certificate):
+    """A ledger whose only host has an https address in any spelling verifies its certificate."""
+    with (
+        raw_host(tls_host(certificate)) as plain,
+        lk.connect("lab", api_url=plain.replace("http", scheme, 1), retries=ONCE) as ledger,
+        pytest.raises(TransportError, match=r"(?i)certificate"),
+    ):
+        lk.ft("a.near", ledger=ledger)
+
+
 def tunnel(certificate: Path, seen: list[bytes], status: bytes) -> Callable[[socket], None]:
     """Answer as a proxy: open a tunnel to a host with TLS, or refuse it."""
     host = tls_host(certificate)
