@@ -1433,15 +1433,25 @@ def test_certificates_are_verified(certificate, monkeypatch):
             assert lk.ft(ids, ledger=ledger, progress=False)["account_id"].tolist() == ids
 
 
-@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
-def test_a_certificate_is_verified_however_the_scheme_is_written(scheme, certificate):
-    """A ledger whose only host has an https address in any spelling verifies its certificate."""
-    with (
-        raw_host(tls_host(certificate)) as plain,
-        lk.connect("lab", api_url=plain.replace("http", scheme, 1), retries=ONCE) as ledger,
-        pytest.raises(TransportError, match=r"(?i)certificate"),
-    ):
-        lk.ft("a.near", ledger=ledger)
+def test_the_certificate_of_a_proxy_is_verified(certificate, monkeypatch):
+    """An https proxy that nobody vouches for gets neither its login nor a request."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    seen: list[str] = []
+
+    def talk(connection: socket) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        with context.wrap_socket(connection, server_side=True) as stream:
+            seen.append(stream.recv(65536).decode())
+
+    with raw_host(talk) as plain:
+        monkeypatch.setenv("http_proxy", plain.replace("http://", "https://me:word@"))
+        with (
+            lk.connect("lab", api_url="http://api.example", retries=ONCE) as ledger,
+            pytest.raises(TransportError, match=r"(?i)certificate"),
+        ):
+            lk.ft("a.near", ledger=ledger)
+    assert not any(seen)
 
 
 def tunnel(certificate: Path, seen: list[bytes], status: bytes) -> Callable[[socket], None]:
