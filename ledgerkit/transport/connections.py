@@ -17,7 +17,7 @@ import aiohttp  # noqa: TID253 - this module loads with the first ledger that ha
 import yarl
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.transport import background_loop, forks, networks, response_body
+from ledgerkit.transport import background_loop, forks, networks
 from ledgerkit.transport.exchange import HEADERS, NoConnectionError, RawResponse
 from ledgerkit.transport.response_body import BodyReader
 
@@ -206,9 +206,10 @@ async def _exchange(
         headers = response.headers
         encodings = headers.getall("content-encoding", ())
         reader = BodyReader(request.limits, encodings, headers.get("content-length"))
-        body = await response_body.read_async(response.content.iter_any(), reader)
+        while not response.content.at_eof():
+            await reader.add_async(await response.content.readany())
         pause, location = headers.get("retry-after"), headers.get("location")
-        return RawResponse(response.status, pause, body, location, give_up)
+        return RawResponse(response.status, pause, reader.whole(), location, give_up)
 
 
 def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import response_body
 from ledgerkit.transport.exchange import RawResponse, Source
 from ledgerkit.transport.response_body import BodyReader
 
@@ -119,12 +118,12 @@ class _EmbeddedConnections:
         if response.dropped:
             raise ConnectionError(DROPPED)
         reader = BodyReader(request.limits, (), None)
-        body = response_body.read([response.sent_body], reader)
+        reader.add(response.sent_body)
         if response.truncated is not None:
             raise ConnectionError(TRUNCATED)
         headers = dict(response.headers)
         return RawResponse(
-            response.status, headers.get("retry-after"), body, headers.get("location")
+            response.status, headers.get("retry-after"), reader.whole(), headers.get("location")
         )
 
     async def aclose(self) -> None:

@@ -15,7 +15,6 @@ import httpx
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.redaction import hide
-from ledgerkit.transport import response_body
 from ledgerkit.transport.exchange import (
     HEADERS,
     HTTPX_TRANSPORT,
@@ -136,8 +135,11 @@ def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
 def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawRequest) -> RawResponse:
     """Send a request over a synchronous transport, in this thread."""
     with closing(transport.handle_request(sent)) as response:
+        reader = _reader(response, request)
         chunks: Any = [response.content] if response.is_stream_consumed else response.stream
-        return _raw_response(response, response_body.read(chunks, _reader(response, request)))
+        for chunk in chunks:
+            reader.add(chunk)
+        return _raw_response(response, reader.whole())
 
 
 async def _send_async(
@@ -146,11 +148,14 @@ async def _send_async(
     """Send a request over an asynchronous transport."""
     response = await transport.handle_async_request(sent)
     try:
-        reader, stream = _reader(response, request), response.stream
+        reader = _reader(response, request)
         if response.is_stream_consumed:
-            return _raw_response(response, response_body.read([response.content], reader))
-        chunks: Any = stream  # httpx's own iterators would unpack it without a limit
-        return _raw_response(response, await response_body.read_async(chunks, reader))
+            reader.add(response.content)
+        else:
+            chunks: Any = response.stream  # httpx's own iterators would unpack without a limit
+            async for chunk in chunks:
+                await reader.add_async(chunk)
+        return _raw_response(response, reader.whole())
     finally:
         await response.aclose()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.errors import ResponseTooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable, Sequence
+    from collections.abc import Sequence
 
 ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
@@ -55,12 +55,19 @@ class BodyReader:
         if length is not None and length.isdecimal():
             self._check_size(float(length))  # an int may have too many digits
 
-    def add(self, chunk: bytes) -> bool:
-        """Add received bytes and unpack a part of them; return True if there are more."""
-        self._received += len(chunk)
-        self._check_size(self._received)
-        self._packed = chunk
-        return self._unpack_step()
+    def add(self, chunk: bytes) -> None:
+        """Add received bytes, and unpack them."""
+        if self._add_step(chunk):
+            self.unpack()
+
+    async def add_async(self, chunk: bytes) -> None:
+        """Add received bytes; what takes more than one step is unpacked in a thread."""
+        if self._add_step(chunk):
+            try:
+                await asyncio.to_thread(self.unpack)
+            except asyncio.CancelledError:
+                self._is_stopped = True  # ends the thread
+                raise
 
     def unpack(self) -> None:
         """Unpack the received bytes."""
@@ -74,9 +81,12 @@ class BodyReader:
             raise EncodingError(msg)
         return self._body.getvalue()  # does not copy it
 
-    def stop(self) -> None:
-        """End the thread that unpacks, if there is one."""
-        self._is_stopped = True
+    def _add_step(self, chunk: bytes) -> bool:
+        """Add received bytes and unpack a part of them; return True if there are more."""
+        self._received += len(chunk)
+        self._check_size(self._received)
+        self._packed = chunk
+        return self._unpack_step()
 
     def _unpack_step(self) -> bool:
         if self._is_stopped or time.monotonic() > self._limits.deadline:
@@ -101,25 +111,6 @@ class BodyReader:
             request, max_bytes, _ = self._limits
             sentence = f"the response to {request} has more than {max_bytes:,} bytes"
             raise ResponseTooLargeError(sentence, request=request, max_bytes=max_bytes)
-
-
-def read(chunks: Iterable[bytes], body: BodyReader) -> bytes:
-    """Read and unpack a body in this thread."""
-    for chunk in chunks:
-        body.add(chunk)
-        body.unpack()
-    return body.whole()
-
-
-async def read_async(chunks: AsyncIterable[bytes], body: BodyReader) -> bytes:
-    """Read a body; what takes more than one step is done in a thread."""
-    try:
-        async for chunk in chunks:
-            if body.add(chunk):
-                await asyncio.to_thread(body.unpack)
-        return body.whole()
-    finally:
-        body.stop()
 
 
 def _is_packed(encodings: Sequence[str]) -> bool:
