@@ -23,7 +23,7 @@ help:
 	@echo "make bench      run the benchmarks, and print a table of their targets"
 	@echo "make notebooks  run the notebooks, and store their outputs"
 	@echo "make binder     try binder/ in a fresh environment, as its builder would"
-	@echo "make clean      remove .venv and the caches"
+	@echo "make clean      remove the caches, and .venv if make made it"
 
 demo: $(VENV)/core.stamp
 	@$(BIN)/python notebooks/demo.py
@@ -47,18 +47,29 @@ binder:
 	@tools/binder_smoke.sh
 
 clean:
-	rm -rf $(VENV) build dist docs/api docs/tutorials .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	if [ -s $(VENV)/made.stamp ]; then rm -rf $(VENV); fi
+	rm -rf build dist docs/api docs/tutorials .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# An environment that is there already is used as it is, or refused, and never emptied: its stamp
+# is empty.
 $(VENV)/made.stamp:
-	@python="$(PYTHON)"; \
-	if [ -z "$$python" ] || ! "$$python" -c '$(NEW_ENOUGH)'; then \
-		echo "ledgerkit needs Python 3.11 or newer$${python:+, and $$python is not}." \
-			"Choose one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; \
-	fi; \
-	echo "making $(VENV) with $$("$$python" --version)"; \
-	"$$python" -m venv --clear $(VENV)
-	@touch $@
+	@if [ -e $(VENV) ]; then \
+		if ! $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+			echo "$(VENV) is there already, and has no Python 3.11 or newer with pip." \
+				"Remove it, or choose another: make $(MAKECMDGOALS) VENV=other" >&2; exit 1; \
+		fi; \
+		echo "using the environment in $(VENV)"; \
+		touch $@; \
+	else \
+		python="$(PYTHON)"; \
+		if [ -z "$$python" ] || ! "$$python" -c '$(NEW_ENOUGH)'; then \
+			echo "ledgerkit needs Python 3.11 or newer$${python:+, and $$python is not}." \
+				"Choose one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; \
+		fi; \
+		echo "making $(VENV) with $$("$$python" --version)"; \
+		"$$python" -m venv $(VENV) && echo made >$@; \
+	fi
 
 $(VENV)/core.stamp: pyproject.toml | $(VENV)/made.stamp
 	@echo "installing ledgerkit"
