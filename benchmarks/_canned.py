@@ -7,7 +7,6 @@ account depends on its id alone, and is the same in each run.
 
 import contextlib
 import multiprocessing
-import random
 import selectors
 import socket
 import time
@@ -21,8 +20,6 @@ import msgspec
 VARIANTS = 64
 MOST_TOKENS = 34  # 17 on average, as in accounts in use
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
-
-_REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 4\r\n\r\nbusy"
 
 
 def account_ids(count: int) -> Iterator[str]:
@@ -66,9 +63,9 @@ def answer(request: bytes, variants: list[bytes]) -> bytes:
     return b"".join((_HEAD, size, b'\r\n\r\n{"account_id":"', account_id, tail))
 
 
-def serve(pipe: Connection, latency_s: float, refused: float) -> None:
+def serve(pipe: Connection, latency_s: float) -> None:
     """Answer each request after the latency, with as little work as possible."""
-    variants, luck = tails(), random.Random(9)
+    variants = tails()
     selector = selectors.DefaultSelector()
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     selector.register(listening, selectors.EVENT_READ)
@@ -84,8 +81,7 @@ def serve(pipe: Connection, latency_s: float, refused: float) -> None:
                 continue
             request = received(key.data)
             if request:  # complete, because it fits into one packet
-                is_refused = luck.random() < refused
-                reply = _REFUSED if is_refused else answer(request, variants)
+                reply = answer(request, variants)
                 due.append((time.monotonic() + latency_s, key.data, reply))
             else:
                 selector.unregister(key.data)
@@ -105,11 +101,11 @@ def received(connection: socket.socket) -> bytes:
 
 
 @contextlib.contextmanager
-def running(latency_s: float = 0.0, refused: float = 0.0) -> Iterator[str]:
-    """Run the service, which may refuse a share of the requests, in another process."""
+def running(latency_s: float = 0.0) -> Iterator[str]:
+    """Run the service in another process."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    server = context.Process(target=serve, args=(sender, latency_s, refused), daemon=True)
+    server = context.Process(target=serve, args=(sender, latency_s), daemon=True)
     server.start()
     try:
         yield f"http://127.0.0.1:{receiver.recv()}"
