@@ -15,8 +15,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
 SPREAD = ["-n", str(CORES + 2), "--dist"]  # two more than cores, because many tests wait
-# On CI a test that failed is tried once more, three tests at most; the summary lists them.
-RERUNS = ["--reruns=1", "--max-suite-reruns=3", "--rerun-show-tracebacks"]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
@@ -52,7 +50,7 @@ STEPS = {
         *("pytest", "-q", *SPREAD, "loadfile", *NBVAL, SANITIZE),
         *("-p", "no:cacheprovider", "notebooks"),
     ),
-    "tests": module("pytest", "-q", *SPREAD, "worksteal", *(RERUNS if "CI" in os.environ else [])),
+    "tests": module("pytest", "-q", *SPREAD, "worksteal"),
 }
 
 ALL = [name for name in STEPS if name != "docs"]

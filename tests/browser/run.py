@@ -90,10 +90,7 @@ def main(words: list[str]) -> int:
     start = time.perf_counter()
     more = [word for word in words if word != "--install"]
     together = ("-n", "2", "--dist", "loadfile")  # two browsers: they mostly wait
-    # On CI a check that failed is tried once more, three at most; the summary lists them.
-    reruns = ("--reruns=1", "--max-suite-reruns=3", "--rerun-show-tracebacks")
-    tries = reruns if "CI" in os.environ else ()
-    code = run(PYTHON, "-m", "pytest", "-q", *together, *tries, *more, HERE, CHROMIUM=found)
+    code = run(PYTHON, "-m", "pytest", "-q", *together, *more, HERE, CHROMIUM=found)
     say(f"{f'FAILED: exit {code}' if code else 'ok'}, {time.perf_counter() - start:.1f} s")
     return 1 if code else 0
 

@@ -77,6 +77,24 @@ def test_an_outcome_without_a_chunk_after_it_is_not_confirmed(world):
     assert answer["outcome_proof"]["block_hash"] == str(head.prev_hash)
 
 
+def test_an_outcome_is_proved_by_the_id_of_its_kind(world):
+    """A transaction by its hash and sender, a receipt by its id and receiver."""
+    signed = world.submit_unsigned("near", "validator.near", [Transfer(1)])
+    head = world.advance(5)
+    (receipt_id,) = world.transaction(signed.hash).outcome.receipt_ids
+    ids = {
+        "transaction": {"transaction_hash": str(signed.hash), "sender_id": "near"},
+        "receipt": {"receipt_id": str(receipt_id), "receiver_id": "validator.near"},
+    }
+    for kind, names in ids.items():
+        params = {"type": kind, "light_client_head": str(head.hash), **names}
+        answer = light_client.outcome_proof(world, params)
+        assert answer["outcome_proof"]["id"] in names.values()
+        other = {"transaction": "receipt", "receipt": "transaction"}[kind]
+        with pytest.raises(ParseError):
+            light_client.outcome_proof(world, {**params, "type": other})
+
+
 def test_another_kind_than_the_two_is_refused(world):
     """With the node's words."""
     with pytest.raises(ParseError, match="unknown variant `block`, expected `transaction` or"):

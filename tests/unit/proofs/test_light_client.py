@@ -60,6 +60,15 @@ def test_two_thirds_of_the_stake_are_not_enough():
             HEAD.advance(block(20, signers=signers))
 
 
+def test_exactly_two_thirds_of_the_stake_are_not_enough():
+    """The specification refuses a block whose approved stake is at most two thirds of the total."""
+    equal = [replace(validator, stake="1") for validator in VALIDATORS[:3]]
+    head = proofs.Head(CryptoHash(ZERO), lite(10), {EPOCH: equal})
+    with pytest.raises(ProofError, match="2 of 3 yoctoNEAR of stake approved it"):
+        head.advance(block(20, signers=(0, 1)))
+    assert head.advance(block(20, signers=(0, 1, 2))).header.height == 20
+
+
 def test_a_wrong_signature_is_refused():
     """Also where the others hold enough stake: the specification refuses the whole block."""
     good = block(20)
