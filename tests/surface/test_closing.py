@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ledgerkit.transport.session import Reader
     from tests.loopback import Server
 
-WAITS = ("request", "rate", "retry")
 CLOSED = r"this ledger is closed\. Connect again\."
 
 
@@ -59,7 +58,10 @@ def collect(ledger: lk.Ledger, folder: Path) -> object:
     return lk.collect(ids, out=folder / "out", views=["ft"], ledger=ledger, progress=False)
 
 
-VERBS = (one, many, stream, collect)
+# What differs in code: how a verb waits for its calls, and what a call waits for.
+waiting = pytest.mark.parametrize(
+    ("verb", "wait"), [(one, "request"), (many, "rate"), (stream, "retry"), (collect, "request")]
+)
 
 
 class Host:
@@ -126,8 +128,7 @@ def settled(server: Server) -> int:
     return count
 
 
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("verb", VERBS)
+@waiting
 def test_closed_by_another_thread(verb, wait, way, tmp_path):
     """The waiting verb raises, whatever it waits for, and no request is sent afterwards."""
     errors: list[InvalidRequestError] = []
@@ -177,8 +178,7 @@ def test_closed_while_a_verb_starts(verb, way, monkeypatch, tmp_path):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("verb", VERBS)
+@waiting
 @pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
     """A handler of the waiting thread itself may close the ledger."""
@@ -203,8 +203,7 @@ def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
         assert all_end()
 
 
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("verb", VERBS)
+@waiting
 @pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 def test_ctrl_c(verb, wait, way, tmp_path):
     """Ctrl-C ends a verb, and then its `with` block, whatever it waits for."""
@@ -305,7 +304,7 @@ def test_the_embedded_ledger_is_closed_from_within(verb, monkeypatch):
 
 
 @without_threads
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [one, stream])
 def test_closed_by_several_threads(verb, way, tmp_path):
     """Any number of threads may close a ledger at once; all return, and its verb ends."""
     with connected("request", way) as (ledger, _, host):
