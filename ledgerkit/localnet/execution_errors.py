@@ -47,19 +47,11 @@ class ActionError(LocalnetError):
 
 
 class CallError(LocalnetError):
-    """A failed contract call; `logs` are those of a view call before it failed."""
+    """A failed contract call: the `FunctionCallError` of a receipt, and the text for view calls."""
 
-    logs: tuple[str, ...] = ()
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        raise NotImplementedError
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call: Rust's debug output."""
-        raise NotImplementedError
+    failure: Json
+    view_message: str  # Rust's debug output
+    logs: tuple[str, ...] = ()  # of a view call, before it failed
 
 
 class PanicError(CallError):
@@ -68,16 +60,8 @@ class PanicError(CallError):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"ExecutionError": f"Smart contract panicked: {self.message}"}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"HostError(GuestPanic {{ panic_msg: {rust_text(self.message)} }})"
+        self.failure = {"ExecutionError": f"Smart contract panicked: {message}"}
+        self.view_message = f"HostError(GuestPanic {{ panic_msg: {rust_text(message)} }})"
 
 
 class HostError(CallError):
@@ -85,36 +69,18 @@ class HostError(CallError):
 
     def __init__(self, text: str, host_error: str) -> None:
         super().__init__(text, host_error)
-        self.text = text  # of a receipt's `ExecutionError`
-        self.host_error = host_error  # Rust's debug output, for view calls
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"ExecutionError": self.text}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"HostError({self.host_error})"
+        self.text = text
+        self.failure = {"ExecutionError": text}
+        self.view_message = f"HostError({host_error})"
 
 
 class MethodError(CallError):
-    """A call of a method that the contract does not have."""
+    """A call of a method that the contract does not have, by nearcore's `MethodResolveError`."""
 
     def __init__(self, name: str = "MethodNotFound") -> None:
         super().__init__(name)
-        self.name = name  # a variant of `MethodResolveError`
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"MethodResolveError": self.name}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"MethodResolveError({self.name})"
+        self.failure = {"MethodResolveError": name}
+        self.view_message = f"MethodResolveError({name})"
 
 
 class CodeError(CallError):
@@ -122,36 +88,19 @@ class CodeError(CallError):
 
     def __init__(self, account_id: str) -> None:
         super().__init__(account_id)
-        self.account_id = account_id
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"CompilationError": {"CodeDoesNotExist": {"account_id": str(self.account_id)}}}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        missing = f"CodeDoesNotExist {{ account_id: {rust_text(self.account_id)} }}"
-        return f"CompilationError({missing})"
+        missing = {"CodeDoesNotExist": {"account_id": str(account_id)}}
+        self.failure = {"CompilationError": missing}
+        text = rust_text(account_id)
+        self.view_message = f"CompilationError(CodeDoesNotExist {{ account_id: {text} }})"
 
 
 class PrepareError(CallError):
-    """A call of code that is not a module, or beyond a limit."""
+    """A call of code that is not a module, or beyond a limit, by nearcore's `PrepareError`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason  # a variant of nearcore's `PrepareError`
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"CompilationError": {"PrepareError": self.reason}}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"CompilationError(PrepareError({self.reason}))"
+        self.failure = {"CompilationError": {"PrepareError": reason}}
+        self.view_message = f"CompilationError(PrepareError({reason}))"
 
 
 class LinkError(CallError):
@@ -159,35 +108,17 @@ class LinkError(CallError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.message = message
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"ExecutionError": f"Link Error: {self.message}"}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"LinkError {{ msg: {rust_text(self.message)} }}"
+        self.failure = {"ExecutionError": f"Link Error: {message}"}
+        self.view_message = f"LinkError {{ msg: {rust_text(message)} }}"
 
 
 class TrapError(CallError):
-    """A call that an instruction stopped."""
+    """A call that an instruction stopped, by nearcore's `WasmTrap`."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(name, text)
-        self.name, self.text = name, text  # of nearcore's `WasmTrap`
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"ExecutionError": f"WebAssembly trap: {self.text}"}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return f"WasmTrap({self.name})"
+        self.failure = {"ExecutionError": f"WebAssembly trap: {text}"}
+        self.view_message = f"WasmTrap({name})"
 
 
 class UnavailableError(CallError):
@@ -195,17 +126,8 @@ class UnavailableError(CallError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.message = message
-
-    @property
-    def failure(self) -> Json:
-        """The `FunctionCallError` of a receipt."""
-        return {"ExecutionError": self.message}
-
-    @property
-    def view_message(self) -> str:
-        """The error in the message of a view call."""
-        return self.message
+        self.failure = {"ExecutionError": message}
+        self.view_message = message
 
 
 def prohibited_in_view(method_name: str) -> HostError:

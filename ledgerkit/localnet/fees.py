@@ -6,30 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.localnet.features import Feature
-from ledgerkit.protocol import (
-    Action,
-    AddKey,
-    CreateAccount,
-    Delegate,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
+from ledgerkit.protocol import actions as kinds
+from ledgerkit.protocol.access_keys import (
     FunctionCallPermission,
+    GasKey,
     GasKeyFunctionCall,
-    PublicKey,
-    Stake,
-    StateInit,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
+    Permission,
 )
-from ledgerkit.protocol.access_keys import GasKey, Permission
-from ledgerkit.protocol.actions import SignedDelegate, attached_gas
 from ledgerkit.protocol.borsh import set_field
 from ledgerkit.protocol.types import AccountId, AccountKind
 
@@ -37,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ledgerkit.localnet.settings import ProfileName
+    from ledgerkit.protocol import Action, PublicKey, StateInit
 
 TGAS = 10**12
 ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)
@@ -78,10 +62,6 @@ class Fee(NamedTuple):
             self.send_other + other.send_other,
             self.execute + other.execute,
         )
-
-    def minus(self, other: Fee) -> Fee:
-        """Subtract a fee that is a part of this one."""
-        return self.plus(other.times(-1))
 
 
 def _uniform(gas: int) -> Fee:
@@ -207,35 +187,43 @@ class Profile:
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegated one."""
+        first, *others = [fee for _, fee in self.fee_parts(action, receiver_id)]
+        for part in others:
+            first = first.plus(part)
+        return first
+
+    def fee_parts(self, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
+        """Return the fees that an action's fee is the sum of, by their names in a gas profile."""
         match action:
-            case FunctionCall():
+            case kinds.FunctionCall():
                 size = len(action.method_name.encode()) + len(action.args)
-                fee = self._by_bytes("function_call", size)
-            case Transfer():
-                fee = self.transfers[_kind(receiver_id)]
-            case AddKey(public_key=key, access_key=access_key):
-                fee = self._key(access_key.permission, key, receiver_id)
-            case DeployContract(code=code):
-                fee = self._by_bytes("deploy_contract", len(code))
-            case DeployGlobalContract(code=code):
-                fee = self._by_bytes("deploy_global_contract", len(code))
-            case UseGlobalContract(contract_identifier=contract):
-                fee = self._by_bytes("use_global_contract", len(contract))
-            case DeterministicStateInit(state_init=state_init):
-                fee = self._state_init(state_init)
-            case TransferToGasKey(public_key=key) | WithdrawFromGasKey(public_key=key):
+                parts = self._by_bytes("function_call", size)
+            case kinds.Transfer():
+                parts = [("TRANSFER", self.transfers[_kind(receiver_id)])]
+            case kinds.AddKey(public_key=key, access_key=access_key):
+                parts = self._key_parts(access_key.permission, key, receiver_id)
+            case kinds.DeployContract(code=code):
+                parts = self._by_bytes("deploy_contract", len(code))
+            case kinds.DeployGlobalContract(code=code):
+                parts = self._by_bytes("deploy_global_contract", len(code))
+            case kinds.UseGlobalContract(contract_identifier=contract):
+                parts = self._by_bytes("use_global_contract", len(contract))
+            case kinds.DeterministicStateInit(state_init=state_init):
+                parts = self._state_init_parts(state_init)
+            case kinds.TransferToGasKey(public_key=key) | kinds.WithdrawFromGasKey(public_key=key):
                 written = _key_path_bytes(receiver_id, key) + _MIN_GAS_KEY_BYTES
                 byte = self._gas_key_bytes(len(key.packed), written)
-                fee = self.table["gas_key_transfer"].plus(byte)
+                parts = [("GAS_KEY_TRANSFER_BASE", self.table["gas_key_transfer"])]
+                parts.append(("GAS_KEY_BYTE", byte))
+            case kinds.SignedDelegate():
+                parts = [("DELEGATE", self._delegate(action))]
             case _:
-                fee = self._flat_fee(action)
-        return fee
+                name = _FLAT_FEES[type(action)]
+                parts = [(name.upper(), self.table[name])]
+        return parts
 
-    def _flat_fee(self, action: Action) -> Fee:
-        """Return the fee of an action that does not cost by its contents."""
-        fee = self.table[_FLAT_FEES[type(action)]]
-        if not isinstance(action, SignedDelegate):
-            return fee
+    def _delegate(self, action: kinds.SignedDelegate) -> Fee:
+        fee = self.table["delegate"]
         is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
         return fee.plus(Fee(0, 0, _verification_gas(action))) if is_charged_here else fee
 
@@ -247,37 +235,53 @@ class Profile:
         if self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED):
             return gas
         for action in actions:
-            if isinstance(action, SignedDelegate):
+            if isinstance(action, kinds.SignedDelegate):
                 gas += _verification_gas(action)
         return gas
 
-    def _by_bytes(self, name: str, size: int) -> Fee:
-        """Return the fee of an action that also costs by its bytes."""
-        return self.table[name].plus(self.table[f"{name}_byte"].times(size))
+    def _by_bytes(self, name: str, size: int) -> list[tuple[str, Fee]]:
+        """Return the fee of an action, and that of its bytes."""
+        byte = self.table[f"{name}_byte"].times(size)
+        return [(f"{name}_base".upper(), self.table[name]), (f"{name}_byte".upper(), byte)]
 
-    def _key(self, permission: Permission, public_key: PublicKey, receiver_id: str) -> Fee:
-        """Return the fee of adding a key; each nonce of a gas key is written on its own."""
-        fee = self.table["add_full_access_key"]
+    def _key_parts(
+        self, permission: Permission, public_key: PublicKey, receiver_id: str
+    ) -> list[tuple[str, Fee]]:
+        """Return the fees of adding a key; each nonce of a gas key is written on its own."""
+        parts = [("ADD_FULL_ACCESS_KEY", self.table["add_full_access_key"])]
         if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
             size = sum(len(name.encode()) + 1 for name in permission.method_names)
-            fee = self._by_bytes("add_function_call_key", size)
-        if not isinstance(permission, GasKey):
-            return fee
-        count = permission.num_nonces
-        nonce_bytes = _key_path_bytes(receiver_id, public_key) + INDEX_BYTES + NONCE_BYTES
-        byte = self._gas_key_bytes(_GAS_KEY_INFO_BYTES, count * nonce_bytes)
-        return fee.plus(self.table["gas_key_nonce_write"].times(count)).plus(byte)
+            parts = self._by_bytes("add_function_call_key", size)
+        if isinstance(permission, GasKey):
+            count = permission.num_nonces
+            nonce_bytes = _key_path_bytes(receiver_id, public_key) + INDEX_BYTES + NONCE_BYTES
+            byte = self._gas_key_bytes(_GAS_KEY_INFO_BYTES, count * nonce_bytes)
+            nonces = self.table["gas_key_nonce_write"].times(count)
+            parts.append(("GAS_KEY_BYTE", nonces.plus(byte)))
+        return parts
 
     def _gas_key_bytes(self, sent: int, written: int) -> Fee:
         """Return the fee of the bytes that an action of a gas key sends and writes."""
         fee = self.table["gas_key_byte"]
         return Fee(fee.send_sir * sent, fee.send_other * sent, fee.execute * written)
 
-    def _state_init(self, state_init: StateInit) -> Fee:
-        """Return the fee of an initial state: by its records, and the bytes in them."""
+    def _state_init_parts(self, state_init: StateInit) -> list[tuple[str, Fee]]:
         size = sum(len(key) + len(value) for key, value in state_init.data.items())
-        entries = self.table["deterministic_state_init_entry"].times(len(state_init.data))
-        return self._by_bytes("deterministic_state_init", size).plus(entries)
+        base = ("DETERMINISTIC_STATE_INIT_BASE", self.table["deterministic_state_init"])
+        return [base, *self.state_record_parts(len(state_init.data), size)]
+
+    def state_record_parts(self, count: int, size: int) -> list[tuple[str, Fee]]:
+        """Return the fees of records in an initial state, and of the bytes in them."""
+        return [
+            (
+                "DETERMINISTIC_STATE_INIT_ENTRY",
+                self.table["deterministic_state_init_entry"].times(count),
+            ),
+            (
+                "DETERMINISTIC_STATE_INIT_BYTE",
+                self.table["deterministic_state_init_byte"].times(size),
+            ),
+        ]
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
@@ -288,7 +292,7 @@ class Profile:
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).send(sir=sir)
-            if isinstance(action, SignedDelegate):
+            if isinstance(action, kinds.SignedDelegate):
                 inner = action.delegate_action
                 total += self._send(inner.actions, inner.receiver_id, sir=sir)
         return total
@@ -296,14 +300,14 @@ class Profile:
     def prepaid_gas(self, actions: Sequence[Action], receiver_id: str) -> int:
         """Sum the prepaid gas of a receipt with these actions, attached gas included."""
         execution = self.new_receipt_execute + self.prepaid_execution(actions, receiver_id)
-        return execution + attached_gas(actions)
+        return execution + kinds.attached_gas(actions)
 
     def prepaid_execution(self, actions: Iterable[Action], receiver_id: str) -> int:
         """Sum the gas to execute actions, and to send and execute delegated ones."""
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).execute
-            if isinstance(action, SignedDelegate):
+            if isinstance(action, kinds.SignedDelegate):
                 inner = action.delegate_action
                 total += self.send(inner.actions, inner.sender_id, inner.receiver_id)
                 total += self.new_receipt_execute
@@ -325,16 +329,14 @@ class Profile:
 
 
 _FLAT_FEES: dict[type[Action], str] = {
-    CreateAccount: "create_account",
-    DeleteAccount: "delete_account",
-    Stake: "stake",
-    DeleteKey: "delete_key",
-    Delegate: "delegate",
-    DelegateV2: "delegate",
+    kinds.CreateAccount: "create_account",
+    kinds.DeleteAccount: "delete_account",
+    kinds.Stake: "stake",
+    kinds.DeleteKey: "delete_key",
 }
 
 
-def _verification_gas(action: SignedDelegate) -> int:
+def _verification_gas(action: kinds.SignedDelegate) -> int:
     """Return the gas to verify the signature of a delegated action."""
     is_ml_dsa = action.delegate_action.public_key.curve == "ml-dsa-65"
     return ML_DSA_VERIFICATION if is_ml_dsa else 0

@@ -36,35 +36,12 @@ from ledgerkit.protocol import (
     TransferToGasKey,
     UseGlobalContract,
 )
-from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.localnet.fees import Fee, Profile
     from ledgerkit.protocol.access_keys import Permission
-
-# The names of action fees in a gas profile. Those of the second table have a fee per byte too.
-_FLAT_COSTS: dict[type[Action], str] = {
-    CreateAccount: "CREATE_ACCOUNT",
-    Transfer: "TRANSFER",
-    Stake: "STAKE",
-    DeleteKey: "DELETE_KEY",
-    DeleteAccount: "DELETE_ACCOUNT",
-    DeterministicStateInit: "DETERMINISTIC_STATE_INIT_BASE",
-}
-_COSTS_PER_BYTE: dict[type[Action], str] = {
-    DeployContract: "DEPLOY_CONTRACT",
-    DeployGlobalContract: "DEPLOY_GLOBAL_CONTRACT",
-    UseGlobalContract: "USE_GLOBAL_CONTRACT",
-    FunctionCall: "FUNCTION_CALL",
-}
-_FULL_ACCESS_KEY, _FUNCTION_CALL_KEY = "ADD_FULL_ACCESS_KEY", "ADD_FUNCTION_CALL_KEY"
-_GAS_KEY_TRANSFER, _GAS_KEY_BYTE = "GAS_KEY_TRANSFER", "GAS_KEY_BYTE"
-_STATE_INIT_ENTRY, _STATE_INIT_BYTE = (
-    "DETERMINISTIC_STATE_INIT_ENTRY",
-    "DETERMINISTIC_STATE_INIT_BYTE",
-)
 
 
 class ReceiptDraft:
@@ -270,10 +247,8 @@ class Promise:
         """Add a record to an initial state."""
         self.vm.host_call("set_state_init_data_entry")
         draft = self._single()
-        table = self.vm.profile.table
-        entry, byte = (table[name.lower()] for name in (_STATE_INIT_ENTRY, _STATE_INIT_BYTE))
-        self.vm.burn_fee(_STATE_INIT_ENTRY, entry, draft.receiver_id)
-        self.vm.burn_fee(_STATE_INIT_BYTE, byte.times(len(key) + len(value)), draft.receiver_id)
+        for name, fee in self.vm.profile.state_record_parts(1, len(key) + len(value)):
+            self.vm.burn_fee(name, fee, draft.receiver_id)
         actions = draft.actions
         action = actions[action_index] if action_index < len(actions) else None
         if not isinstance(action, DeterministicStateInit):
@@ -306,40 +281,6 @@ class Promise:
         self.vm.burn_action_fee(action, draft.receiver_id)
         draft.actions.append(action)
         return self
-
-
-def fee_parts(profile: Profile, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
-    """Return the fees of an action, by the names of its costs in a gas profile."""
-    total = profile.fee(action, receiver_id)
-    name = _FLAT_COSTS.get(type(action))
-    if name is not None:
-        return [(name, total)]
-    if isinstance(action, AddKey):
-        return _key_parts(profile, action, total)
-    if isinstance(action, TransferToGasKey):
-        base = profile.table[_GAS_KEY_TRANSFER.lower()]
-        return [(f"{_GAS_KEY_TRANSFER}_BASE", base), (_GAS_KEY_BYTE, total.minus(base))]
-    name = _COSTS_PER_BYTE[type(action)]
-    base = profile.table[name.lower()]
-    return [(f"{name}_BASE", base), (f"{name}_BYTE", total.minus(base))]
-
-
-def _key_parts(profile: Profile, action: AddKey, total: Fee) -> list[tuple[str, Fee]]:
-    """Return the fees of a new key, by the names of its costs."""
-    permission = action.access_key.permission
-    if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
-        size = sum(len(name.encode()) + 1 for name in permission.method_names)
-        base = profile.table[_FUNCTION_CALL_KEY.lower()]
-        byte = profile.table[f"{_FUNCTION_CALL_KEY.lower()}_byte"].times(size)
-        parts = [(f"{_FUNCTION_CALL_KEY}_BASE", base), (f"{_FUNCTION_CALL_KEY}_BYTE", byte)]
-        total = total.minus(base).minus(byte)
-    else:
-        base = profile.table[_FULL_ACCESS_KEY.lower()]
-        parts = [(_FULL_ACCESS_KEY, base)]
-        total = total.minus(base)
-    if isinstance(permission, GasKey):
-        parts.append((_GAS_KEY_BYTE, total))
-    return parts
 
 
 def check_method_name(method_name: str) -> None:

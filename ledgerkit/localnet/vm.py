@@ -23,7 +23,6 @@ from ledgerkit.localnet.promises import (
     Promise,
     ReceiptDraft,
     check_method_name,
-    fee_parts,
     parse_account_id,
 )
 from ledgerkit.localnet.transaction_validity import MAX_KEY_BYTES, MAX_VALUE_BYTES
@@ -395,7 +394,7 @@ class Vm:
 
     def burn_action_fee(self, action: Action, receiver_id: str) -> None:
         """Burn the gas to send an action, and reserve the gas to execute it."""
-        for name, fee in fee_parts(self.profile, action, receiver_id):
+        for name, fee in self.profile.fee_parts(action, receiver_id):
             self.burn_fee(name, fee, receiver_id)
         if isinstance(action, FunctionCall):
             self.gas.reserve(action.gas)

@@ -319,7 +319,7 @@ def test_burnt_gas_ends_at_each_fee(name, count, run, monkeypatch):
     machine = machine_of(fee, prepaid_gas=PREPAID, data_receivers=("alice.test",))
     with pytest.raises(HostError) as caught:
         run(machine)
-    assert caught.value.host_error == "GasLimitExceeded"
+    assert caught.value.view_message == "HostError(GasLimitExceeded)"
     assert (machine.vm.gas.burnt, machine.vm.gas.used) == (PREPAID, PREPAID)
 
 
