@@ -13,6 +13,7 @@ from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     BlockContext,
+    CallContext,
     DataReceipt,
     DistributionReceipt,
     GasCost,
@@ -24,9 +25,9 @@ from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
 from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.gas_counter import gas_profile
-from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.promises import Promise, Yields
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
-from ledgerkit.localnet.vm import CallContext, Vm, Yields
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ledgerkit.localnet.execution_errors import Json
 from ledgerkit.protocol import (
@@ -225,3 +225,32 @@ class BlockContext(Struct, frozen=True):
     random_value: CryptoHash
     gas_price: int
     validator_stakes: Mapping[str, int]  # yoctoNEAR
+
+
+class CallContext(Struct, frozen=True, kw_only=True):
+    """The context of a call."""
+
+    current_account_id: str
+    signer_id: str
+    signer_public_key: PublicKey
+    predecessor_id: str
+    input: bytes
+    block_height: int
+    block_timestamp: int
+    epoch_height: int
+    balance: int  # with the attached deposit
+    locked: int
+    storage_usage: int
+    attached_deposit: int
+    prepaid_gas: int
+    random_seed: bytes
+    action_hash: CryptoHash
+    promise_results: tuple[bytes | None, ...] = ()
+    data_receivers: tuple[str, ...] = ()  # the accounts that wait for this call's result
+    is_view: bool = False
+    fixed_gas: int | None = None  # burnt in place of the sum of the host functions
+    code_size: int = 0
+    chain_id: str = ""
+    validator_stakes: Mapping[str, int] = field(default_factory=dict)  # yoctoNEAR, of this epoch
+    contract: tuple[str, CryptoHash | str] | None = None  # as in an outcome's metadata
+    refund_to: str = ""  # receives the deposits if the receipt fails

@@ -8,10 +8,12 @@ bytes it reads from a module's memory.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.execution_errors import HostError
+from ledgerkit.localnet.execution_errors import HostError, prohibited_in_view
+from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.gas_counter import ACTION, GasCounter
 from ledgerkit.localnet.transaction_validity import MAX_CODE_BYTES
 from ledgerkit.protocol import (
     AccessKey,
@@ -35,13 +37,23 @@ from ledgerkit.protocol import (
     Transfer,
     TransferToGasKey,
     UseGlobalContract,
+    data_id,
 )
+from ledgerkit.units import U64_MAX, U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.fees import Fee, Profile
     from ledgerkit.protocol.access_keys import Permission
+
+
+# The limits of nearcore (LimitConfig), from the same files as the fees.
+MAX_PROMISES = 1024
+MAX_INPUT_DATA = 128
+MAX_YIELD_PAYLOAD_BYTES = 1024
+YIELD_ID_BYTES = 32
 
 
 class ReceiptDraft:
@@ -65,27 +77,221 @@ class ReceiptDraft:
         self.is_yield = False
 
 
-class PromiseHost(Protocol):
-    """What a promise needs of the virtual machine in which its call runs."""
+class Yields(NamedTuple):
+    """The yielded calls of an account that wait to be resumed (NEP-519)."""
 
-    profile: Profile
-    drafts: list[ReceiptDraft]
-    weights: list[tuple[ReceiptDraft, int, FunctionCall, int]]
+    is_waiting: Callable[[CryptoHash], bool] = lambda _: False  # by data id
+    data_id: Callable[[bytes], CryptoHash | None] = lambda _: None  # by the contract's own id
+
+
+class PromiseHost:
+    """The part of a call that creates receipts: its gas, its balance and its promises."""
+
+    def __init__(self, context: CallContext, profile: Profile, yields: Yields | None) -> None:
+        self.context, self.profile = context, profile
+        self.current_account_id, self.is_view = context.current_account_id, context.is_view
+        self.balance = context.balance  # yoctoNEAR, with the attached deposit, less promised ones
+        self.gas = GasCounter(context.prepaid_gas, context.fixed_gas, is_view=context.is_view)
+        self.drafts: list[ReceiptDraft] = []
+        self.weights: list[tuple[ReceiptDraft, int, FunctionCall, int]] = []
+        self.resumed: list[tuple[CryptoHash, bytes]] = []
+        self.yielded: list[CryptoHash] = []
+        self.yield_ids: dict[bytes, CryptoHash] = {}  # the data ids by the contract's own ids
+        self.subsidized = 0  # yoctoNEAR of deposits that the chain added, see `deduct`
+        self.is_begun = False  # True within a module's host function whose base cost is burnt
+        self._waiting_yields = Yields() if yields is None else yields
+        self._data_id_count = self._promise_count = 0
 
     def host_call(self, name: str) -> None:
-        """Burn the base cost of a host function; fail in a view."""
+        """Burn the base cost of a host function that view calls may not use; fail in a view."""
+        if self.is_begun:
+            return
+        self.gas.burn_host("BASE")
+        if self.context.is_view:
+            raise prohibited_in_view(name)
 
-    def deduct(self, deposit: int, *, may_subsidize: bool = False) -> None:
-        """Deduct a deposit from the account's balance."""
-
-    def burn_fee(self, name: str, fee: Fee, receiver_id: str) -> None:
-        """Burn the fee of a part of an action."""
-
-    def burn_action_fee(self, action: Action, receiver_id: str) -> None:
-        """Burn the fee of an action."""
+    def promise(self, receiver_id: str) -> Promise:
+        """Create a receipt, as yet without actions."""
+        self.host_call("promise_batch_create")
+        return self._new_receipt(receiver_id, ())
 
     def promise_then(self, promise: Promise, receiver_id: str) -> Promise:
         """Create a receipt that waits for the results of a promise."""
+        self.host_call("promise_batch_then")
+        new_id = parse_account_id(receiver_id)
+        data_gas = sum(self._data_gas(sir=draft.receiver_id == new_id) for draft in promise.drafts)
+        data_ids = [self._new_data_id() for _ in promise.drafts]
+        new_promise = self._new_receipt(new_id, data_ids, data_gas)
+        for draft, new_data_id in zip(promise.drafts, data_ids, strict=True):
+            draft.output_data_receivers.append((new_data_id, new_id))
+        return new_promise
+
+    def join(self, *promises: Promise) -> Promise:
+        """Join promises, so that a receipt can wait for all of them, in this order."""
+        self.host_call("promise_and")
+        self.gas.burn_host("PROMISE_AND_BASE")
+        self.gas.burn_host("PROMISE_AND_PER_PROMISE", 8 * len(promises))
+        drafts: list[ReceiptDraft] = []
+        for promise in promises:
+            drafts.extend(promise.drafts)
+            _check_dependencies(len(drafts))  # the error has the number at which it fails
+        self._count_promise()
+        return Promise(self, drafts, is_joint=True)
+
+    def deduct(self, deposit: int, *, may_subsidize: bool = False) -> None:
+        """
+        Deduct a deposit from the account's balance.
+
+        Since version 85 a contract without any balance may attach one yoctoNEAR to a call; the
+        chain adds it (nearcore: one_yocto_on_promise).
+        """
+        has_subsidy = may_subsidize and self.profile.has(Feature.ONE_YOCTO_ON_PROMISE)
+        if has_subsidy and deposit == 1 and not self.balance:
+            self.subsidized += 1
+            return
+        if not 0 <= deposit <= U128_MAX or deposit > self.balance:
+            raise HostError("Exceeded the account balance.", "BalanceExceeded")
+        self.balance -= deposit
+
+    def burn_action_fee(self, action: Action, receiver_id: str) -> None:
+        """Burn the gas to send an action, and reserve the gas to execute it."""
+        for name, fee in self.profile.fee_parts(action, receiver_id):
+            self.burn_fee(name, fee, receiver_id)
+        if isinstance(action, FunctionCall):
+            self.gas.reserve(action.gas)
+
+    def burn_fee(self, name: str, fee: Fee, receiver_id: str) -> None:
+        """Burn the gas to send a part of an action, and reserve the gas to execute it."""
+        self.gas.burn(fee.send(sir=receiver_id == self.current_account_id), ACTION, name)
+        self.gas.reserve(fee.execute)
+
+    def distribute_gas(self) -> None:
+        """Distribute the unused gas to the calls with a weight."""
+        total = sum(weight for *_, weight in self.weights)
+        if not total:
+            return
+        unused = self.gas.remaining
+        shares = [unused * weight // total for *_, weight in self.weights]
+        shares[-1] += unused - sum(shares)  # the last call gets the remainder of the divisions
+        for (draft, position, call, _), share in zip(self.weights, shares, strict=True):
+            gas = min(call.gas + share, U64_MAX)
+            new_call = FunctionCall(call.method_name, call.args, gas, call.deposit)
+            draft.actions[position] = new_call
+        self.gas.used = self.gas.limit
+
+    def _new_receipt(
+        self, receiver_id: str, input_data_ids: Sequence[CryptoHash], data_gas: int = 0
+    ) -> Promise:
+        """Create a receipt and burn its fee, with the gas of the data that it waits for."""
+        receiver_id = parse_account_id(receiver_id)
+        gas = self.profile.new_receipt_send(sir=receiver_id == self.current_account_id)
+        self.gas.burn(gas + data_gas, ACTION, "NEW_ACTION_RECEIPT")
+        self.gas.reserve(self.profile.new_receipt_execute)
+        self._count_promise()
+        draft = ReceiptDraft(receiver_id, input_data_ids)
+        self.drafts.append(draft)
+        return Promise(self, [draft])
+
+    def _count_promise(self) -> None:
+        """Fail if there are more promises than a call may create, joined ones included."""
+        self._promise_count += 1
+        count = self._promise_count
+        if count > MAX_PROMISES:
+            raise HostError(
+                f"The number of promises within a FunctionCall {count} exceeds the limit "
+                f"{MAX_PROMISES}",
+                f"NumberPromisesExceeded {{ number_of_promises: {count}, limit: {MAX_PROMISES} }}",
+            )
+
+    def _data_gas(self, *, sir: bool) -> int:
+        """Return the gas of data that a new receipt waits for; the sender pays for all of it."""
+        fee = self.profile.table["data_receipt_base"]
+        return fee.send(sir=sir) + fee.execute
+
+    def _new_data_id(self) -> CryptoHash:
+        """Compute the next data id."""
+        new_id = data_id(self.context.action_hash, self.context.block_height, self._data_id_count)
+        self._data_id_count += 1
+        return new_id
+
+    # Yielded calls (NEP-519) -------------------------------------------------------------
+
+    def yield_create(
+        self, method_name: str, args: bytes, *, gas: int = 0, weight: int = 0
+    ) -> tuple[Promise, CryptoHash]:
+        """Create a call that waits until its data id is resumed or times out."""
+        self.host_call("promise_yield_create")
+        self.gas.burn_host("YIELD_CREATE_BASE")
+        check_method_name(method_name)
+        self.gas.burn_host("YIELD_CREATE_BYTE", len(method_name.encode()) + len(args))
+        return self._new_yield(method_name, args, deposit=0, gas=gas, weight=weight)
+
+    def yield_create_with_id(
+        self, method_name: str, args: bytes, yield_id: bytes, *, deposit: int, gas: int, weight: int
+    ) -> Promise | None:
+        """Create a call that waits under an id of the contract's own; None if the id is in use."""
+        self.host_call("promise_yield_create_with_id")
+        self.gas.burn_host("YIELD_CREATE_WITH_ID_BASE")
+        check_method_name(method_name)
+        _check_yield_id(yield_id)
+        self.gas.burn_host("YIELD_CREATE_BYTE", len(method_name.encode()) + len(args))
+        if self._data_id_of(yield_id) is not None:
+            return None
+        promise, new_id = self._new_yield(
+            method_name, args, deposit=deposit, gas=gas, weight=weight
+        )
+        self.yield_ids[yield_id] = new_id
+        return promise
+
+    def _new_yield(
+        self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
+    ) -> tuple[Promise, CryptoHash]:
+        """Create the receipt of a yielded call."""
+        new_id = self._new_data_id()
+        promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(sir=True))
+        promise.drafts[0].is_yield = True
+        promise.add_call(method_name, args, deposit=deposit, gas=gas, weight=weight)
+        self.yielded.append(new_id)
+        return promise, new_id
+
+    def yield_resume(self, data_id: bytes, payload: bytes) -> bool:
+        """Send a yielded call its data; return False if no call waits for it."""
+        self._begin_resume("promise_yield_resume", payload)
+        if len(data_id) != YIELD_ID_BYTES:
+            raise HostError("yield resumption token is malformed", "DataIdMalformed")
+        return self._resume(CryptoHash(data_id), payload)
+
+    def yield_resume_with_id(self, yield_id: bytes, payload: bytes) -> bool:
+        """Send its data to the call that waits under an id of the contract's own."""
+        self._begin_resume("promise_yield_resume_with_yield_id", payload)
+        _check_yield_id(yield_id)
+        data_id = self._data_id_of(yield_id)
+        return data_id is not None and self._resume(data_id, payload)
+
+    def _begin_resume(self, name: str, payload: bytes) -> None:
+        """Burn the gas to resume a call, and check the payload."""
+        self.host_call(name)
+        self.gas.burn_host("YIELD_RESUME_BASE")
+        length, limit = len(payload), MAX_YIELD_PAYLOAD_BYTES
+        self.gas.burn_host("YIELD_RESUME_BYTE", length)
+        if length > limit:
+            raise HostError(
+                f"Yield resume payload is {length} bytes which exceeds the {limit} byte limit",
+                f"YieldPayloadLength {{ length: {length}, limit: {limit} }}",
+            )
+
+    def _resume(self, yielded_id: CryptoHash, payload: bytes) -> bool:
+        """Send a yielded call its data, unless it has data or is not there."""
+        if yielded_id not in self.yielded and not self._waiting_yields.is_waiting(yielded_id):
+            return False
+        if any(resumed_id == yielded_id for resumed_id, _ in self.resumed):
+            return False
+        self.resumed.append((yielded_id, payload))
+        return True
+
+    def _data_id_of(self, yield_id: bytes) -> CryptoHash | None:
+        """Return the data id of the call that waits under a contract's own id, or None."""
+        return self.yield_ids.get(yield_id) or self._waiting_yields.data_id(yield_id)
 
 
 class Promise:
@@ -321,3 +527,19 @@ def parse_account_id(account_id: str) -> AccountId:
     except InvalidRequestError:
         message = "VM Logic returned an invalid account id"
         raise HostError(message, "InvalidAccountId") from None
+
+
+def _check_dependencies(count: int) -> None:
+    """Fail for more promises than one receipt can wait for."""
+    if count > MAX_INPUT_DATA:
+        raise HostError(
+            f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
+            "NumberInputDataDependenciesExceeded { number_of_input_data_dependencies: "
+            f"{count}, limit: {MAX_INPUT_DATA} }}",
+        )
+
+
+def _check_yield_id(yield_id: bytes) -> None:
+    """Fail for an id of a yielded call that is not 32 bytes."""
+    if len(yield_id) != YIELD_ID_BYTES:
+        raise HostError("yield id is malformed", "YieldIdMalformed")

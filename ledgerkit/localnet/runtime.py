@@ -30,6 +30,7 @@ from ledgerkit.localnet.chain_types import (
 )
 from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.promises import Yields
 from ledgerkit.localnet.state import global_name, nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
@@ -213,7 +214,7 @@ class Runtime:
             self.profile,
             block,
             inputs=inputs,
-            yields=AccountYields(self, receiver_id),
+            yields=self._yields_of(receiver_id),
         )
         existed = run.account is not None
         try:
@@ -228,14 +229,18 @@ class Runtime:
         )
         self._finish(run, failure, result, existed=existed)
 
-    def is_yielded(self, account_id: str, data_id: CryptoHash) -> bool:
-        """Return True if a yielded call of an account waits for a data id."""
-        receipt_id = self._waiting.get((account_id, data_id))
-        return receipt_id is not None and self._postponed[receipt_id][0].is_promise_yield
+    def _yields_of(self, account_id: str) -> Yields:
+        """Return the yielded calls of an account that wait to be resumed."""
 
-    def data_id_of_yield(self, account_id: str, yield_id: bytes) -> CryptoHash | None:
-        """Return the data id of the last yielded call with a contract's own id, or None."""
-        return self._yield_ids.get((account_id, yield_id))
+        def is_waiting(data_id: CryptoHash) -> bool:
+            receipt_id = self._waiting.get((account_id, data_id))
+            return receipt_id is not None and self._postponed[receipt_id][0].is_promise_yield
+
+        def data_id_of(yield_id: bytes) -> CryptoHash | None:
+            data_id = self._yield_ids.get((account_id, yield_id))
+            return None if data_id is None or not is_waiting(data_id) else data_id
+
+        return Yields(is_waiting, data_id_of)
 
     def _apply(self, run: ReceiptRun) -> Failure | None:
         """Apply all actions, or none of them."""
@@ -354,22 +359,6 @@ class Runtime:
         timeouts = self._yield_timeouts.setdefault(result.shard, [])
         timeouts.extend((due, (receipt.receiver_id, data_id)) for data_id in receipt.input_data_ids)
         self._postpone(receipt, set(receipt.input_data_ids))
-
-
-class AccountYields:
-    """The yielded calls of one account that wait to be resumed."""
-
-    def __init__(self, runtime: Runtime, account_id: str) -> None:
-        self._runtime, self._account_id = runtime, account_id
-
-    def is_waiting(self, data_id: CryptoHash) -> bool:
-        """Return True if a call waits for a data id."""
-        return self._runtime.is_yielded(self._account_id, data_id)
-
-    def data_id(self, yield_id: bytes) -> CryptoHash | None:
-        """Return the data id of the call that waits under a contract's own id, or None."""
-        data_id = self._runtime.data_id_of_yield(self._account_id, yield_id)
-        return None if data_id is None or not self.is_waiting(data_id) else data_id
 
 
 def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:

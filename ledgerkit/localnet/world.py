@@ -28,6 +28,7 @@ from ledgerkit.localnet.chain_types import (
     ActionReceipt,
     Block,
     BlockContext,
+    CallContext,
     Change,
     DistributionReceipt,
     Outcome,
@@ -41,7 +42,7 @@ from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTra
 from ledgerkit.localnet.mempool import Mempool
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import (
     Action,

@@ -13,9 +13,10 @@ import time
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import CallContext
 from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm import engine
 from ledgerkit.protocol import CryptoHash, PublicKey
 from tests import wasm_contracts

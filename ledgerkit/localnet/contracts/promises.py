@@ -12,8 +12,7 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contract_sdk import Contract, call, from_json, to_json, view
 from ledgerkit.localnet.contracts.callbacks import succeeded
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.promises import Promise
-from ledgerkit.localnet.vm import MAX_INPUT_DATA
+from ledgerkit.localnet.promises import MAX_INPUT_DATA, Promise
 from ledgerkit.protocol import AccountId, CryptoHash
 
 CALLBACK_GAS = 5 * TGAS

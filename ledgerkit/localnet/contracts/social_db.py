@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.chain_types import SYSTEM_KEY
+from ledgerkit.localnet.chain_types import SYSTEM_KEY, CallContext
 from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
     U128,
@@ -29,7 +29,7 @@ from ledgerkit.localnet.contract_sdk import (
 from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
 from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.localnet import fees, transaction_validity, vm
+from ledgerkit.localnet import fees, promises, transaction_validity, vm
 from ledgerkit.localnet.features import Feature
 
 if TYPE_CHECKING:
@@ -126,12 +126,12 @@ def _limits(settings: Settings, profile: Profile) -> Object:
             "max_transaction_size": transaction_validity.MAX_TRANSACTION_BYTES,
             "max_number_logs": vm.MAX_LOGS,
             "max_total_log_length": vm.MAX_LOG_BYTES,
-            "max_promises_per_function_call_action": vm.MAX_PROMISES,
-            "max_number_input_data_dependencies": vm.MAX_INPUT_DATA,
+            "max_promises_per_function_call_action": promises.MAX_PROMISES,
+            "max_number_input_data_dependencies": promises.MAX_INPUT_DATA,
             "max_length_returned_data": vm.MAX_RESULT_BYTES,
             "max_length_storage_key": transaction_validity.MAX_KEY_BYTES,
             "max_length_storage_value": transaction_validity.MAX_VALUE_BYTES,
-            "max_yield_payload_size": vm.MAX_YIELD_PAYLOAD_BYTES,
+            "max_yield_payload_size": promises.MAX_YIELD_PAYLOAD_BYTES,
             "yield_timeout_length_in_blocks": settings.yield_timeout,
             "account_id_validity_rules_version": 2,
             "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,

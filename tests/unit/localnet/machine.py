@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import CallContext
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm.guest import Guest, memory_violation
 from ledgerkit.localnet.wasm.host_functions import HOST_FUNCTIONS
 from ledgerkit.protocol import CryptoHash, PublicKey

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.localnet import contract_sdk, fees
-from ledgerkit.localnet.chain_types import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.chain_types import (
+    SYSTEM_KEY,
+    CallContext,
+    Outcome,
+    SuccessReceiptId,
+    SuccessValue,
+)
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
 from ledgerkit.localnet.contracts.factory import Factory
@@ -21,7 +27,7 @@ from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
 

@@ -9,7 +9,7 @@ import base58
 import pytest
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contract_sdk import Contract, run_method, to_json
 from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
 from ledgerkit.localnet.contracts.social_db import SocialDb
@@ -19,7 +19,7 @@ from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     CryptoHash,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ledgerkit.localnet import contract_sdk, fees
-from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
@@ -17,7 +17,7 @@ from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction, Transfer
 
