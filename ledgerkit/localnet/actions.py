@@ -121,8 +121,12 @@ class ReceiptRun:
     def existing_account(self) -> Account:
         """Return the receiver's account; fail if it does not exist."""
         if self.account is None:
-            _fail("AccountDoesNotExist", account_id=str(self.receipt.receiver_id))
+            self.fail("AccountDoesNotExist")
         return self.account
+
+    def fail(self, name: str, **payload: Any) -> Never:
+        """Fail the current action, with the receiver as the error's account."""
+        raise ActionError({name: {"account_id": str(self.receipt.receiver_id), **payload}})
 
     def change(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> None:
         """Add to the receiver's balances in yoctoNEAR and its bytes of storage."""
@@ -149,14 +153,13 @@ class ReceiptRun:
 
     def _check(self, action: Action) -> None:
         """Check that the receiver exists or may be created, and that the actor has permission."""
-        receiver_id = self.receipt.receiver_id
         if isinstance(action, CreateAccount):
             if self.account is not None:
-                _fail("AccountAlreadyExists", account_id=str(receiver_id))
+                self.fail("AccountAlreadyExists")
         elif self.account is None and not self._may_create(action):
-            _fail("AccountDoesNotExist", account_id=str(receiver_id))
-        if isinstance(action, _OWN_ACTIONS) and self.actor_id != receiver_id:
-            _fail("ActorNoPermission", account_id=str(receiver_id), actor_id=str(self.actor_id))
+            self.fail("AccountDoesNotExist")
+        if isinstance(action, _OWN_ACTIONS) and self.actor_id != self.receipt.receiver_id:
+            self.fail("ActorNoPermission", actor_id=str(self.actor_id))
 
     def _may_create(self, action: Action) -> bool:
         """Return True if an action other than CreateAccount may create its receiver."""
@@ -173,8 +176,7 @@ class ReceiptRun:
             return
         missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
         if missing:
-            account_id = str(self.receipt.receiver_id)
-            _fail("LackBalanceForState", account_id=account_id, amount=str(missing))
+            self.fail("LackBalanceForState", amount=str(missing))
 
     def add_call_gas(self, vm: Vm) -> None:
         """Add the gas of a call."""
@@ -200,8 +202,8 @@ def contract_of(account: Account | None) -> tuple[str, CryptoHash | str] | None:
     return None if account.code_hash == NO_CODE else ("local", account.code_hash)
 
 
-def _fail(name: str, **payload: Json | int | None) -> Never:
-    """Fail the action."""
+def _fail(name: str, **payload: Any) -> Never:
+    """Fail the current action, with an error that names no account of its own."""
     raise ActionError(variant(name, payload or None))
 
 
@@ -212,21 +214,16 @@ def _create_account(run: ReceiptRun, _: CreateAccount) -> None:
     """Create the receiver; its id must belong to the namespace of the predecessor."""
     receiver_id, predecessor_id = AccountId(run.receipt.receiver_id), run.receipt.predecessor_id
     if receiver_id.kind != "named":
-        _fail("OnlyImplicitAccountCreationAllowed", account_id=str(receiver_id))
+        run.fail("OnlyImplicitAccountCreationAllowed")
     if receiver_id.is_top_level:
         if predecessor_id != REGISTRAR:
-            _fail(
+            run.fail(
                 "CreateAccountOnlyByRegistrar",
-                account_id=str(receiver_id),
                 registrar_account_id=REGISTRAR,
                 predecessor_id=str(predecessor_id),
             )
     elif not receiver_id.is_sub_account_of(predecessor_id):
-        _fail(
-            "CreateAccountNotAllowed",
-            account_id=str(receiver_id),
-            predecessor_id=str(predecessor_id),
-        )
+        run.fail("CreateAccountNotAllowed", predecessor_id=str(predecessor_id))
     run.put_account(Account(0))
     run.actor_id = receiver_id  # so that the next actions may add keys and code
 
@@ -238,7 +235,7 @@ def _transfer(run: ReceiptRun, action: Transfer) -> None:
         _create_implicit(run, AccountId(receiver_id), action.deposit)
         return
     is_gas_refund = run.receipt.is_refund and run.receipt.signer_id == receiver_id
-    if is_gas_refund and _refund_gas_key(run, action.deposit):
+    if is_gas_refund and _add_to_gas_key(run, run.receipt.signer_public_key, action.deposit):
         return
     run.change(amount=action.deposit)
     if is_gas_refund:
@@ -290,17 +287,12 @@ def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
     return size
 
 
-def _fail_for_key(name: str, run: ReceiptRun, public_key: PublicKey) -> Never:
-    """Fail the action for its public key."""
-    _fail(name, account_id=str(run.receipt.receiver_id), public_key=str(public_key))
-
-
 def _add_key(run: ReceiptRun, action: AddKey) -> None:
     """Add an access key."""
     key, permission = action.public_key, action.access_key.permission
     account_id = run.receipt.receiver_id
     if run.state.access_key(account_id, key.stored) is not None:
-        _fail_for_key("AddKeyAlreadyExists", run, key)
+        run.fail("AddKeyAlreadyExists", public_key=str(key))
     nonce = _first_nonce(run)
     access_key = AccessKey(nonce, permission)
     if isinstance(permission, GasKey):  # it has several nonces, and its own stays 0
@@ -316,7 +308,7 @@ def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
     key, account_id = action.public_key, run.receipt.receiver_id
     access_key = run.state.access_key(account_id, key.stored)
     if access_key is None:
-        _fail_for_key("DeleteKeyDoesNotExist", run, key)
+        run.fail("DeleteKeyDoesNotExist", public_key=str(key))
     if isinstance(access_key.permission, GasKey):
         _burn_gas_keys(run, access_key.permission.balance, str(key))
     _remove_key(run, key.stored)
@@ -326,13 +318,7 @@ def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
 def _burn_gas_keys(run: ReceiptRun, balance: int, public_key: str | None) -> None:
     """Burn the balance of a deleted gas key, or of all of an account's; fail if it is large."""
     if balance > MAX_BALANCE_TO_BURN:
-        account_id = str(run.receipt.receiver_id)
-        _fail(
-            "GasKeyBalanceTooHigh",
-            account_id=account_id,
-            public_key=public_key,
-            balance=str(balance),
-        )
+        run.fail("GasKeyBalanceTooHigh", public_key=public_key, balance=str(balance))
     run.tokens_burnt += balance
 
 
@@ -348,12 +334,12 @@ def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
     """Remove the receiver, its keys and records; send its balance to the beneficiary."""
     account, account_id = run.existing_account(), run.receipt.receiver_id
     if account.locked:
-        _fail("DeleteAccountStaking", account_id=str(account_id))
+        run.fail("DeleteAccountStaking")
     code_bytes = len(run.store.codes[account.code_hash])
     if run.profile.has(Feature.DELETED_GLOBAL_CODE):
         code_bytes = _code_bytes(run, account)
     if account.storage_usage - code_bytes > MAX_DELETED_STORAGE_BYTES:
-        _fail("DeleteAccountWithLargeState", account_id=str(account_id))
+        run.fail("DeleteAccountWithLargeState")
     keys = list(run.state.access_keys(account_id))
     permissions = [key.permission for _, key in keys]
     _burn_gas_keys(run, sum(p.balance for p in permissions if isinstance(p, GasKey)), None)
@@ -380,31 +366,25 @@ def refund(
 def _transfer_to_gas_key(run: ReceiptRun, action: TransferToGasKey) -> None:
     """Add to a gas key's balance; anybody may do so."""
     if not _add_to_gas_key(run, action.public_key, action.deposit):
-        _fail_for_key("GasKeyDoesNotExist", run, action.public_key)
+        run.fail("GasKeyDoesNotExist", public_key=str(action.public_key))
 
 
 def _withdraw_from_gas_key(run: ReceiptRun, action: WithdrawFromGasKey) -> None:
     """Move a part of a gas key's balance to the account's."""
-    key, account_id = action.public_key, run.receipt.receiver_id
-    access_key = run.state.access_key(account_id, key.stored)
+    key = action.public_key
+    access_key = run.state.access_key(run.receipt.receiver_id, key.stored)
     if access_key is None or not isinstance(access_key.permission, GasKey):
-        _fail_for_key("GasKeyDoesNotExist", run, key)
+        run.fail("GasKeyDoesNotExist", public_key=str(key))
     balance = access_key.permission.balance
     if balance < action.amount:
-        _fail(
+        run.fail(
             "InsufficientGasKeyBalance",
-            account_id=str(account_id),
             public_key=str(key),
             balance=str(balance),
             required=str(action.amount),
         )
     _add_to_gas_key(run, key, -action.amount)
     run.change(amount=action.amount)
-
-
-def _refund_gas_key(run: ReceiptRun, deposit: int) -> bool:
-    """Add a gas refund to the gas key that paid for the gas; return False if another key did."""
-    return _add_to_gas_key(run, run.receipt.signer_public_key, deposit)
 
 
 def _add_to_gas_key(run: ReceiptRun, public_key: PublicKey, amount: int) -> bool:
@@ -454,8 +434,7 @@ def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
     cost = fees.GLOBAL_BYTE * len(action.code)
     account = run.existing_account()
     if account.amount < cost:
-        account_id = str(run.receipt.receiver_id)
-        _fail("LackBalanceForState", account_id=account_id, amount=str(cost))
+        run.fail("LackBalanceForState", amount=str(cost))
     run.change(amount=-cost)
     run.tokens_burnt += cost
     code_hash = CryptoHash.of(action.code)
@@ -612,27 +591,21 @@ def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
 
 def _stake(run: ReceiptRun, action: Stake) -> None:
     """Propose a stake: an increase is locked at once, a decrease unlocked by a later epoch."""
-    account, account_id = run.existing_account(), str(run.receipt.receiver_id)
+    account = run.existing_account()
     if not action.stake and not account.locked:
-        _fail("TriesToUnstake", account_id=account_id)
+        run.fail("TriesToUnstake")
     increase = max(0, action.stake - account.locked)
     if increase > account.amount:
-        _fail(
+        run.fail(
             "TriesToStake",
-            account_id=account_id,
             stake=str(action.stake),
             locked=str(account.locked),
             balance=str(account.amount),
         )
     minimum = run.settings.minimum_stake
     if 0 < action.stake < minimum:
-        _fail(
-            "InsufficientStake",
-            account_id=account_id,
-            stake=str(action.stake),
-            minimum_stake=str(minimum),
-        )
-    run.proposals.append(Proposal(account_id, action.public_key, action.stake))
+        run.fail("InsufficientStake", stake=str(action.stake), minimum_stake=str(minimum))
+    run.proposals.append(Proposal(str(run.receipt.receiver_id), action.public_key, action.stake))
     run.change(amount=-increase, locked=increase)
 
 

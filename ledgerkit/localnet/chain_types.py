@@ -228,23 +228,23 @@ class BlockContext(Struct, frozen=True):
 
 
 class CallContext(Struct, frozen=True, kw_only=True):
-    """The context of a call."""
+    """The context of a call; by default the chain itself calls, outside of any receipt."""
 
     current_account_id: str
-    signer_id: str
-    signer_public_key: PublicKey
-    predecessor_id: str
+    signer_id: str = SYSTEM
+    signer_public_key: PublicKey = SYSTEM_KEY
+    predecessor_id: str = SYSTEM
     input: bytes
     block_height: int
     block_timestamp: int
     epoch_height: int
     balance: int  # with the attached deposit
-    locked: int
-    storage_usage: int
-    attached_deposit: int
+    locked: int = 0
+    storage_usage: int = 0
+    attached_deposit: int = 0
     prepaid_gas: int
-    random_seed: bytes
-    action_hash: CryptoHash
+    random_seed: bytes = bytes(32)
+    action_hash: CryptoHash = NO_CODE
     promise_results: tuple[bytes | None, ...] = ()
     data_receivers: tuple[str, ...] = ()  # the accounts that wait for this call's result
     is_view: bool = False
@@ -253,4 +253,4 @@ class CallContext(Struct, frozen=True, kw_only=True):
     chain_id: str = ""
     validator_stakes: Mapping[str, int] = field(default_factory=dict)  # yoctoNEAR, of this epoch
     contract: tuple[str, CryptoHash | str] | None = None  # as in an outcome's metadata
-    refund_to: str = ""  # receives the deposits if the receipt fails
+    refund_to: str = SYSTEM  # receives the deposits if the receipt fails

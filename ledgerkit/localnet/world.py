@@ -22,8 +22,6 @@ from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.actions import contract_of, fixed_gas
 from ledgerkit.localnet.chain import Chain
 from ledgerkit.localnet.chain_types import (
-    SYSTEM,
-    SYSTEM_KEY,
     Account,
     ActionReceipt,
     Block,
@@ -67,7 +65,6 @@ if TYPE_CHECKING:
     from ledgerkit.protocol import AccessKey
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
-_NO_ACTION = CryptoHash(bytes(32))
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
 T = TypeVar("T")
@@ -205,9 +202,6 @@ class World:
         """Build the context of a view call."""
         return CallContext(
             current_account_id=contract_id,
-            signer_id=SYSTEM,
-            signer_public_key=SYSTEM_KEY,
-            predecessor_id=SYSTEM,
             input=args,
             block_height=block.height,
             block_timestamp=block.timestamp_ns,
@@ -215,14 +209,11 @@ class World:
             balance=account.amount,
             locked=account.locked,
             storage_usage=account.storage_usage,
-            attached_deposit=0,
             prepaid_gas=fees.VIEW_GAS,
             random_seed=block.random_value,
-            action_hash=_NO_ACTION,
             chain_id=self.settings.chain_id,
             validator_stakes=self.epochs.stakes(),
             contract=contract_of(account),
-            refund_to=SYSTEM,
             is_view=True,
             fixed_gas=fixed_gas(self.settings, contract_id, method_name),
         )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.chain_types import SYSTEM_KEY, CallContext
+from ledgerkit.localnet.chain_types import CallContext
 from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
     U128,
@@ -30,7 +30,7 @@ from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageB
 from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
-from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+from ledgerkit.protocol import AccountId, PublicKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -595,19 +595,14 @@ def _genesis_context(
     return CallContext(
         current_account_id="social",
         signer_id=account_id,
-        signer_public_key=SYSTEM_KEY,
         predecessor_id=account_id,
         input=data,
         block_height=block_height,
         block_timestamp=0,
         epoch_height=0,
         balance=deposit,
-        locked=0,
-        storage_usage=0,
         attached_deposit=deposit,
         prepaid_gas=GENESIS_GAS,
-        random_seed=bytes(32),
-        action_hash=CryptoHash(bytes(32)),
         fixed_gas=0,
     )
 
