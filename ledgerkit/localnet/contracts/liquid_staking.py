@@ -20,7 +20,7 @@ from ledgerkit.localnet.contracts.fungible_token import (
     FungibleTokenBase,
     balance_records,
 )
-from ledgerkit.localnet.contracts.staking_pool import EPOCHS_TO_UNLOCK, ceil
+from ledgerkit.localnet.contracts.staking_pool import EPOCHS_TO_UNLOCK, StakeShares, ceil
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
@@ -67,7 +67,7 @@ class LiquidAccount(Struct):
 
 
 class LiquidStaking(
-    FungibleTokenBase, code_name="ledgerkit.localnet.contracts.liquid.LiquidStaking"
+    FungibleTokenBase, StakeShares, code_name="ledgerkit.localnet.contracts.liquid.LiquidStaking"
 ):
     """A token of staking shares, with the methods of a staking pool."""
 
@@ -143,7 +143,7 @@ class LiquidStaking(
     @call
     def unstake_all(self) -> None:
         """Unstake the value of all the caller's shares."""
-        self._unstake(self._value_of(self.accounts.get(self.vm.predecessor_id) or 0))
+        self._unstake(self.value_of(self.accounts.get(self.vm.predecessor_id) or 0))
 
     @call
     def withdraw(self, amount: U128) -> None:
@@ -184,7 +184,7 @@ class LiquidStaking(
         """Buy shares with the caller's unstaked balance."""
         state, account_id = self.state, self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
-        shares, charged = self._price_purchase(amount, unstaked.amount)
+        shares, charged = self.price_purchase(amount, unstaked.amount)
         unstaked.amount -= charged
         self.unstaked.put(account_id, unstaked)
         # Rounded up, so that the price of a share never falls.
@@ -196,27 +196,15 @@ class LiquidStaking(
         balances = self._new_balances(account_id, unstaked)
         self._log_account_event("stake", account_id, **amounts, **balances)
         self.log_mint(account_id, shares, "stake")
-        self._log_totals()
+        self.log_totals()
         return U128(shares)
-
-    def _price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
-        """Return the shares that an amount buys, and their cost."""
-        self.require(amount > 0, "Staking amount should be positive")
-        shares = self._shares_for(amount)
-        self.require(
-            shares > 0,
-            'The calculated number of "stake" shares received for staking should be positive',
-        )
-        charged = self._value_of(shares)
-        self.require(unstaked >= charged, "Not enough unstaked balance to stake")
-        return shares, charged
 
     def _unstake(self, amount: int) -> None:
         """Sell the caller's shares."""
         state, account_id = self.state, self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
-        shares, received = self._price_sale(amount, self.accounts.get(account_id) or 0)
-        decrease = self._value_of(shares)
+        shares, received = self.price_sale(amount, self.accounts.get(account_id) or 0)
+        decrease = self.value_of(shares)
         unstaked.amount += received
         unstaked.unlocked_at = self.vm.epoch_height + EPOCHS_TO_UNLOCK
         self.unstaked.put(account_id, unstaked)
@@ -229,15 +217,7 @@ class LiquidStaking(
             "unstake", account_id, epoch=unstaked.unlocked_at, **amounts, **balances
         )
         self.log_burn(account_id, shares, "unstake")
-        self._log_totals()
-
-    def _price_sale(self, amount: int, owned_shares: int) -> tuple[int, int]:
-        """Return the shares to sell for an amount, and their proceeds."""
-        staked, total = self.state.total_staked, self.state.total_supply
-        self.require(amount > 0, "Unstaking amount should be positive")
-        shares = ceil(amount * total, staked)
-        self.require(owned_shares >= shares, "Not enough staked balance to unstake")
-        return shares, ceil(shares * staked, total)
+        self.log_totals()
 
     def _new_balances(self, account_id: str, unstaked: Unstaked) -> dict[str, int]:
         """Return the event members with an account's balances after staking or unstaking."""
@@ -248,12 +228,7 @@ class LiquidStaking(
         """Transfer an amount from the caller's unstaked balance to the caller."""
         account_id = self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
-        self.require(amount > 0, "Withdrawal amount should be positive")
-        self.require(unstaked.amount >= amount, "Not enough unstaked balance to withdraw")
-        self.require(
-            unstaked.unlocked_at <= self.vm.epoch_height,
-            "The unstaked balance is not yet available due to unstaking delay",
-        )
+        self.check_withdrawal(amount, unstaked.amount, unstaked.unlocked_at)
         self.require(
             self.vm.balance - RESERVE >= amount,
             "No enough balance in contract to perform withdraw",
@@ -428,7 +403,7 @@ class LiquidStaking(
         return LiquidAccount(
             str(account_id),
             U128(unstaked.amount),
-            U128(self._value_of(self.accounts.get(account_id) or 0)),
+            U128(self.value_of(self.accounts.get(account_id) or 0)),
             unstaked.unlocked_at,
             unstaked.unlocked_at <= self.vm.epoch_height,
         )
@@ -472,19 +447,15 @@ class LiquidStaking(
     @view
     def ft_price(self) -> U128:
         """Return the value of 10^24 shares."""
-        return U128(self._value_of(NEAR))
+        return U128(self.value_of(NEAR))
 
     def _unstaked_of(self, account_id: str) -> Unstaked:
         """Return an account's unstaked balance and its epoch."""
         return self.unstaked.get(account_id) or Unstaked()
 
-    def _shares_for(self, amount: int) -> int:
-        """Return the shares that an amount buys, rounded down."""
-        return int(amount * self.state.total_supply // self.state.total_staked)
-
-    def _value_of(self, shares: int) -> int:
-        """Return the value of shares, rounded down."""
-        return int(shares * self.state.total_staked // self.state.total_supply)
+    def stake_totals(self) -> tuple[int, int]:
+        """Return the staked balance, and the number of shares of it."""
+        return self.state.total_staked, self.state.total_supply
 
     # Logs --------------------------------------------------------------------------------
 
@@ -503,13 +474,6 @@ class LiquidStaking(
     def _log_linear_event(self, event: str, row: Mapping[str, str | int | None]) -> None:
         """Log an event of the `linear` standard."""
         self.event("linear", "1.0.1", event, [dict(row)])
-
-    def _log_totals(self) -> None:
-        """Log the value of all shares, and their number."""
-        self.vm.log(
-            f"Contract total staked balance is {self.state.total_staked}. "
-            f"Total number of shares {self.state.total_supply}"
-        )
 
     # Genesis -----------------------------------------------------------------------------
 

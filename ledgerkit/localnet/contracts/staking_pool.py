@@ -90,7 +90,62 @@ class HumanReadableAccount(Struct):
     can_withdraw: bool
 
 
-class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.StakingPool"):
+class StakeShares(Contract):
+    """The base of contracts that sell shares of a stake, whose price rises with the rewards."""
+
+    def stake_totals(self) -> tuple[int, int]:
+        """Return the staked balance, and the number of shares of it."""
+        raise NotImplementedError
+
+    def price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
+        """Return the shares that an amount buys, and their cost."""
+        self.require(amount > 0, "Staking amount should be positive")
+        shares = self.shares_for(amount)
+        self.require(
+            shares > 0,
+            'The calculated number of "stake" shares received for staking should be positive',
+        )
+        charged = self.value_of(shares)
+        self.require(unstaked >= charged, "Not enough unstaked balance to stake")
+        return shares, charged
+
+    def price_sale(self, amount: int, owned_shares: int) -> tuple[int, int]:
+        """Return the shares to sell for an amount, and their proceeds."""
+        staked, total = self.stake_totals()
+        self.require(amount > 0, "Unstaking amount should be positive")
+        self.require(staked > 0, "The contract doesn't have staked balance")
+        shares = ceil(amount * total, staked)
+        self.require(owned_shares >= shares, "Not enough staked balance to unstake")
+        return shares, ceil(shares * staked, total)
+
+    def check_withdrawal(self, amount: int, unstaked: int, unlocked_at: int) -> None:
+        """Panic if an amount cannot be withdrawn from an unstaked balance in this epoch."""
+        self.require(amount > 0, "Withdrawal amount should be positive")
+        self.require(unstaked >= amount, "Not enough unstaked balance to withdraw")
+        self.require(
+            unlocked_at <= self.vm.epoch_height,
+            "The unstaked balance is not yet available due to unstaking delay",
+        )
+
+    def shares_for(self, amount: int) -> int:
+        """Return the shares that an amount buys, rounded down."""
+        staked, total = self.stake_totals()
+        self.require(staked > 0, "The total staked balance can't be 0")
+        return amount * total // staked
+
+    def value_of(self, shares: int) -> int:
+        """Return the value of shares, rounded down."""
+        staked, total = self.stake_totals()
+        self.require(total > 0, "The total number of stake shares can't be 0")
+        return shares * staked // total
+
+    def log_totals(self) -> None:
+        """Log the staked balance and the number of shares."""
+        staked, total = self.stake_totals()
+        self.vm.log(f"Contract total staked balance is {staked}. Total number of shares {total}")
+
+
+class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.StakingPool"):
     """A contract that stakes deposits with its own account and distributes the rewards."""
 
     class State(Struct):
@@ -121,9 +176,9 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         self, owner_id: AccountId, stake_public_key: str, reward_fee_fraction: Fraction
     ) -> None:
         """Initialize the pool; its own balance stays staked."""
-        _check_fraction(reward_fee_fraction)
+        self._check_fraction(reward_fee_fraction)
         balance = self.vm.balance
-        _ensure(balance > GUARANTEE_FUND, "Account balance too low")
+        self.require(balance > GUARANTEE_FUND, "Account balance too low")
         self.state = self.first_state(
             owner_id, stake_public_key, reward_fee_fraction, balance, self.vm.epoch_height
         )
@@ -150,7 +205,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def update_reward_fee_fraction(self, reward_fee_fraction: Fraction) -> None:
         """Change the owner's part of the rewards."""
         self._assert_owner()
-        _check_fraction(reward_fee_fraction)
+        self._check_fraction(reward_fee_fraction)
         is_new_epoch = self._ping()
         self.state.reward_fee_fraction = reward_fee_fraction
         self._restake(when=is_new_epoch)
@@ -159,7 +214,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def pause_staking(self) -> None:
         """Unstake the whole balance until `resume_staking`."""
         self._assert_owner()
-        _ensure(not self.state.paused, "The staking is already paused")
+        self.require(not self.state.paused, "The staking is already paused")
         self._ping()
         self.state.paused = True
         self._stake_promise(0)
@@ -168,7 +223,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def resume_staking(self) -> None:
         """Stake again after a pause."""
         self._assert_owner()
-        _ensure(self.state.paused, "The staking is not paused")
+        self.require(self.state.paused, "The staking is not paused")
         self._ping()
         self.state.paused = False
         self._restake()
@@ -219,7 +274,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def unstake_all(self) -> None:
         """Unstake the caller's whole staked balance."""
         self._ping()
-        self._unstake(self._value_of(self._account(self.vm.predecessor_id).shares))
+        self._unstake(self.value_of(self._account(self.vm.predecessor_id).shares))
         self._restake()
 
     @call
@@ -252,7 +307,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         return HumanReadableAccount(
             account_id,
             U128(account.unstaked),
-            U128(self._value_of(account.shares)),
+            U128(self.value_of(account.shares)),
             account.unlocked_at <= self.vm.epoch_height,
         )
 
@@ -324,7 +379,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
             return False
         state.last_epoch_height = vm.epoch_height
         total = vm.locked + vm.balance - vm.attached_deposit
-        _ensure(
+        self.require(
             total >= state.last_total_balance,
             "The new total balance should not be less than the old total balance",
         )
@@ -339,7 +394,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         fraction = state.reward_fee_fraction
         fee = reward * fraction.numerator // fraction.denominator
         state.total_staked_balance += reward - fee
-        shares = self._shares_for(fee)
+        shares = self.shares_for(fee)
         if shares:
             owner = self._account(state.owner_id)
             owner.shares += shares
@@ -368,7 +423,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         """Buy shares with the caller's unstaked balance."""
         state, account_id = self.state, self.vm.predecessor_id
         account = self._account(account_id)
-        shares, charged = self._price_purchase(amount, account.unstaked)
+        shares, charged = self.price_purchase(amount, account.unstaked)
         account.unstaked -= charged
         account.shares += shares
         self._save(account_id, account)
@@ -378,39 +433,18 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         state.total_stake_shares += shares
         self._log_staking(account_id, account, f"staking {charged}. Received {shares} new")
 
-    def _price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
-        """Return the shares that an amount buys, and their cost."""
-        _ensure(amount > 0, "Staking amount should be positive")
-        shares = self._shares_for(amount)
-        _ensure(
-            shares > 0,
-            'The calculated number of "stake" shares received for staking should be positive',
-        )
-        charged = self._value_of(shares)
-        _ensure(unstaked >= charged, "Not enough unstaked balance to stake")
-        return shares, charged
-
     def _unstake(self, amount: int) -> None:
         """Sell the caller's shares."""
         state, account_id = self.state, self.vm.predecessor_id
         account = self._account(account_id)
-        shares, received = self._price_sale(amount, account.shares)
+        shares, received = self.price_sale(amount, account.shares)
         account.shares -= shares
         account.unstaked += received
         account.unlocked_at = self.vm.epoch_height + EPOCHS_TO_UNLOCK
         self._save(account_id, account)
-        state.total_staked_balance -= self._value_of(shares)
+        state.total_staked_balance -= self.value_of(shares)
         state.total_stake_shares -= shares
         self._log_staking(account_id, account, f"unstaking {received}. Spent {shares}")
-
-    def _price_sale(self, amount: int, owned_shares: int) -> tuple[int, int]:
-        """Return the shares to sell for an amount, and their proceeds."""
-        staked, total = self.state.total_staked_balance, self.state.total_stake_shares
-        _ensure(amount > 0, "Unstaking amount should be positive")
-        _ensure(staked > 0, "The contract doesn't have staked balance")
-        shares = ceil(amount * total, staked)
-        _ensure(owned_shares >= shares, "Not enough staked balance to unstake")
-        return shares, ceil(shares * staked, total)
 
     def _log_staking(self, account_id: str, account: Delegator, change: str) -> None:
         """Log a stake or unstake, and the new totals."""
@@ -418,21 +452,13 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
             f"@{account_id} {change} staking shares. Total {account.unstaked} unstaked balance "
             f"and {account.shares} staking shares"
         )
-        self.vm.log(
-            f"Contract total staked balance is {self.state.total_staked_balance}. "
-            f"Total number of shares {self.state.total_stake_shares}"
-        )
+        self.log_totals()
 
     def _withdraw(self, amount: int) -> None:
         """Transfer an amount from the caller's unstaked balance to the caller."""
         account_id = self.vm.predecessor_id
         account = self._account(account_id)
-        _ensure(amount > 0, "Withdrawal amount should be positive")
-        _ensure(account.unstaked >= amount, "Not enough unstaked balance to withdraw")
-        _ensure(
-            account.unlocked_at <= self.vm.epoch_height,
-            "The unstaked balance is not yet available due to unstaking delay",
-        )
+        self.check_withdrawal(amount, account.unstaked, account.unlocked_at)
         account.unstaked -= amount
         self._save(account_id, account)
         self.vm.log(
@@ -453,17 +479,26 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         promise = self.vm.promise(self.vm.current_account_id)
         return promise.stake(amount, self.state.stake_public_key)
 
-    def _shares_for(self, amount: int) -> int:
-        """Return the shares that an amount buys, rounded down."""
-        staked = self.state.total_staked_balance
-        _ensure(staked > 0, "The total staked balance can't be 0")
-        return int(amount * self.state.total_stake_shares // staked)
+    def stake_totals(self) -> tuple[int, int]:
+        """Return the staked balance, and the number of shares of it."""
+        return self.state.total_staked_balance, self.state.total_stake_shares
 
-    def _value_of(self, shares: int) -> int:
-        """Return the value of shares, rounded down."""
-        total = self.state.total_stake_shares
-        _ensure(total > 0, "The total number of stake shares can't be 0")
-        return int(shares * self.state.total_staked_balance // total)
+    def require(self, condition: object, message: str) -> None:
+        """Panic with the message of a failed Rust assertion, unless a condition is true."""
+        if not condition:
+            _panic(message, _LINES.get(message, "internal.rs:264:9"))
+
+    def _check_fraction(self, fraction: Fraction) -> None:
+        if fraction.denominator == 0:
+            _panic(
+                "assertion failed: `(left != right)`\n  left: `0`,\n right: `0`: "
+                "Denominator must be a positive number",
+                "lib.rs:126:9",
+            )
+        self.require(
+            0 <= fraction.numerator <= fraction.denominator,
+            "The reward fee must be less or equal to 1",
+        )
 
     def _assert_owner(self) -> None:
         """Panic if the caller is not the owner."""
@@ -532,32 +567,12 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         yield STATE_KEY, to_json(state)
 
 
-def _check_fraction(fraction: Fraction) -> None:
-    """Panic if a fee is not between 0 and 1."""
-    if fraction.denominator == 0:
-        _panic(
-            "assertion failed: `(left != right)`\n  left: `0`,\n right: `0`: "
-            "Denominator must be a positive number",
-            "lib.rs:126:9",
-        )
-    _ensure(
-        0 <= fraction.numerator <= fraction.denominator,
-        "The reward fee must be less or equal to 1",
-    )
-
-
 def _canonical_key(key: str) -> str:
     """Return a public key in its canonical text form, or panic if it is not valid."""
     try:
         return str(PublicKey.from_text(key))
     except InvalidRequestError:
         raise PanicError(BAD_INPUT) from None
-
-
-def _ensure(condition: object, message: str) -> None:
-    """Panic with the message of a failed Rust assertion, unless `condition` is true."""
-    if not condition:
-        _panic(message, _LINES.get(message, "internal.rs:264:9"))
 
 
 def _panic(message: str, source_line: str) -> Never:
