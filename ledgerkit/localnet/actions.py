@@ -170,7 +170,6 @@ class ReceiptRun:
         return is_alone and AccountId(self.receipt.receiver_id).kind != "named"
 
     def _check_storage(self) -> None:
-        """Check that the receiver's balance covers its storage."""
         account = self.account
         if account is None:
             return
@@ -288,7 +287,6 @@ def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
 
 
 def _add_key(run: ReceiptRun, action: AddKey) -> None:
-    """Add an access key."""
     key, permission = action.public_key, action.access_key.permission
     account_id = run.receipt.receiver_id
     if run.state.access_key(account_id, key.stored) is not None:
@@ -323,7 +321,6 @@ def _burn_gas_keys(run: ReceiptRun, balance: int, public_key: str | None) -> Non
 
 
 def _remove_key(run: ReceiptRun, packed_key: bytes) -> None:
-    """Remove an access key, with the nonces of a gas key."""
     account_id, nonces = run.receipt.receiver_id, run.store.gas_key_nonces
     for key, _ in list(nonces.items(account_id, packed_key)):
         nonces.put(account_id, key, None)
@@ -410,7 +407,6 @@ def with_balance(access_key: AccessKey, amount: int) -> AccessKey:
 
 
 def _deploy(run: ReceiptRun, action: DeployContract) -> None:
-    """Replace the receiver's code."""
     account = run.existing_account()
     code_hash = CryptoHash.of(action.code) if action.code else NO_CODE
     run.store.codes.setdefault(code_hash, action.code)
@@ -451,7 +447,6 @@ def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
 
 
 def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
-    """Set the global contract that the receiver runs."""
     _set_global_contract(run, action.contract_identifier)
 
 
@@ -486,7 +481,6 @@ def _init_state(run: ReceiptRun, action: DeterministicStateInit) -> None:
 
 
 def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
-    """Set the global contract and write the records of an initial state."""
     _set_global_contract(run, state_init.code)
     for key, value in state_init.data.items():
         run.store.data.put(run.receipt.receiver_id, key, value)
@@ -497,7 +491,6 @@ def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
 
 
 def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
-    """Run a method of the receiver's contract."""
     run.change(amount=call.deposit)
     vm = Vm(_call_context(run, call), run.state, run.profile, run.yields)
     try:
@@ -516,7 +509,6 @@ def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
 
 
 def _call_context(run: ReceiptRun, call: FunctionCall) -> CallContext:
-    """Build the context of a call."""
     receipt, block, account = run.receipt, run.block, run.existing_account()
     is_last = run.index == len(receipt.actions) - 1  # only the last action's result is sent
     call_hash = action_hash(receipt.receipt_id, block.height, run.index)

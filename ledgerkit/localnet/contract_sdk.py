@@ -249,7 +249,6 @@ _signatures: dict[Callable[..., Any], _Signature] = {}
 
 
 def _signature(function: Callable[..., Any]) -> _Signature:
-    """Return a method's signature, inspected once."""
     signature = _signatures.get(function)
     if signature is None:
         signature = _signatures[function] = _inspect_signature(function)
@@ -257,7 +256,6 @@ def _signature(function: Callable[..., Any]) -> _Signature:
 
 
 def _inspect_signature(function: Callable[..., Any]) -> _Signature:
-    """Inspect a method's parameters and annotations."""
     hints = get_type_hints(function)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     fields: list[Any] = []
@@ -276,7 +274,6 @@ def _inspect_signature(function: Callable[..., Any]) -> _Signature:
 
 
 def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
-    """Decode the JSON arguments of a method."""
     signature = _signature(function)
     if not signature.names:
         return {}
@@ -292,7 +289,6 @@ def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, An
 
 
 def _decode_other(kind: type, value: Any) -> Any:
-    """Decode a value of a type that JSON does not have."""
     try:
         if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
             # int() is slow on very long texts, so their length is checked first.
@@ -323,7 +319,6 @@ def to_json(value: Any) -> bytes:
 
 
 def _encode_other(value: Any) -> Any:
-    """Encode a value of a type that JSON does not have."""
     if isinstance(value, U128):
         return str(int(value))
     if isinstance(value, AccountId | CryptoHash):
@@ -394,5 +389,4 @@ class JsonMap(Generic[T]):
             yield key[skip:].decode(), self._decode(data)
 
     def _decode(self, data: bytes) -> T:
-        """Decode a value."""
         return json_decoding.decode(data, self._kind, _decode_other)

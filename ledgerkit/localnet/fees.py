@@ -65,7 +65,6 @@ class Fee(NamedTuple):
 
 
 def _uniform(gas: int) -> Fee:
-    """Build a fee with the same gas to send and to execute."""
     return Fee(gas, gas, gas)
 
 
@@ -337,7 +336,6 @@ _FLAT_FEES: dict[type[Action], str] = {
 
 
 def _verification_gas(action: kinds.SignedDelegate) -> int:
-    """Return the gas to verify the signature of a delegated action."""
     is_ml_dsa = action.delegate_action.public_key.curve == "ml-dsa-65"
     return ML_DSA_VERIFICATION if is_ml_dsa else 0
 
@@ -367,7 +365,6 @@ def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
 
 
 def _kind(account_id: str) -> AccountKind:
-    """Return the kind of an account id."""
     return AccountId(account_id).kind if len(account_id) in _IMPLICIT_LENGTHS else "named"
 
 

@@ -53,7 +53,6 @@ class GasCounter:
 
     @staticmethod
     def _check_overflow(gas: int) -> None:
-        """Fail for gas that has more than 64 bits."""
         if gas > U64_MAX:
             raise HostError("Integer overflow.", "IntegerOverflow")
 

@@ -209,7 +209,6 @@ class PromiseHost:
         return fee.send(sir=sir) + fee.execute
 
     def _new_data_id(self) -> CryptoHash:
-        """Compute the next data id."""
         new_id = data_id(self.context.action_hash, self.context.block_height, self._data_id_count)
         self._data_id_count += 1
         return new_id
@@ -246,7 +245,6 @@ class PromiseHost:
     def _new_yield(
         self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
     ) -> tuple[Promise, CryptoHash]:
-        """Create the receipt of a yielded call."""
         new_id = self._new_data_id()
         promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(sir=True))
         promise.drafts[0].is_yield = True
@@ -269,7 +267,6 @@ class PromiseHost:
         return data_id is not None and self._resume(data_id, payload)
 
     def _begin_resume(self, name: str, payload: bytes) -> None:
-        """Burn the gas to resume a call, and check the payload."""
         self.host_call(name)
         self.gas.burn_host("YIELD_RESUME_BASE")
         length, limit = len(payload), MAX_YIELD_PAYLOAD_BYTES
@@ -411,7 +408,6 @@ class Promise:
         return self._add_gas_key(public_key, permission)
 
     def _add_gas_key(self, public_key: PublicKey, permission: Permission) -> Promise:
-        """Add an action that adds a gas key."""
         return self._add(AddKey(public_key, AccessKey(0, permission)))
 
     def transfer_to_gas_key(self, public_key: PublicKey, deposit: int) -> Promise:
@@ -496,14 +492,12 @@ def check_method_name(method_name: str) -> None:
 
 
 def _checked_names(method_names: Sequence[str]) -> Sequence[str]:
-    """Fail for an empty method name of a key."""
     for name in method_names:
         check_method_name(name)
     return method_names
 
 
 def _check_code(code: bytes) -> None:
-    """Fail for code that is too large to deploy."""
     if len(code) > MAX_CODE_BYTES:
         raise HostError(
             f"The size of a contract code in DeployContract action {len(code)} exceeds the limit "
@@ -513,7 +507,6 @@ def _check_code(code: bytes) -> None:
 
 
 def _parse_key(public_key: PublicKey | str) -> PublicKey:
-    """Parse a public key."""
     try:
         return public_key if isinstance(public_key, PublicKey) else PublicKey.from_text(public_key)
     except InvalidRequestError:
@@ -530,7 +523,6 @@ def parse_account_id(account_id: str) -> AccountId:
 
 
 def _check_dependencies(count: int) -> None:
-    """Fail for more promises than one receipt can wait for."""
     if count > MAX_INPUT_DATA:
         raise HostError(
             f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
@@ -540,6 +532,5 @@ def _check_dependencies(count: int) -> None:
 
 
 def _check_yield_id(yield_id: bytes) -> None:
-    """Fail for an id of a yielded call that is not 32 bytes."""
     if len(yield_id) != YIELD_ID_BYTES:
         raise HostError("yield id is malformed", "YieldIdMalformed")

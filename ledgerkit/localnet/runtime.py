@@ -174,7 +174,6 @@ class Runtime:
             raise
 
     def _postpone(self, receipt: ActionReceipt, missing: set[CryptoHash]) -> None:
-        """Postpone a receipt until its data arrives."""
         self._postponed[receipt.receipt_id] = (receipt, missing)
         for data_id in missing:
             self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
@@ -375,7 +374,6 @@ def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:
 
 
 def _success_status(run: ReceiptRun, sent: list[Receipt]) -> SuccessValue | SuccessReceiptId:
-    """Return the status of a receipt that succeeded."""
     if isinstance(run.result, bytes):
         return SuccessValue(run.result)
     return SuccessReceiptId(sent[run.result].receipt_id)

@@ -177,7 +177,6 @@ class Vm(PromiseHost):
             yield key, value
 
     def _check_key(self, key: bytes) -> None:
-        """Fail for the key of a storage record that is too long."""
         self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY_BYTES)
 
     # Logs --------------------------------------------------------------------------------
@@ -263,7 +262,6 @@ class Vm(PromiseHost):
 
     @staticmethod
     def _check_length(subject: str, error: str, length: int, limit: int) -> None:
-        """Raise an error if a length exceeds its limit."""
         if length > limit:
             raise HostError(
                 f"The length of a {subject} {length} exceeds the limit {limit}",

@@ -56,7 +56,6 @@ class Counter(Contract):
         self.vm.panic(message)
 
     def _add(self, by: int) -> None:
-        """Add to the number, or panic if the sum exceeds 64 bits."""
         number = self.state.number + by
         self.require(-I64_MAX - 1 <= number <= I64_MAX, OVERFLOW)
         self.state.number = number

@@ -305,18 +305,15 @@ class Dex(Contract):
     # Records --------------------------------------------------------------------------
 
     def _pool(self, pool_id: int) -> Pool:
-        """Read a pool, or panic if there is none."""
         pool = self._pools.get(str(pool_id))
         if pool is None:
             self.vm.panic(f"There is no pool {pool_id}")
         return pool
 
     def _shares_of(self, pool_id: int, account_id: str) -> int:
-        """Read an account's shares of a pool."""
         return self._shares.get(f"{pool_id}:{account_id}") or 0
 
     def _change_shares(self, pool_id: int, pool: Pool, account_id: str, change: int) -> None:
-        """Mint or burn shares, and store the pool."""
         pool.shares = self._check_u128(pool.shares + change)
         self._pools.put(str(pool_id), pool)
         shares = self._shares_of(pool_id, account_id) + change
@@ -326,7 +323,6 @@ class Dex(Contract):
             self._shares.remove(f"{pool_id}:{account_id}")
 
     def _credit(self, account_id: str, token_id: str, amount: int) -> None:
-        """Add to an account's deposit of a token."""
         deposits = self._deposits.get(account_id) or {}
         deposits[str(token_id)] = self._check_u128(deposits.get(token_id, 0) + amount)
         self._deposits.put(account_id, deposits)
@@ -344,16 +340,13 @@ class Dex(Contract):
             self._deposits.remove(account_id)
 
     def _check_u128(self, amount: int) -> int:
-        """Return an amount, or panic if it exceeds 128 bits."""
         self.require(amount <= U128_MAX, OVERFLOW)
         return amount
 
     def _assert_owner(self) -> None:
-        """Panic if the caller is not the owner."""
         self.require(self.vm.predecessor_id == self.state.owner_id, "Only the owner may do this")
 
     def _assert_not_paused(self) -> None:
-        """Panic if the exchange is paused."""
         self.require(not self.state.paused, PAUSED)
 
     @classmethod
@@ -371,7 +364,6 @@ class Dex(Contract):
 
 
 def _parse_message(vm: Vm, msg: str) -> list[Action]:
-    """Parse the message of a transfer that swaps."""
     try:
         return json_decoding.decode(msg, Message).actions
     except msgspec.DecodeError:
@@ -388,6 +380,5 @@ def _shares_for(pool: Pool, amounts: list[U128]) -> tuple[int, list[int]]:
 
 
 def _format_amounts(pool: Pool, amounts: list[int]) -> str:
-    """Format amounts with their tokens, for a log."""
     pairs = zip(amounts, pool.token_ids, strict=True)
     return " and ".join(f"{amount} {token_id}" for amount, token_id in pairs)

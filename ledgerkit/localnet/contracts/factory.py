@@ -14,7 +14,6 @@ ON_CREATED_GAS = 10 * TGAS
 
 
 def _contract_kinds() -> dict[str, type[Contract]]:
-    """Return the contracts that the factory can deploy, by the name of their kind."""
     from ledgerkit.localnet.contracts.counter import Counter
     from ledgerkit.localnet.contracts.fungible_token import FungibleToken
     from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken

@@ -255,12 +255,10 @@ class FungibleTokenBase(Contract):
     def _log_transfer(
         self, old_owner_id: str, new_owner_id: str, amount: int, memo: str | None
     ) -> None:
-        """Log transferred tokens."""
         owners = {"old_owner_id": old_owner_id, "new_owner_id": new_owner_id}
         self._log_event("ft_transfer", {**owners, "amount": str(amount), "memo": memo})
 
     def _log_event(self, event: str, row: dict[str, str | None]) -> None:
-        """Log an event of NEP-141."""
         self.event("nep141", "1.0.0", event, [row])
 
     def _unused_amount(self, amount: int) -> int:

@@ -181,7 +181,6 @@ class LiquidStaking(
         return amount
 
     def _stake(self, amount: int) -> U128:
-        """Buy shares with the caller's unstaked balance."""
         state, account_id = self.state, self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
         shares, charged = self.price_purchase(amount, unstaked.amount)
@@ -200,7 +199,6 @@ class LiquidStaking(
         return U128(shares)
 
     def _unstake(self, amount: int) -> None:
-        """Sell the caller's shares."""
         state, account_id = self.state, self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
         shares, received = self.price_sale(amount, self.accounts.get(account_id) or 0)
@@ -220,12 +218,10 @@ class LiquidStaking(
         self.log_totals()
 
     def _new_balances(self, account_id: str, unstaked: Unstaked) -> dict[str, int]:
-        """Return the event members with an account's balances after staking or unstaking."""
         shares = self.balance(account_id)
         return {"new_unstaked_balance": unstaked.amount, "new_stake_shares": shares}
 
     def _withdraw(self, amount: int) -> None:
-        """Transfer an amount from the caller's unstaked balance to the caller."""
         account_id = self.vm.predecessor_id
         unstaked = self._unstaked_of(account_id)
         self.check_withdrawal(amount, unstaked.amount, unstaked.unlocked_at)
@@ -370,7 +366,6 @@ class LiquidStaking(
     def _add_callback(
         self, promise: Promise, method_name: str, pool_id: str, amount: int | None = None
     ) -> Promise:
-        """Add a callback of this contract to a call of a pool."""
         args: dict[str, str | U128] = {"validator_id": pool_id}
         if amount is not None:
             args["amount"] = U128(amount)
@@ -384,14 +379,12 @@ class LiquidStaking(
         return has_failed
 
     def _validator(self, pool_id: str) -> Validator:
-        """Return the contract's balances with a pool, or panic if it was not added."""
         validator: Validator | None = self.state.validators.get(pool_id)
         if validator is None:
             self.vm.panic("Validator not exist")
         return validator
 
     def _staked_with(self, pool_id: str) -> int:
-        """Return the amount that the contract has staked with a pool."""
         return self._validator(pool_id).staked
 
     # Views -------------------------------------------------------------------------------
@@ -450,7 +443,6 @@ class LiquidStaking(
         return U128(self.value_of(NEAR))
 
     def _unstaked_of(self, account_id: str) -> Unstaked:
-        """Return an account's unstaked balance and its epoch."""
         return self.unstaked.get(account_id) or Unstaked()
 
     def stake_totals(self) -> tuple[int, int]:
@@ -462,17 +454,14 @@ class LiquidStaking(
     def _log_account_event(
         self, event: str, account_id: str, *, epoch: int | None = None, **amounts: int
     ) -> None:
-        """Log an event of one account."""
         members = {name: U128(amount) for name, amount in amounts.items()}
         row = {"account_id": account_id, **members, "unstaked_available_epoch_height": epoch}
         self._log_linear_event(event, row)
 
     def _log_pool_event(self, event: str, pool_id: str, amount: int) -> None:
-        """Log an event of one pool."""
         self._log_linear_event(event, {"validator_id": pool_id, "amount": U128(amount)})
 
     def _log_linear_event(self, event: str, row: Mapping[str, str | int | None]) -> None:
-        """Log an event of the `linear` standard."""
         self.event("linear", "1.0.1", event, [dict(row)])
 
     # Genesis -----------------------------------------------------------------------------

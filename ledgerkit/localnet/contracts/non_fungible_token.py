@@ -103,18 +103,15 @@ EXAMPLE = CollectionMetadata(spec=SPEC, name="Example NEAR non-fungible token", 
 
 
 def _new_record(owner_id: str, place: int, metadata: TokenMetadata) -> TokenRecord:
-    """Return the record of a new token."""
     members = {name: value for name, value in asdict(metadata).items() if value is not None}
     return TokenRecord(str(owner_id), place, members, {})
 
 
 def _minted_key(number: int) -> bytes:
-    """Return the storage key of the token with this number in the order of minting."""
     return MINTED + number.to_bytes(8, "little")
 
 
 def _place_key(owner_id: str, place: int) -> bytes:
-    """Return the storage key of a place in an owner's list."""
     return PLACES + text(owner_id) + place.to_bytes(8, "little")
 
 
@@ -328,20 +325,17 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
     # Records -----------------------------------------------------------------------------
 
     def _record(self, token_id: str) -> TokenRecord:
-        """Read a token's record, or panic if there is none."""
         record = self.tokens.get(token_id)
         if record is None:
             self.vm.panic(NOT_FOUND)
         return record
 
     def _own_record(self, token_id: str) -> TokenRecord:
-        """Read a token's record, or panic if the caller does not own the token."""
         record = self._record(token_id)
         self.require(record.owner_id == self.vm.predecessor_id, NOT_OWNER)
         return record
 
     def _token_at(self, key: bytes) -> Token:
-        """Return the token whose id is stored under a list's key."""
         token_id = (self.vm.storage_read(key) or b"").decode()
         return self._record(token_id).token(token_id)
 
@@ -377,7 +371,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         self.tokens.put(token_id, record)
 
     def _append_to_list(self, owner_id: str, token_id: str) -> int:
-        """Append a token to its owner's list; return its place."""
         place = self.counts.get(owner_id) or 0
         self.vm.storage_write(_place_key(owner_id, place), token_id.encode())
         self.counts.put(owner_id, place + 1)
@@ -399,7 +392,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
             self.counts.remove(owner_id)
 
     def _revoke(self, token_id: str, account_ids: list[str]) -> None:
-        """Revoke approvals and refund their storage to the caller."""
         record = self._own_record(token_id)
         approvals = record.approved_account_ids
         revoked_ids = [name for name in account_ids if name in approvals]
@@ -416,7 +408,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
             self.vm.promise(self.vm.predecessor_id).transfer(deposit - required)
 
     def _refund_approvals(self, account_id: str, approved_ids: Collection[str]) -> None:
-        """Pay an account for the storage of removed approvals."""
         if approved_ids:
             size = sum(len(approved_id) + APPROVAL_BYTES for approved_id in approved_ids)
             self.vm.promise(account_id).transfer(size * STORAGE_BYTE)
@@ -429,12 +420,10 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         authorized_id: str | None = None,
         memo: str | None = None,
     ) -> None:
-        """Log a transferred token."""
         row = {"old_owner_id": old_owner_id, "new_owner_id": new_owner_id, "token_ids": [token_id]}
         self._log_event("nft_transfer", {**row, "authorized_id": authorized_id, "memo": memo})
 
     def _log_event(self, event: str, row: dict[str, Any]) -> None:
-        """Log an event of NEP-171."""
         self.event("nep171", "1.0.0", event, [row])
 
     # Genesis -----------------------------------------------------------------------------
@@ -463,7 +452,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
 
 def _page_range(start: int, limit: int | None, total: int) -> range:
-    """Return the indices of a page."""
     if limit == 0:
         raise PanicError("Cannot provide limit of 0.")
     return range(start, total if limit is None else min(total, start + limit))

@@ -114,15 +114,12 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
         return from_json(self.vm.promise_results[0])
 
     def _call(self, receiver_id: str, method_name: str, args: bytes) -> Promise:
-        """Call a method with a share of the remaining gas."""
         return self.vm.promise(receiver_id).function_call(method_name, args, weight=1)
 
     def _join(self, calls: list[Promise]) -> Promise:
-        """Add the callback that collects the results of several calls."""
         return self._with_callback(self.vm.join(*calls), "joined")
 
     def _with_callback(self, promise: Promise, method_name: str) -> Promise:
-        """Add a callback of this contract to a promise."""
         callback = promise.then(self.vm.current_account_id)
         return callback.function_call(method_name, b"{}", gas=CALLBACK_GAS)
 

@@ -211,7 +211,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return self._leaf(child, "") if "" in self._node(child).children else None
 
     def _children(self, node_id: int, label: str) -> Iterator[tuple[str, int]]:
-        """Yield a node's children that match a label of a path."""
         if node_id == ROOT:
             yield from self._branches(label)
             return
@@ -222,7 +221,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             yield label, children[label]
 
     def _branches(self, label: str) -> Iterator[tuple[str, int]]:
-        """Yield the accounts that match a label, and the nodes of their branches."""
         indices = range(self.state.accounts) if label == "*" else ()
         names = [self.names.get(str(index)) for index in indices] or [label]
         for name in names:
@@ -250,7 +248,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return {"block_height": str(self.vm.block_height)}
 
     def _set_branch(self, account_id: str, value: Any, deposit: int) -> None:
-        """Write to one account's branch."""
         account = self._account_or_new(account_id, deposit)
         caller_id = self.vm.predecessor_id
         granted = account.permissions
@@ -314,36 +311,30 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return child_id
 
     def _put_leaf(self, node_id: int, node: Node, label: str, value: str | None) -> None:
-        """Write a leaf: a string, or None for a deletion."""
         node.children[label] = LEAF
         self.leaves.put(f"{node_id}/{label}", Leaf(self.vm.block_height, value))
 
     def _put_node(self, node_id: int, node: Node) -> None:
-        """Write a node with the current height."""
         node.block = self.state.block = self.vm.block_height
         self.nodes.put(str(node_id), node)
 
     def _new_id(self) -> int:
-        """Return the id of a new node."""
         self.state.nodes += 1
         return int(self.state.nodes) - 1
 
     def _node(self, node_id: int) -> Node:
-        """Read a node, or panic if it is missing."""
         node = self.nodes.get(str(node_id))
         if node is None:
             self.vm.panic("Node is missing")
         return node
 
     def _leaf(self, node_id: int, label: str) -> Leaf:
-        """Read a leaf, or panic if it is missing."""
         leaf = self.leaves.get(f"{node_id}/{label}")
         if leaf is None:
             self.vm.panic("Leaf is missing")
         return leaf
 
     def _check_label(self, label: str) -> None:
-        """Panic if a label is too long or has other characters."""
         self.require(
             _LABEL.fullmatch(label),
             f"Key contains invalid character or longer than {MAX_LABEL}",
@@ -511,7 +502,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return int(self.state.nodes)
 
     def _account(self, account_id: str) -> Account:
-        """Read an account's record, or panic if there is none."""
         account = self.accounts.get(account_id)
         if account is None:
             self.vm.panic(f"The account {account_id} is not registered")
@@ -531,7 +521,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return self._account(account_id)
 
     def _register(self, account_id: str, balance: int) -> None:
-        """Create an account's branch."""
         before = self.vm.storage_usage
         account = Account(self._new_id(), balance)
         self.accounts.put(account_id, account)
@@ -541,7 +530,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self._charge_storage(account_id, account, before)
 
     def _credit(self, account_id: str, deposit: int) -> None:
-        """Add to an account's storage deposit."""
         account = self._account(account_id)
         account.storage_balance += deposit
         self.accounts.put(account_id, account)
@@ -565,7 +553,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             self.vm.promise(self.vm.predecessor_id).transfer(unused)
 
     def _balance_of(self, account: Account) -> StorageBalance:
-        """Return the storage deposit of an account's record."""
         required = max(account.used_bytes * STORAGE_BYTE, MIN_BALANCE)
         total = account.storage_balance
         return StorageBalance(U128(total), U128(max(total - required, 0)))
@@ -591,7 +578,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 def _genesis_context(
     account_id: str, block_height: int, deposit: int = 0, data: bytes = b"{}"
 ) -> CallContext:
-    """Build the context of a call before the first block."""
     return CallContext(
         current_account_id="social",
         signer_id=account_id,
@@ -608,7 +594,6 @@ def _genesis_context(
 
 
 def _is_leaf(value: Any) -> bool:
-    """Return True if a value is written as a leaf."""
     return value is None or isinstance(value, str)
 
 

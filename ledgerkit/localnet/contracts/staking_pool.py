@@ -420,7 +420,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         return amount
 
     def _stake(self, amount: int) -> None:
-        """Buy shares with the caller's unstaked balance."""
         state, account_id = self.state, self.vm.predecessor_id
         account = self._account(account_id)
         shares, charged = self.price_purchase(amount, account.unstaked)
@@ -434,7 +433,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         self._log_staking(account_id, account, f"staking {charged}. Received {shares} new")
 
     def _unstake(self, amount: int) -> None:
-        """Sell the caller's shares."""
         state, account_id = self.state, self.vm.predecessor_id
         account = self._account(account_id)
         shares, received = self.price_sale(amount, account.shares)
@@ -447,7 +445,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         self._log_staking(account_id, account, f"unstaking {received}. Spent {shares}")
 
     def _log_staking(self, account_id: str, account: Delegator, change: str) -> None:
-        """Log a stake or unstake, and the new totals."""
         self.vm.log(
             f"@{account_id} {change} staking shares. Total {account.unstaked} unstaked balance "
             f"and {account.shares} staking shares"
@@ -455,7 +452,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         self.log_totals()
 
     def _withdraw(self, amount: int) -> None:
-        """Transfer an amount from the caller's unstaked balance to the caller."""
         account_id = self.vm.predecessor_id
         account = self._account(account_id)
         self.check_withdrawal(amount, account.unstaked, account.unlocked_at)
@@ -501,7 +497,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         )
 
     def _assert_owner(self) -> None:
-        """Panic if the caller is not the owner."""
         caller, owner = self.vm.predecessor_id, self.state.owner_id
         if caller != owner:
             _panic(
@@ -576,5 +571,4 @@ def _canonical_key(key: str) -> str:
 
 
 def _panic(message: str, source_line: str) -> Never:
-    """Panic with the message of a Rust panic at a source line."""
     raise PanicError(f"panicked at '{message}', src/{source_line}")

@@ -126,7 +126,6 @@ _ONE_SHARD = {
 
 
 def _new_account(account_id: str, public_key: PublicKey, locked: int) -> list[dict[str, Any]]:
-    """Build the records of an account with one key."""
     account = {
         "amount": str(_BALANCE),
         "locked": str(locked),
@@ -176,7 +175,6 @@ def read_settings(data: dict[str, Any], skip_ns: int, **changes: Any) -> Setting
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a file that cannot be read."""
     message = error.message if isinstance(error, ParseError) else str(error)
     return message.removeprefix(read.FAILED)
 
@@ -188,7 +186,6 @@ def _time_ns(text: str) -> int:
 
 
 def _profile(version: Any) -> Any:
-    """Return the name of a protocol version's rules."""
     if version in {profile.version for profile in fees.PROFILES.values()}:
         return str(version)
     raise refuse("protocol_version", version, f"one of {', '.join(fees.PROFILES)}")
@@ -217,7 +214,6 @@ def _rational(value: Any) -> Fraction:
 
 
 def _shard_ids(layout: Any) -> tuple[int, ...]:
-    """Read the only shard of a layout."""
     match layout:
         case {"V0": {"num_shards": 1}} | {"V1": {"boundary_accounts": []}} | None:
             return (0,)
@@ -283,7 +279,6 @@ class FileGenesis(Genesis):
 
 
 def _validator(value: Any) -> tuple[str, PublicKey, int]:
-    """Read a validator's account id, key and stake."""
     members = read.members(value)
     return (
         read.member(members, "account_id", read.account_id),

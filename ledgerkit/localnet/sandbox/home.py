@@ -63,7 +63,6 @@ def init(
 
 
 def _random_letters() -> str:
-    """Return a few random letters and digits."""
     alphabet = string.ascii_letters + string.digits
     return "".join(secrets.choice(alphabet) for _ in range(_RANDOM_LETTERS))
 
@@ -88,7 +87,6 @@ def _write_key(path: Path, account_id: str, seed: str | None) -> SecretKey:
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file."""
     path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
@@ -126,7 +124,6 @@ def _new_config(min_block_ms: int, max_block_ms: int) -> dict[str, Any]:
 
 
 def _duration(milliseconds: int) -> dict[str, int]:
-    """Build the JSON of a duration."""
     seconds, left_ms = divmod(milliseconds, 1000)
     return {"secs": seconds, "nanos": left_ms * 10**6}
 
@@ -173,7 +170,6 @@ def _validator_key(home: Path) -> SecretKey | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a file with a JSON object."""
     value = _read_json(path)
     if isinstance(value, dict):
         return value
@@ -181,7 +177,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Any:
-    """Read a JSON file."""
     try:
         return json_decoding.decode(path.read_bytes())
     except FileNotFoundError:
@@ -194,7 +189,6 @@ def _read_json(path: Path) -> Any:
 
 
 def _object(data: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a member that is an object."""
     value = data.get(name)
     if isinstance(value, dict):
         return value
@@ -202,7 +196,6 @@ def _object(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _nanoseconds(data: dict[str, Any], name: str) -> int:
-    """Read a duration above 0."""
     match data.get(name):
         case {"secs": int(seconds), "nanos": int(nanoseconds)} if seconds + nanoseconds > 0:
             return seconds * SECOND_NS + nanoseconds

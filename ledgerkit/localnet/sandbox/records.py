@@ -89,12 +89,10 @@ def state_record(value: Any) -> StateRecord:
 
 
 def _account(account_id: str, members: read.Members) -> StateRecord:
-    """Read an account."""
     return AccountRecord(account_id, read.member(members, "account", _account_value))
 
 
 def _account_value(value: Any) -> Account:
-    """Read an account's balances, code and bytes of storage."""
     members = read.members(value)
     version = read.optional(members, "version", read.one_of(_VERSIONS)) or "V1"
     code_hash = read.member(members, "code_hash", read.crypto_hash)
@@ -115,18 +113,15 @@ def _account_value(value: Any) -> Account:
 
 
 def _data(account_id: str, members: read.Members) -> StateRecord:
-    """Read a record of a contract's storage."""
     key = read.member(members, "data_key", read.base64)
     return DataRecord(account_id, key, read.member(members, "value", read.base64))
 
 
 def _contract(account_id: str, members: read.Members) -> StateRecord:
-    """Read the code of an account."""
     return ContractRecord(account_id, read.member(members, "code", read.base64))
 
 
 def _access_key(account_id: str, members: read.Members) -> StateRecord:
-    """Read an access key."""
     public_key = read.member(members, "public_key", read.public_key)
     key_members = read.members(read.member(members, "access_key", read.anything))
     nonce = read.member(key_members, "nonce", read.u64)
@@ -135,7 +130,6 @@ def _access_key(account_id: str, members: read.Members) -> StateRecord:
 
 
 def _permission(value: Any) -> Permission:
-    """Read the permission of an access key."""
     if value == "FullAccess":
         return FullAccess()
     data = read.members(value)
@@ -157,13 +151,11 @@ def _permission(value: Any) -> Permission:
 
 
 def _gas_key(value: Any) -> tuple[int, int]:
-    """Read the balance and the number of nonces of a gas key."""
     members = read.members(value)
     return read.member(members, "balance", balance), read.member(members, "num_nonces", _u16)
 
 
 def _calls(value: Any) -> tuple[int | None, str, list[str]]:
-    """Read the allowance, the receiver and the methods of a permission."""
     members = read.members(value)
     return (
         read.optional(members, "allowance", balance),
@@ -173,7 +165,6 @@ def _calls(value: Any) -> tuple[int | None, str, list[str]]:
 
 
 def _gas_key_nonce(account_id: str, members: read.Members) -> StateRecord:
-    """Read one nonce of a gas key."""
     public_key = read.member(members, "public_key", read.public_key)
     index = read.member(members, "index", _u16)
     return GasKeyNonceRecord(account_id, public_key, index, read.member(members, "nonce", read.u64))
@@ -188,7 +179,6 @@ def balance(value: Any) -> int:
 
 
 def _u16(value: Any) -> int:
-    """Read an unsigned 16-bit integer."""
     number = read.u64(value)
     if number > _U16_MAX:
         raise read.error(f"invalid value: integer `{value}`, expected u16")

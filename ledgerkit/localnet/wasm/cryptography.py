@@ -18,7 +18,6 @@ _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # o
 
 @cache
 def _module(name: str) -> Any:
-    """Import a module of an optional library."""
     require(name.partition(".")[0], "wasm", "A host function of Wasm contracts")
     return import_module(name)
 

@@ -72,8 +72,6 @@ class _Running(threading.local):
 
 
 class _Compiled(NamedTuple):
-    """A compiled module."""
-
     module: Any
     has_start: bool
 
@@ -100,7 +98,6 @@ def run_module(vm: Vm, code_hash: CryptoHash, code: bytes, method_name: str) -> 
 
 @cache
 def _wasmtime() -> Any:
-    """Import wasmtime, which is optional."""
     try:
         return require("wasmtime", "wasm", "A contract of WebAssembly")
     except InvalidRequestError as error:
@@ -168,7 +165,6 @@ def _compile(code_hash: CryptoHash, code: bytes, profile: Profile) -> _Compiled:
 
 
 def _compile_new(code: bytes, profile: Profile) -> _Compiled:
-    """Prepare and compile a module."""
     wasmtime, engine = _wasmtime(), _engine()
     prepared = modules.prepare(code, limits_locals=profile.version >= _LIMITED_LOCALS_SINCE)
     try:
@@ -255,7 +251,6 @@ class _Call:
         return result
 
     def _refuel(self) -> None:
-        """Set the fuel to the remaining gas."""
         self._fuel = self._vm.gas.remaining // fees.REGULAR_OP
         self._store.set_fuel(self._fuel)
 
@@ -294,7 +289,6 @@ class _Call:
             self._memory.write(self._store, data, address)
 
     def _check_bounds(self, address: int, length: int) -> None:
-        """Fail if bytes are not in the memory."""
         if address + length > self._memory.data_len(self._store):
             raise memory_violation()
 

@@ -224,7 +224,6 @@ def bad_utf16() -> HostError:
 
 
 def _utf8(data: bytes) -> str:
-    """Decode UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -232,7 +231,6 @@ def _utf8(data: bytes) -> str:
 
 
 def _method_name(data: bytes) -> str:
-    """Decode a method name."""
     try:
         return data.decode()
     except UnicodeDecodeError:

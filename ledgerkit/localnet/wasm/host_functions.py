@@ -243,7 +243,6 @@ for _name, _cost, _attribute in _NUMBERS:
 
 
 def _input(guest: Guest, register_id: int) -> None:
-    """Write the encoded arguments."""
     guest.write_register(register_id, guest.vm.input, by_bytes=False)
 
 
@@ -372,7 +371,6 @@ def _verify(
     message_span: tuple[int, int],
     key_span: tuple[int, int],
 ) -> int:
-    """Return 1 if a signature is valid, otherwise 0."""
     signature = guest.read(*signature_span)
     if len(signature) != cryptography.SIGNATURE_BYTES:
         kind.refuse("invalid signature length")

@@ -128,7 +128,6 @@ def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _count(section: bytes | None) -> int:
-    """Return the number of entries of a section."""
     return 0 if section is None else _Bytes(section).u32()
 
 
@@ -149,7 +148,6 @@ def _read_imports(section: bytes | None) -> tuple[Import, ...]:
 
 
 def _check_tables(section: bytes | None) -> None:
-    """Check the number and the sizes of tables."""
     if section is None:
         return
     reader = _Bytes(section)
@@ -165,7 +163,6 @@ def _check_tables(section: bytes | None) -> None:
 
 
 def _check_bodies(section: bytes | None, module_bytes: int | None) -> None:
-    """Check the sizes of functions and the number of their local variables."""
     if section is None:
         return
     limit = MAX_LOCALS
@@ -201,12 +198,10 @@ def _exports(section: bytes | None, start: bytes | None) -> bytes:
 
 
 def _blob(data: bytes) -> bytes:
-    """Encode bytes behind their count."""
     return _leb128(len(data)) + data
 
 
 def _leb128(number: int) -> bytes:
-    """Encode a number in LEB128."""
     encoded = bytearray()
     while number >= _LEB_MORE:
         encoded.append(number & ~_LEB_MORE & 0xFF | _LEB_MORE)

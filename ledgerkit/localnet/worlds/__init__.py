@@ -57,7 +57,6 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
 
 
 def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> World:
-    """Open a world after all of its transactions."""
     if name == "crowd":
         from ledgerkit.localnet.worlds.crowd import open_crowd
 

@@ -98,7 +98,6 @@ def _add_tokens(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
 
 
 def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
-    """Add NFT collections."""
     for number in range(COLLECTIONS):
         owners = _draw_people(people, max(1, len(people) // (4 + 3 * number)), rng)
         tokens = [
@@ -111,7 +110,6 @@ def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.R
 
 
 def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
-    """Add staking pools and the liquid staking token."""
     own = 100_000 * NEAR + GUARANTEE_FUND
     for number in range(POOLS):
         delegators = _draw_people(people, max(1, len(people) // (3 + 2 * number)), rng)
@@ -137,12 +135,10 @@ def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
 
 
 def _draw_unstaked(rng: random.Random) -> int:
-    """Draw an unstaked balance, mostly 0."""
     return rng.randrange(10**24) if rng.random() < _UNSTAKING else 0
 
 
 def _summarize(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:
-    """Build the summary of the accounts and contracts."""
     descriptions = dict.fromkeys(people, "one of the crowd")
     descriptions |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
     descriptions |= {f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)}

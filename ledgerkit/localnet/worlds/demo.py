@@ -137,7 +137,6 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
 
 
 def _add_people(genesis: WorldGenesis, settings: Settings) -> None:
-    """Add the people and their keys."""
     for index, (account_id, (milli, _)) in enumerate(PEOPLE.items()):
         # The nonces look as if each key was added 100,000 blocks after the previous one.
         added = (settings.genesis_height - 9_000_000 + 100_000 * index) * 10**6
@@ -164,7 +163,6 @@ def _extra_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission |
 
 
 def _add_tokens(genesis: WorldGenesis) -> None:
-    """Add the tokens and their holders."""
     people = list(PEOPLE)
     gold = {name: (index * index * 137 + 11) * GOLD // 4 for index, name in enumerate(people)}
     gold |= {"alice.near": 1250 * GOLD, "dex.near": 400_000 * GOLD, "shop.near": 0, "erin.near": 0}
@@ -212,7 +210,6 @@ def _add_pools(genesis: WorldGenesis) -> None:
 
 
 def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
-    """Add the other contracts."""
     pools = [{"gold.near": 400_000 * GOLD, "wrap.near": 5_000 * NEAR}]
     genesis.contract("dex.near", 50 * NEAR, Dex, Dex.genesis("trent.near", pools))
     data = {"alice.near": {"profile": {"name": "Alice", "about": "Collects lighthouses."}}}
@@ -230,7 +227,6 @@ def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
 
 
 def _summarize(genesis: WorldGenesis) -> WorldSummary:
-    """Build the summary of the accounts and contracts."""
     descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
     descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
     accounts = genesis.account_summaries(descriptions)
@@ -382,7 +378,6 @@ def _send_last(sender: TransactionSender) -> None:
 def _send_token(
     sender: TransactionSender, description: str, sender_id: str, receiver_id: str, amount: int
 ) -> None:
-    """Transfer gold."""
     args = {"receiver_id": receiver_id, "amount": str(amount)}
     call = function_call("ft_transfer", args, gas=15, deposit=1)
     sender.send(description, sender_id, "gold.near", call)
@@ -407,7 +402,6 @@ def _send_swap(sender: TransactionSender, description: str, amount: int) -> None
 
 
 def _send_collection(sender: TransactionSender, name: str, title: str) -> None:
-    """Deploy a collection to a subaccount of its publisher."""
     metadata = {
         "spec": "nft-1.0.0",
         "name": title,
@@ -435,7 +429,6 @@ def _send_mint(
     *,
     copies: int | None,
 ) -> None:
-    """Mint a token of a collection."""
     metadata = TokenMetadata(title=title, media=f"{token_id}.svg", copies=copies)
     members = {k: v for k, v in structs.asdict(metadata).items() if v is not None}
     args = {"token_id": token_id, "receiver_id": receiver_id, "metadata": members}
@@ -444,7 +437,6 @@ def _send_mint(
 
 
 def _send_social(sender: TransactionSender, description: str, branch: dict[str, Any]) -> None:
-    """Write to the social database."""
     args = {"data": {"heidi.near": branch}}
     call = function_call("set", args, gas=60, deposit="0.1 NEAR")
     sender.send(f"{description} in the social database", "heidi.near", "social.near", call)
