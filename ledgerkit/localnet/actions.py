@@ -20,7 +20,7 @@ from ledgerkit.localnet.chain_types import (
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.contract_code import run_code
+from ledgerkit.localnet.contract_sdk import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
 from ledgerkit.localnet.features import Feature

@@ -23,6 +23,7 @@ for like any code. An amount is a `U128`: a string of digits in JSON, an int in 
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from hashlib import sha256
 from typing import (
     TYPE_CHECKING,
@@ -39,8 +40,9 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.execution_errors import LocalnetError, MethodError, PanicError
+from ledgerkit.localnet.execution_errors import CodeError, LocalnetError, MethodError, PanicError
 from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.wasm import modules
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
@@ -48,6 +50,8 @@ from ledgerkit.units import U128_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ledgerkit.localnet.chain_types import Account
+    from ledgerkit.localnet.state import State
     from ledgerkit.localnet.vm import Vm
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -60,7 +64,6 @@ NOT_INITIALIZED = "The contract is not initialized"
 INITIALIZED = "The contract has already been initialized"
 STATE_KEY = b"STATE"
 CONTRACTS_BY_HASH: dict[CryptoHash, type[Contract]] = {}
-_WASM = b"\0asm\1\0\0\0"
 _SECTION = b"ledgerkit"
 
 
@@ -169,17 +172,24 @@ class Contract:
 
 def _wasm_code(class_name: str) -> bytes:
     """Build an empty Wasm module with the name of a class in a custom section."""
-    section = bytes([len(_SECTION)]) + _SECTION + class_name.encode()
-    size, leb128 = len(section), b""
-    while True:
-        has_more = size > 0x7F  # noqa: PLR2004 - LEB128 has seven bits in a byte
-        leb128 += bytes([size & 0x7F | has_more << 7])
-        size >>= 7
-        if not has_more:
-            return _WASM + b"\0" + leb128 + section
+    section = modules.blob(_SECTION) + class_name.encode()
+    return modules.HEADER + bytes([modules.CUSTOM]) + modules.blob(section)
 
 
 # Running ---------------------------------------------------------------------------------
+
+
+def run_code(vm: Vm, state: State, account: Account | None, method_name: str) -> bytes | Promise:
+    """Run a method of the code that an account runs; return its result or its promise."""
+    code_hash = None if account is None else state.code_hash(account)
+    if code_hash is None:
+        raise CodeError(vm.current_account_id)
+    contract = CONTRACTS_BY_HASH.get(code_hash)
+    if contract is not None:
+        return run_method(contract, vm, method_name)
+    from ledgerkit.localnet.wasm import engine
+
+    return engine.run_module(vm, code_hash, state.store.codes[code_hash], method_name)
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
@@ -245,17 +255,8 @@ class _Signature(NamedTuple):
     returns_nothing: bool
 
 
-_signatures: dict[Callable[..., Any], _Signature] = {}
-
-
+@cache
 def _signature(function: Callable[..., Any]) -> _Signature:
-    signature = _signatures.get(function)
-    if signature is None:
-        signature = _signatures[function] = _inspect_signature(function)
-    return signature
-
-
-def _inspect_signature(function: Callable[..., Any]) -> _Signature:
     hints = get_type_hints(function)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     fields: list[Any] = []
@@ -337,29 +338,6 @@ def from_json(data: bytes | None) -> Any:
 # Storage records -------------------------------------------------------------------------
 
 
-class BalanceMap:
-    """A map from account ids to amounts, stored in 16 bytes each."""
-
-    def __init__(self, vm: Vm, prefix: bytes) -> None:
-        self._vm, self._prefix = vm, prefix
-
-    def get(self, account_id: str) -> int | None:
-        """Return an amount, or None."""
-        data = self._vm.storage_read(self._prefix + text(account_id))
-        return None if data is None else int.from_bytes(data, "little")
-
-    def put(self, account_id: str, amount: int) -> None:
-        """Write an amount."""
-        self._vm.storage_write(self._prefix + text(account_id), amount.to_bytes(16, "little"))
-
-    def remove(self, account_id: str) -> None:
-        """Remove an amount."""
-        self._vm.storage_remove(self._prefix + text(account_id))
-
-    def __contains__(self, account_id: str) -> bool:
-        return self._vm.storage_has_key(self._prefix + text(account_id))
-
-
 class JsonMap(Generic[T]):
     """A map from texts to values, stored as JSON."""
 
@@ -373,7 +351,7 @@ class JsonMap(Generic[T]):
 
     def put(self, key: str, value: T) -> None:
         """Write a value."""
-        self._vm.storage_write(self._prefix + text(key), to_json(value))
+        self._vm.storage_write(self._prefix + text(key), self._encode(value))
 
     def remove(self, key: str) -> bool:
         """Remove a value; return True if it existed."""
@@ -388,5 +366,21 @@ class JsonMap(Generic[T]):
         for key, data in self._vm.records(self._prefix):
             yield key[skip:].decode(), self._decode(data)
 
+    def _encode(self, value: T) -> bytes:
+        return to_json(value)
+
     def _decode(self, data: bytes) -> T:
         return json_decoding.decode(data, self._kind, _decode_other)
+
+
+class BalanceMap(JsonMap[int]):
+    """A map from account ids to amounts, stored in 16 bytes each."""
+
+    def __init__(self, vm: Vm, prefix: bytes) -> None:
+        super().__init__(vm, prefix, int)
+
+    def _encode(self, value: int) -> bytes:
+        return value.to_bytes(16, "little")
+
+    def _decode(self, data: bytes) -> int:
+        return int.from_bytes(data, "little")

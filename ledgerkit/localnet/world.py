@@ -33,7 +33,7 @@ from ledgerkit.localnet.chain_types import (
     Receipt,
     TransactionRecord,
 )
-from ledgerkit.localnet.contract_code import run_code
+from ledgerkit.localnet.contract_sdk import run_code
 from ledgerkit.localnet.deployment import check_deployed, deployment
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError

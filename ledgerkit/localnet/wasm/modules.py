@@ -28,8 +28,8 @@ MODULE_BYTES_PER_LOCAL = 2  # since version 87
 
 MEMORY_EXPORT = "\0memory"
 START_EXPORT = "\0start"
-_HEADER = b"\0asm\1\0\0\0"
-_CUSTOM, _TYPE, _IMPORT, _FUNCTION, _TABLE, _MEMORY, _GLOBAL, _EXPORT, _START = range(9)
+HEADER = b"\0asm\1\0\0\0"
+CUSTOM, _TYPE, _IMPORT, _FUNCTION, _TABLE, _MEMORY, _GLOBAL, _EXPORT, _START = range(9)
 _ELEMENT, _CODE, _DATA, _DATA_COUNT = range(9, 13)
 # The order of sections in a module.
 _ORDER = (
@@ -110,20 +110,20 @@ def prepare(code: bytes, *, limits_locals: bool = False) -> PreparedModule:
     start = sections.pop(_START, None)
     sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
     sections[_EXPORT] = _exports(sections.get(_EXPORT), start)
-    parts = [bytes([kind]) + _blob(sections[kind]) for kind in _ORDER if kind in sections]
-    return PreparedModule(_HEADER + b"".join(parts), imports, start is not None)
+    parts = [bytes([kind]) + blob(sections[kind]) for kind in _ORDER if kind in sections]
+    return PreparedModule(HEADER + b"".join(parts), imports, start is not None)
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
     """Iterate over the sections of a module without custom ones."""
     reader = _Bytes(code)
-    if reader.take(len(_HEADER)) != _HEADER:
+    if reader.take(len(HEADER)) != HEADER:
         raise PrepareError("Deserialization")
     while not reader.is_over:
         kind, content = reader.take(1)[0], reader.vector()
-        if kind not in (_CUSTOM, *_ORDER):
+        if kind not in (CUSTOM, *_ORDER):
             raise PrepareError("Deserialization")
-        if kind != _CUSTOM:
+        if kind != CUSTOM:
             yield kind, content
 
 
@@ -190,14 +190,15 @@ def _exports(section: bytes | None, start: bytes | None) -> bytes:
         for _ in range(reader.u32()):
             name, kind, index = reader.vector(), reader.take(1), reader.u32()
             if kind[0] != _MEMORY_KIND and not name.startswith(b"\0"):
-                entries.append(_blob(name) + kind + _leb128(index))
-    entries.append(_blob(MEMORY_EXPORT.encode()) + bytes([_MEMORY_KIND, 0]))
+                entries.append(blob(name) + kind + _leb128(index))
+    entries.append(blob(MEMORY_EXPORT.encode()) + bytes([_MEMORY_KIND, 0]))
     if start is not None:
-        entries.append(_blob(START_EXPORT.encode()) + bytes([_FUNCTION_KIND]) + start)
+        entries.append(blob(START_EXPORT.encode()) + bytes([_FUNCTION_KIND]) + start)
     return _leb128(len(entries)) + b"".join(entries)
 
 
-def _blob(data: bytes) -> bytes:
+def blob(data: bytes) -> bytes:
+    """Encode bytes behind their count."""
     return _leb128(len(data)) + data
 
 
