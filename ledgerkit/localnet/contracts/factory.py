@@ -1,6 +1,5 @@
 """A factory: a contract that creates accounts below its own, each with a ready contract."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
@@ -52,8 +51,3 @@ class Factory(Contract):
     def get_kinds(self) -> list[str]:
         """Return the kinds of contract that can be created."""
         return sorted(_contract_kinds())
-
-    @classmethod
-    def genesis(cls) -> Iterator[tuple[bytes, bytes]]:
-        """Yield no records: this contract has no state."""
-        yield from ()

@@ -5,7 +5,6 @@ The methods' results matter little. They exist to show which receipt creates whi
 receipt waits for which, and how a failed receipt changes the transaction's outcome.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
@@ -122,8 +121,3 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
     def _with_callback(self, promise: Promise, method_name: str) -> Promise:
         callback = promise.then(self.vm.current_account_id)
         return callback.function_call(method_name, b"{}", gas=CALLBACK_GAS)
-
-    @classmethod
-    def genesis(cls) -> Iterator[tuple[bytes, bytes]]:
-        """Yield no records: this contract has no state."""
-        yield from ()

@@ -1,7 +1,5 @@
 """The contract of a top-level account, which creates accounts below it for any caller."""
 
-from collections.abc import Iterator
-
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
 from ledgerkit.localnet.contracts.callbacks import finish_creation
 from ledgerkit.localnet.fees import TGAS
@@ -35,8 +33,3 @@ class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.N
     ) -> bool:
         """Refund the deposit if the creation failed: the chain returned it to this account."""
         return finish_creation(self.vm, new_account_id, predecessor_account_id, amount)
-
-    @classmethod
-    def genesis(cls) -> Iterator[tuple[bytes, bytes]]:
-        """Yield no records: this contract has no state."""
-        yield from ()

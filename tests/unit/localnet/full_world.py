@@ -123,9 +123,9 @@ class FullWorld(Chaos):
                 SocialDb,
                 SocialDb.genesis({"ann.near": {"a": "b"}}, deposit=N, block_height=START),
             ),
-            FACTORY: (50 * N, Factory, Factory.genesis()),
-            NAMING: (50 * N, TopLevelAccount, TopLevelAccount.genesis()),
-            ASYNC: (50 * N, PromisePatterns, PromisePatterns.genesis()),
+            FACTORY: (50 * N, Factory, ()),
+            NAMING: (50 * N, TopLevelAccount, ()),
+            ASYNC: (50 * N, PromisePatterns, ()),
             COUNTER: (50 * N, Counter, Counter.genesis()),
         }
         contracts |= {
