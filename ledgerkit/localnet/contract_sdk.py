@@ -88,6 +88,16 @@ def view(function: F) -> F:
     return function
 
 
+def state_view(name: str, kind: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """Build a view method that returns a member of the contract's state, converted to a type."""
+
+    def read(self: Contract) -> Any:
+        value = getattr(self.state, name)
+        return value if kind is None else kind(value)
+
+    return view(read)
+
+
 @overload
 def call(function: F) -> F: ...
 @overload

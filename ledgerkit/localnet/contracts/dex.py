@@ -20,6 +20,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
+    state_view,
     to_json,
     view,
 )
@@ -223,10 +224,7 @@ class Dex(Contract):
         end = min(from_index + limit, self.state.pool_count)
         return [self._pool(pool_id).to_view() for pool_id in range(max(from_index, 0), end)]
 
-    @view
-    def get_number_of_pools(self) -> int:
-        """Return the number of pools."""
-        return self.state.pool_count
+    get_number_of_pools = state_view("pool_count")
 
     @view
     def get_return(
@@ -246,15 +244,8 @@ class Dex(Contract):
         """Return an account's shares of a pool."""
         return U128(self._shares_of(pool_id, account_id))
 
-    @view
-    def get_owner(self) -> str:
-        """Return the owner's account id."""
-        return self.state.owner_id
-
-    @view
-    def is_paused(self) -> bool:
-        """Return True if the exchange is paused."""
-        return self.state.paused
+    get_owner = state_view("owner_id")
+    is_paused = state_view("paused")
 
     # Swapping and sending -------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     call,
     from_json,
+    state_view,
     to_json,
     view,
 )
@@ -141,18 +142,11 @@ class FungibleTokenBase(Contract):
         """Return an account's balance, 0 if it is not registered."""
         return U128(self.accounts.get(account_id) or 0)
 
-    @view
-    def ft_total_supply(self) -> U128:
-        """Return the total supply."""
-        return U128(self.state.total_supply)
+    ft_total_supply = state_view("total_supply", U128)
 
     # NEP-148 -----------------------------------------------------------------------------
 
-    @view
-    def ft_metadata(self) -> FungibleMetadata:
-        """Return the token's metadata."""
-        metadata: FungibleMetadata = self.state.metadata
-        return metadata
+    ft_metadata = state_view("metadata")
 
     # NEP-145 -----------------------------------------------------------------------------
 

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, JsonMap, call, from_json, to_json, view
+from ledgerkit.localnet.contract_sdk import (
+    STATE_KEY,
+    U128,
+    JsonMap,
+    call,
+    from_json,
+    state_view,
+    to_json,
+    view,
+)
 from ledgerkit.localnet.contracts.fungible_token import (
     SPEC,
     FungibleMetadata,
@@ -422,20 +431,9 @@ class LiquidStaking(
         """Return True if an account's unstaked balance can be withdrawn in this epoch."""
         return self.get_account(account_id).can_withdraw
 
-    @view
-    def get_total_staked_balance(self) -> U128:
-        """Return the value of all shares."""
-        return U128(self.state.total_staked)
-
-    @view
-    def get_owner_id(self) -> str:
-        """Return the owner's account id."""
-        return str(self.state.owner_id)
-
-    @view
-    def get_validators(self) -> list[str]:
-        """Return the pools, in the order they were added."""
-        return list(self.state.validators)
+    get_total_staked_balance = state_view("total_staked", U128)
+    get_owner_id = state_view("owner_id")
+    get_validators = state_view("validators", list)
 
     @view
     def ft_price(self) -> U128:

@@ -21,6 +21,7 @@ from ledgerkit.localnet.contract_sdk import (
     JsonMap,
     call,
     from_json,
+    state_view,
     to_json,
     view,
 )
@@ -238,11 +239,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     # NEP-177 -----------------------------------------------------------------------------
 
-    @view
-    def nft_metadata(self) -> CollectionMetadata:
-        """Return the collection's metadata."""
-        metadata: CollectionMetadata = self.state.metadata
-        return metadata
+    nft_metadata = state_view("metadata")
 
     # NEP-178 -----------------------------------------------------------------------------
 
@@ -291,10 +288,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     # NEP-181 -----------------------------------------------------------------------------
 
-    @view
-    def nft_total_supply(self) -> U128:
-        """Return the number of tokens."""
-        return U128(self.state.total)
+    nft_total_supply = state_view("total", U128)
 
     @view
     def nft_tokens(

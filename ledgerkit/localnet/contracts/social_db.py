@@ -23,6 +23,7 @@ from ledgerkit.localnet.contract_sdk import (
     JsonMap,
     call,
     run_method,
+    state_view,
     to_json,
     view,
 )
@@ -481,10 +482,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         available = account.storage_balance // STORAGE_BYTE - account.used_bytes
         return Storage(account.used_bytes, available)
 
-    @view
-    def get_num_accounts(self) -> int:
-        """Return the number of branches."""
-        return int(self.state.accounts)
+    get_num_accounts = state_view("accounts")
 
     @view
     def get_accounts_paged(
@@ -496,10 +494,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         names = (self.names.get(str(index)) for index in range(max(first, 0), end))
         return [name for name in names if name is not None]
 
-    @view
-    def get_node_count(self) -> int:
-        """Return the number of nodes, including the root."""
-        return int(self.state.nodes)
+    get_node_count = state_view("nodes")
 
     def _account(self, account_id: str) -> Account:
         account = self.accounts.get(account_id)

@@ -21,6 +21,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
+    state_view,
     to_json,
     view,
 )
@@ -318,10 +319,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         names = (self.names.get(str(index)) for index in range(max(from_index, 0), end))
         return [self.get_account(name) for name in names if name is not None]
 
-    @view
-    def get_number_of_accounts(self) -> int:
-        """Return the number of accounts with a balance."""
-        return int(self.state.accounts)
+    get_number_of_accounts = state_view("accounts")
 
     @view
     def get_account_staked_balance(self, account_id: str) -> U128:
@@ -344,31 +342,11 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         """Return True if an account's unstaked balance can be withdrawn in this epoch."""
         return self.get_account(account_id).can_withdraw
 
-    @view
-    def get_total_staked_balance(self) -> U128:
-        """Return the staked balance of all accounts, as of the last ping."""
-        return U128(self.state.total_staked_balance)
-
-    @view
-    def get_owner_id(self) -> str:
-        """Return the owner's account id."""
-        return str(self.state.owner_id)
-
-    @view
-    def get_reward_fee_fraction(self) -> Fraction:
-        """Return the owner's part of the rewards."""
-        fraction: Fraction = self.state.reward_fee_fraction
-        return fraction
-
-    @view
-    def get_staking_key(self) -> str:
-        """Return the validator's public key."""
-        return str(self.state.stake_public_key)
-
-    @view
-    def is_staking_paused(self) -> bool:
-        """Return True if staking is paused."""
-        return bool(self.state.paused)
+    get_total_staked_balance = state_view("total_staked_balance", U128)
+    get_owner_id = state_view("owner_id")
+    get_reward_fee_fraction = state_view("reward_fee_fraction")
+    get_staking_key = state_view("stake_public_key")
+    is_staking_paused = state_view("paused")
 
     # Balances and shares -----------------------------------------------------------------
 
