@@ -24,7 +24,6 @@ from ledgerkit.localnet.contract_sdk import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
 from ledgerkit.localnet.features import Feature
-from ledgerkit.localnet.gas_counter import gas_profile
 from ledgerkit.localnet.promises import Promise, Yields
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import Vm
@@ -186,8 +185,11 @@ class ReceiptRun:
             self._gas_profile[entry] = self._gas_profile.get(entry, 0) + gas
 
     def gas_profile(self) -> tuple[GasCost, ...]:
-        """Return the gas that calls burnt, by cost."""
-        return gas_profile(self._gas_profile)
+        """Return the gas that calls burnt, sorted by category and cost."""
+        if not self._gas_profile:  # most receipts call no contract
+            return ()
+        entries = sorted(self._gas_profile.items())
+        return tuple([GasCost(category, cost, gas) for (category, cost), gas in entries if gas])
 
 
 def contract_of(account: Account | None) -> tuple[str, CryptoHash | str] | None:

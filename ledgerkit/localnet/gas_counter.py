@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import GasCost
 from ledgerkit.localnet.execution_errors import HostError
 from ledgerkit.units import U64_MAX
 
@@ -62,11 +61,3 @@ class GasCounter:
             text = "Exceeded the maximum amount of gas allowed to burn per contract."
             return HostError(text, "GasLimitExceeded")
         return HostError("Exceeded the prepaid gas.", "GasExceeded")
-
-
-def gas_profile(profile: dict[tuple[str, str], int]) -> tuple[GasCost, ...]:
-    """Sort the burnt gas by category and cost."""
-    if not profile:  # most receipts call no contract
-        return ()
-    entries = sorted(profile.items())
-    return tuple([GasCost(category, cost, gas) for (category, cost), gas in entries if gas])

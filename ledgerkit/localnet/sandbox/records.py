@@ -85,11 +85,9 @@ def state_record(value: Any) -> StateRecord:
         kinds = ", ".join(_KINDS)
         raise read.error(f"`{kind}` records are not supported, only {kinds}")
     members = read.members(contents)
-    return _KINDS[kind](read.member(members, "account_id", read.account_id), members)
-
-
-def _account(account_id: str, members: read.Members) -> StateRecord:
-    return AccountRecord(account_id, read.member(members, "account", _account_value))
+    record, fields = _KINDS[kind]
+    account_id = read.member(members, "account_id", read.account_id)
+    return record(account_id, *[read.member(members, *field) for field in fields.items()])
 
 
 def _account_value(value: Any) -> Account:
@@ -112,21 +110,10 @@ def _account_value(value: Any) -> Account:
     )
 
 
-def _data(account_id: str, members: read.Members) -> StateRecord:
-    key = read.member(members, "data_key", read.base64)
-    return DataRecord(account_id, key, read.member(members, "value", read.base64))
-
-
-def _contract(account_id: str, members: read.Members) -> StateRecord:
-    return ContractRecord(account_id, read.member(members, "code", read.base64))
-
-
-def _access_key(account_id: str, members: read.Members) -> StateRecord:
-    public_key = read.member(members, "public_key", read.public_key)
-    key_members = read.members(read.member(members, "access_key", read.anything))
-    nonce = read.member(key_members, "nonce", read.u64)
-    permission = read.member(key_members, "permission", _permission)
-    return AccessKeyRecord(account_id, public_key, AccessKey(nonce, permission))
+def _access_key(value: Any) -> AccessKey:
+    members = read.members(value)
+    nonce = read.member(members, "nonce", read.u64)
+    return AccessKey(nonce, read.member(members, "permission", _permission))
 
 
 def _permission(value: Any) -> Permission:
@@ -164,12 +151,6 @@ def _calls(value: Any) -> tuple[int | None, str, list[str]]:
     )
 
 
-def _gas_key_nonce(account_id: str, members: read.Members) -> StateRecord:
-    public_key = read.member(members, "public_key", read.public_key)
-    index = read.member(members, "index", _u16)
-    return GasKeyNonceRecord(account_id, public_key, index, read.member(members, "nonce", read.u64))
-
-
 def balance(value: Any) -> int:
     """Read yoctoNEAR: a string of digits."""
     digits = read.text(value)
@@ -185,12 +166,15 @@ def _u16(value: Any) -> int:
     return number
 
 
-_KINDS: dict[str, Callable[[str, read.Members], StateRecord]] = {
-    "Account": _account,
-    "Data": _data,
-    "Contract": _contract,
-    "AccessKey": _access_key,
-    "GasKeyNonce": _gas_key_nonce,
+_KINDS: dict[str, tuple[Callable[..., StateRecord], dict[str, Callable[[Any], Any]]]] = {
+    "Account": (AccountRecord, {"account": _account_value}),
+    "Data": (DataRecord, {"data_key": read.base64, "value": read.base64}),
+    "Contract": (ContractRecord, {"code": read.base64}),
+    "AccessKey": (AccessKeyRecord, {"public_key": read.public_key, "access_key": _access_key}),
+    "GasKeyNonce": (
+        GasKeyNonceRecord,
+        {"public_key": read.public_key, "index": _u16, "nonce": read.u64},
+    ),
 }
 UNSUPPORTED = ("PostponedReceipt", "ReceivedData", "DelayedReceipt")
 

@@ -213,11 +213,6 @@ class Guest:
         return self.promises[index]
 
 
-def _bad_utf8() -> HostError:
-    """Build the error of a text that is not UTF-8."""
-    return HostError("String encoding is bad UTF-8 sequence.", "BadUTF8")
-
-
 def bad_utf16() -> HostError:
     """Build the error of a text that is not UTF-16."""
     return HostError("String encoding is bad UTF-16 sequence.", "BadUTF16")
@@ -227,7 +222,7 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise _bad_utf8() from None
+        raise HostError("String encoding is bad UTF-8 sequence.", "BadUTF8") from None
 
 
 def _method_name(data: bytes) -> str:

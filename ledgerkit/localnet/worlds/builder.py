@@ -6,6 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
+from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.world_summary import AccountSummary, TransactionSummary
@@ -20,7 +22,7 @@ from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
@@ -71,6 +73,30 @@ class WorldGenesis(Genesis):
         """Add an account with a contract, its records, and one full-access key."""
         key = self.public_key(account_id)
         self.account(account_id, amount, keys=[key], contract=contract, records=records)
+
+    def staking_pool(
+        self, pool_id: str, owner_id: str, own_stake: int, stakes: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Add a pool that validates, with the staked and unstaked yoctoNEAR of its delegators."""
+        key = self.public_key(pool_id)
+        balance = own_stake + GUARANTEE_FUND
+        self.account(
+            pool_id,
+            GUARANTEE_FUND + sum(unstaked for _, unstaked in stakes.values()),
+            keys=[key],
+            contract=StakingPool,
+            records=StakingPool.genesis(owner_id, str(key), balance, stakes),
+            locked=own_stake + sum(staked for staked, _ in stakes.values()),
+            validator_key=key,
+        )
+
+    def liquid_staking(
+        self, owner_id: str, holders: Mapping[str, int], pool_ids: Sequence[str]
+    ) -> None:
+        """Add the liquid staking token, with the yoctoNEAR of its holders."""
+        records = LiquidStaking.genesis(owner_id, holders, pool_ids)
+        amount = FIRST_BALANCE + sum(holders.values())
+        self.contract("liquid.near", amount, LiquidStaking, records)
 
     def account_summaries(self, descriptions: Mapping[str, str]) -> list[AccountSummary]:
         """Return the summaries of accounts, with their published keys."""

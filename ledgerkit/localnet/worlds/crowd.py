@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
-from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
-from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
@@ -110,28 +108,15 @@ def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.R
 
 
 def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
-    own = 100_000 * NEAR + GUARANTEE_FUND
     for number in range(POOLS):
         delegators = _draw_people(people, max(1, len(people) // (3 + 2 * number)), rng)
         stakes = {
             name: (rng.randrange(1, 10**9) * 10**18, _draw_unstaked(rng)) for name in delegators
         }
-        pool_id = f"pool{number}.poolv1.near"
-        key = genesis.public_key(pool_id)
-        genesis.account(
-            pool_id,
-            GUARANTEE_FUND + sum(unstaked for _, unstaked in stakes.values()),
-            keys=[key],
-            contract=StakingPool,
-            records=StakingPool.genesis("near", str(key), own, stakes),
-            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in stakes.values()),
-            validator_key=key,
-        )
+        genesis.staking_pool(f"pool{number}.poolv1.near", "near", 100_000 * NEAR, stakes)
     liquid_holders = _draw_people(people, max(1, len(people) // 5), rng)
     deposits = {name: rng.randrange(1, 10**7) * 10**20 for name in liquid_holders}
-    records = LiquidStaking.genesis("near", deposits, ["pool0.poolv1.near"])
-    amount = FIRST_BALANCE + sum(deposits.values())
-    genesis.contract("liquid.near", amount, LiquidStaking, records)
+    genesis.liquid_staking("near", deposits, ["pool0.poolv1.near"])
 
 
 def _draw_unstaked(rng: random.Random) -> int:

@@ -21,11 +21,9 @@ from ledgerkit.localnet.contracts.fungible_token import (
     FungibleMetadata,
     FungibleToken,
 )
-from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.social_db import SocialDb
-from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
@@ -190,23 +188,11 @@ def _add_tokens(genesis: WorldGenesis) -> None:
 
 def _add_pools(genesis: WorldGenesis) -> None:
     """Add the pools, which validate, and the liquid token, which stakes with one of them."""
-    own = 500_000 * NEAR + GUARANTEE_FUND
     for pool_id, delegators in POOLS.items():
         stakes = {name: (s * NEAR + 123_456_789, u * NEAR) for name, (s, u) in delegators.items()}
-        key = genesis.public_key(pool_id)
-        genesis.account(
-            pool_id,
-            GUARANTEE_FUND + sum(unstaked for _, unstaked in stakes.values()),
-            keys=[key],
-            contract=StakingPool,
-            records=StakingPool.genesis("trent.near", str(key), own, stakes),
-            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in stakes.values()),
-            validator_key=key,
-        )
+        genesis.staking_pool(pool_id, "trent.near", 500_000 * NEAR, stakes)
     holders = {"alice.near": 7 * NEAR // 2, "carol.near": 260 * NEAR}
-    records = LiquidStaking.genesis("trent.near", holders, ["south.poolv1.near"])
-    amount = FIRST_BALANCE + sum(holders.values())
-    genesis.contract("liquid.near", amount, LiquidStaking, records)
+    genesis.liquid_staking("trent.near", holders, ["south.poolv1.near"])
 
 
 def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
