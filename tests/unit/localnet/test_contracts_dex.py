@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet import contract_sdk
 from ledgerkit.localnet.chain_types import (
     SYSTEM_KEY,
-    CallContext,
     Outcome,
     SuccessReceiptId,
     SuccessValue,
@@ -22,127 +20,15 @@ from ledgerkit.localnet.contracts.fungible_token import FungibleToken
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
-from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
+from tests.unit.localnet.contracts import CallResult, ContractHarness
 
 TGAS = 10**12
 NEAR = 10**24
 KEY = "ed25519:6E8sCci9badyRkXb3JoRpBj5p8C6Tw41ELDZoiihKEtp"
-
-
-class CallResult:
-    """The result of a call."""
-
-    def __init__(self, vm: Vm, result: bytes | Promise) -> None:
-        self.vm, self.logs, self.raw = vm, vm.logs, result
-        self.value = contract_sdk.from_json(result) if isinstance(result, bytes) else None
-        self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
-
-    @property
-    def sent(self) -> list[tuple[str, list[Any]]]:
-        """The receipts' receivers, and their calls as (method, arguments, deposit)."""
-        return [
-            (
-                draft.receiver_id,
-                [
-                    (action.method_name, contract_sdk.from_json(action.args), action.deposit)
-                    if isinstance(action, FunctionCall)
-                    else action
-                    for action in draft.actions
-                ],
-            )
-            for draft in self.vm.drafts
-        ]
-
-    def gas(self, receipt: int) -> int:
-        """The gas of a receipt's last call."""
-        calls = [a for a in self.vm.drafts[receipt].actions if isinstance(a, FunctionCall)]
-        return calls[-1].gas
-
-    def awaits(self, receipt: int) -> list[int]:
-        """The indices of the receipts that a receipt waits for."""
-        input_ids = self.vm.drafts[receipt].input_data_ids
-        outputs = [
-            (data_id, index)
-            for index, draft in enumerate(self.vm.drafts)
-            for data_id, _ in draft.output_data_receivers
-        ]
-        return [index for data_id, index in outputs if data_id in input_ids]
-
-
-class ContractHarness:
-    """A contract on an account without a chain, called directly."""
-
-    def __init__(self, cls: type[contract_sdk.Contract], account_id: str, genesis=()) -> None:
-        self.cls, self.account_id, self.store = cls, account_id, StateStore()
-        for key, value in genesis:
-            self.store.data.put(account_id, key, value)
-        self.context = CallContext(
-            current_account_id=account_id,
-            signer_id="alice.near",
-            signer_public_key=SYSTEM_KEY,
-            predecessor_id="alice.near",
-            input=b"",
-            block_height=100,
-            block_timestamp=0,
-            epoch_height=1,
-            balance=10 * NEAR,
-            locked=0,
-            storage_usage=100,
-            attached_deposit=0,
-            prepaid_gas=300 * TGAS,
-            random_seed=bytes(32),
-            action_hash=CryptoHash(bytes(32)),
-        )
-
-    def call(self, method: str, by: str = "alice.near", /, *, deposit=0, results=(), **args):
-        """Call a method; a panic reverts its writes."""
-        context = msgspec.structs.replace(
-            self.context,
-            predecessor_id=by,
-            input=contract_sdk.to_json(args),
-            attached_deposit=deposit,
-            balance=self.context.balance + deposit,
-            promise_results=tuple(results),
-        )
-        vm, mark = Vm(context, self.store.at(), fees.PROFILES["86"]), self.store.mark()
-        try:
-            return CallResult(vm, contract_sdk.run_method(self.cls, vm, method))
-        except CallError:
-            self.store.rollback(mark)
-            raise
-
-    def callback(self, method: str, /, *results: bytes | None, **args):
-        """Call a callback with the results it waited for."""
-        return self.call(method, self.account_id, results=results, **args)
-
-    def panic_message(self, method: str, /, *positional, **args) -> str:
-        """Call a method that panics; return the message."""
-        with pytest.raises(CallError) as caught:
-            self.call(method, *positional, **args)
-        assert isinstance(caught.value, PanicError)
-        return caught.value.message
-
-    def view(self, method: str, /, **args):
-        """Call a view method."""
-        context = msgspec.structs.replace(
-            self.context, input=contract_sdk.to_json(args), is_view=True
-        )
-        vm = Vm(context, self.store.at(), fees.PROFILES["86"])
-        result = contract_sdk.run_method(self.cls, vm, method)
-        assert isinstance(result, bytes)
-        return contract_sdk.from_json(result)
-
-    @property
-    def records(self) -> dict[bytes, bytes]:
-        """The contract's records."""
-        return dict(self.store.at().records(self.account_id))
 
 
 # The exchange ----------------------------------------------------------------------------
@@ -220,7 +106,7 @@ def test_swap(dex):
 
 def test_swap_fits_a_small_call(dex):
     """A swap runs with what `ft_transfer_call` has left for it of 30 Tgas."""
-    dex.context = msgspec.structs.replace(dex.context, prepaid_gas=16 * TGAS)
+    dex.context = {"prepaid_gas": 16 * TGAS}
     msg = swap(hop(0, A, B))
     assert dex.call("ft_on_transfer", A, sender_id="bob.near", amount="9", msg=msg).value == "0"
 
@@ -261,10 +147,10 @@ def test_swaps_in_a_row(dex):
 )
 def test_swaps_refused(dex, msg, message):
     """What can't be swapped as asked panics, so that the token gives it back."""
-    before = dex.records
+    before = dex.records()
     args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
     assert dex.panic_message("ft_on_transfer", A, **args) == message
-    assert dex.records == before
+    assert dex.records() == before
 
 
 def test_swap_for_nothing(dex):
@@ -339,10 +225,10 @@ def test_deposit_and_withdraw(dex):
 
 def test_withdrawn_whole(dex):
     """Nothing is stored of a deposit that is used up."""
-    before = dex.records
+    before = dex.records()
     deposit(dex, C, 70, by="bob.near")
     dex.call("withdraw", "bob.near", deposit=1, token_id=C, amount="70")
-    assert dex.records == before
+    assert dex.records() == before
     assert dex.view("get_deposits", account_id="bob.near") == {}
 
 
@@ -426,10 +312,10 @@ def test_amounts_are_bounded(dex):
 
 def test_dex_genesis(dex):
     """The genesis writes what the calls write."""
-    assert dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 2_000_000}])) == dex.records
+    assert dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 2_000_000}])) == dex.records()
     dex.call("pause", "olga.near")
     pools = [{A: 1_000_000, B: 2_000_000}]
-    assert dict(Dex.genesis("olga.near", pools, paused=True)) == dex.records
+    assert dict(Dex.genesis("olga.near", pools, paused=True)) == dex.records()
     assert dict(Dex.genesis("olga.near")) == {
         b"STATE": b'{"owner_id":"olga.near","pool_count":0,"paused":false}'
     }
@@ -466,7 +352,7 @@ def test_naming_creates():
     assert (done.returned, done.awaits(1)) == (1, [0])
     created = near.callback("on_account_created", b"", **callback_args)
     assert (created.value, created.logs, created.sent) == (True, ["Created bob.near"], [])
-    assert near.records == {}
+    assert near.records() == {}
 
 
 def test_naming_gives_back():
@@ -565,7 +451,7 @@ def test_factory_settles():
     ((receiver_id, (transfer,)),) = done.sent
     assert (done.value, receiver_id, transfer.deposit) == (False, "carol.near", NEAR)
     assert done.logs == [f"Could not create one.make.near: {NEAR} yoctoNEAR go back to carol.near"]
-    assert site.records == {}
+    assert site.records() == {}
 
 
 def test_factory_kinds():
@@ -600,7 +486,7 @@ def test_counter_begins_elsewhere():
     counter = ContractHarness(Counter, "counter.near")
     assert counter.call("new", number=7).raw == b""
     assert counter.view("get_num") == 7
-    assert counter.records == dict(Counter.genesis(7)) == {b"STATE": b'{"number":7}'}
+    assert counter.records() == dict(Counter.genesis(7)) == {b"STATE": b'{"number":7}'}
     assert counter.panic_message("new") == "The contract has already been initialized"
 
 
@@ -658,7 +544,7 @@ def test_fan_out_joined(shapes):
 
 def test_fan_out_bounds(shapes):
     """128 results can be awaited; of more calls nobody waits, and their number is the result."""
-    shapes.context = msgspec.structs.replace(shapes.context, prepaid_gas=1000 * TGAS)
+    shapes.context = {"prepaid_gas": 1000 * TGAS}
     done = shapes.call("fan_out", width=128)
     assert (len(done.sent), done.returned, len(done.awaits(128))) == (129, 128, 128)
     done = shapes.call("fan_out", width=129)
@@ -718,7 +604,7 @@ def test_wait_and_resume(shapes):
     assert (came.raw, came.logs) == (b"7", ["a price came"])
     late = shapes.callback("waited", None, what="a price")
     assert (late.raw, late.logs) == (b"null", ["a price did not come in time"])
-    assert shapes.records == {}
+    assert shapes.records() == {}
 
 
 # The receiver ----------------------------------------------------------------------------
@@ -776,7 +662,7 @@ def test_receiver_is_told():
     site = ContractHarness(TokenReceiver, "bob.near")
     site.call("set_behaviour", "bob.near", unused="400", panics="no thanks")
     assert site.view("get_behaviour") == {"unused": "400", "panics": "no thanks"}
-    assert site.records == dict(TokenReceiver.genesis(400, "no thanks"))
+    assert site.records() == dict(TokenReceiver.genesis(400, "no thanks"))
     assert site.panic_message("set_behaviour", unused="0") == "Method set_behaviour is private"
 
 

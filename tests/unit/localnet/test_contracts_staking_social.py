@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import base58
 import pytest
 
-from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.contract_sdk import Contract, run_method, to_json
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.contract_sdk import Contract, to_json
 from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
-from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
+from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
-    CryptoHash,
     FunctionCall,
     PublicKey,
     SecretKey,
@@ -30,9 +26,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import GasCost
+from tests.unit.localnet.contracts import ContractHarness
 
 NEAR = 10**24
 TGAS = 10**12
@@ -42,92 +36,28 @@ RESTAKED = "on_stake_action"
 ALICE_KEY = "ed25519:" + base58.b58encode(bytes([9] * 32)).decode()
 
 
-class ContractHarness:
-    """A contract on an account without a chain, called directly."""
+class Harness(ContractHarness):
+    """A contract with the logs and receipts of its last call."""
 
     def __init__(self, kind: type[Contract], balance: int = 0) -> None:
-        self.kind, self.store = kind, StateStore()
-        self.balance, self.locked, self.epoch, self.height = balance, 0, 10, 100
+        super().__init__(kind, balance=balance, prepaid_gas=1000 * TGAS)
+        self.usage = 0
         self.logs: list[str] = []
         self.drafts: list[ReceiptDraft] = []
-        self.storage = 0
-        self.gas: tuple[GasCost, ...] = ()
 
-    def call(
-        self,
-        method: str,
-        who: str = "alice.near",
-        deposit: int = 0,
-        results: tuple[bytes | None, ...] = (),
-        key: PublicKey = KEY,
-        **args: Any,
-    ) -> Any:
-        """Call a method; a failure reverts its writes and is raised."""
-        mark = self.store.mark()
-        vm = self._vm(who, deposit, results, key, args)
-        self.logs, self.drafts = vm.logs, vm.drafts
-        try:
-            result = run_method(self.kind, vm, method)
-        except CallError:
-            self.store.rollback(mark)
-            raise
-        self.balance, self.storage = vm.balance, vm.storage_usage
-        if isinstance(result, Promise):
-            return result
-        return json.loads(result) if result else None
-
-    def view(self, method: str, **args: Any) -> Any:
-        """Call a view method."""
-        vm = self._vm("nobody.near", 0, (), KEY, args, is_view=True)
-        result = run_method(self.kind, vm, method)
-        assert isinstance(result, bytes)
-        return json.loads(result)
-
-    def records(self) -> dict[bytes, bytes]:
-        """Return the contract's records."""
-        return dict(self.store.at().records("it.near"))
+    def call(self, method: str, *positional: Any, key: PublicKey = KEY, **arguments: Any) -> Any:
+        """Call a method; return its value."""
+        self.context["signer_public_key"] = key
+        result = super().call(method, *positional, **arguments)
+        self.logs, self.drafts = result.logs, result.drafts
+        return result.value
 
     def refuses(self, message: str, method: str, *, who: str = "alice.near", **args: Any) -> None:
         """Check that a call panics with a message, and writes nothing."""
-        before = self.records()
-        with pytest.raises(PanicError) as caught:
-            self.call(method, who, **args)
-        assert caught.value.message == message
-        assert self.records() == before
-
-    def _vm(
-        self,
-        who: str,
-        deposit: int,
-        results: tuple[bytes | None, ...],
-        key: PublicKey,
-        args: dict[str, Any],
-        *,
-        is_view: bool = False,
-    ) -> Vm:
-        context = CallContext(
-            current_account_id="it.near",
-            signer_id=who,
-            signer_public_key=key,
-            predecessor_id=who,
-            input=json.dumps(args).encode(),
-            block_height=self.height,
-            block_timestamp=0,
-            epoch_height=self.epoch,
-            balance=self.balance + deposit,
-            locked=self.locked,
-            storage_usage=self.storage,
-            attached_deposit=deposit,
-            prepaid_gas=1000 * TGAS,
-            random_seed=bytes(32),
-            action_hash=CryptoHash(bytes(32)),
-            promise_results=results,
-            is_view=is_view,
-        )
-        return Vm(context, self.store.at(), fees.PROFILES["86"])
+        assert self.panic_message(method, who, **args) == message
 
 
-def events(harness: ContractHarness) -> list[dict[str, Any]]:
+def events(harness: Harness) -> list[dict[str, Any]]:
     """Read the events among the last call's logs."""
     return [json.loads(log[11:]) for log in harness.logs if log.startswith("EVENT_JSON:")]
 
@@ -136,9 +66,9 @@ def events(harness: ContractHarness) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def pool() -> ContractHarness:
+def pool() -> Harness:
     """Give a pool with 30 NEAR of its own and a fee of a tenth, after its first stake."""
-    harness = ContractHarness(StakingPool, 30 * NEAR)
+    harness = Harness(StakingPool, 30 * NEAR)
     fraction = {"numerator": 10, "denominator": 100}
     harness.call(
         "new", owner_id="owner.near", stake_public_key=str(KEY), reward_fee_fraction=fraction
@@ -146,14 +76,14 @@ def pool() -> ContractHarness:
     return harness
 
 
-def lock(harness: ContractHarness) -> None:
+def lock(harness: Harness) -> None:
     """Lock the pool's last proposal, as the chain does."""
     (stake,) = harness.drafts[0].actions
     assert isinstance(stake, Stake)
     harness.balance, harness.locked = harness.balance + harness.locked - stake.stake, stake.stake
 
 
-def test_a_pool_begins_by_staking_its_own_balance(pool: ContractHarness) -> None:
+def test_a_pool_begins_by_staking_its_own_balance(pool: Harness) -> None:
     """A new pool stakes all but the fund for rounding, and calls itself back."""
     staked, callback = pool.drafts
     assert staked.receiver_id == callback.receiver_id == "it.near"
@@ -167,7 +97,7 @@ def test_a_pool_begins_by_staking_its_own_balance(pool: ContractHarness) -> None
     assert pool.view("is_staking_paused") is False
 
 
-def test_a_pool_begins_once(pool: ContractHarness) -> None:
+def test_a_pool_begins_once(pool: Harness) -> None:
     """A second `new` is refused."""
     fraction = {"numerator": 0, "denominator": 1}
     args: dict[str, Any] = {
@@ -176,7 +106,7 @@ def test_a_pool_begins_once(pool: ContractHarness) -> None:
         "reward_fee_fraction": fraction,
     }
     pool.refuses("The contract has already been initialized", "new", **args)
-    ContractHarness(StakingPool).refuses("The contract is not initialized", "ping")
+    Harness(StakingPool).refuses("The contract is not initialized", "ping")
 
 
 @pytest.mark.parametrize(
@@ -201,10 +131,10 @@ def test_a_fee_is_a_part(numerator: int, denominator: int, message: str) -> None
         "stake_public_key": str(KEY),
         "reward_fee_fraction": fraction,
     }
-    ContractHarness(StakingPool, NEAR).refuses(message, "new", **args)
+    Harness(StakingPool, NEAR).refuses(message, "new", **args)
 
 
-def test_an_unknown_account_has_zeros(pool: ContractHarness) -> None:
+def test_an_unknown_account_has_zeros(pool: Harness) -> None:
     """Who never came to the pool has nothing there, which is no error."""
     assert pool.view("get_account", account_id="nobody.near") == {
         "account_id": "nobody.near",
@@ -216,7 +146,7 @@ def test_an_unknown_account_has_zeros(pool: ContractHarness) -> None:
     assert pool.view("get_accounts", from_index=0, limit=10) == []
 
 
-def test_deposit_and_stake(pool: ContractHarness) -> None:
+def test_deposit_and_stake(pool: Harness) -> None:
     """A deposit becomes shares at the price of one; the result is empty, the stake follows."""
     assert pool.call("deposit_and_stake", deposit=10 * NEAR) is None
     assert pool.logs == [
@@ -241,7 +171,7 @@ def test_deposit_and_stake(pool: ContractHarness) -> None:
     assert pool.view("get_account_staked_balance", account_id="alice.near") == str(10 * NEAR)
 
 
-def test_a_deposit_alone_stakes_nothing(pool: ContractHarness) -> None:
+def test_a_deposit_alone_stakes_nothing(pool: Harness) -> None:
     """Within an epoch `deposit` makes no promise; then parts of it can be staked."""
     pool.call("deposit", deposit=5 * NEAR)
     assert pool.drafts == []
@@ -257,7 +187,7 @@ def test_a_deposit_alone_stakes_nothing(pool: ContractHarness) -> None:
     assert pool.view("get_account_total_balance", account_id="alice.near") == str(5 * NEAR)
 
 
-def test_unstaking_waits_four_epochs(pool: ContractHarness) -> None:
+def test_unstaking_waits_four_epochs(pool: Harness) -> None:
     """What is unstaked in epoch 10 can be withdrawn in epoch 14, by a plain transfer."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     pool.call("unstake", amount=str(4 * NEAR))
@@ -315,20 +245,20 @@ def test_unstaking_waits_four_epochs(pool: ContractHarness) -> None:
         ("withdraw", 0, "panicked at 'Withdrawal amount should be positive', src/internal.rs:48:9"),
     ],
 )
-def test_a_pool_refuses(pool: ContractHarness, method: str, amount: int, message: str) -> None:
+def test_a_pool_refuses(pool: Harness, method: str, amount: int, message: str) -> None:
     """Nobody stakes, unstakes or withdraws nothing, or more than they have."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     pool.refuses(message, method, amount=str(amount))
 
 
-def test_arguments_of_a_pool(pool: ContractHarness) -> None:
+def test_arguments_of_a_pool(pool: Harness) -> None:
     """An amount is a text; a method that is not payable takes no deposit."""
     pool.refuses("Failed to deserialize input from JSON.", "stake", amount=5)
     pool.refuses("Method stake doesn't accept deposit", "stake", deposit=1, amount="5")
     pool.refuses("Method on_stake_action is private", "on_stake_action", results=(b"",))
 
 
-def test_rewards_raise_the_price(pool: ContractHarness) -> None:
+def test_rewards_raise_the_price(pool: Harness) -> None:
     """Rewards go to all shares, but for a tenth by which the owner buys new ones."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     lock(pool)
@@ -358,7 +288,7 @@ def test_rewards_raise_the_price(pool: ContractHarness) -> None:
 
 def test_rounding_never_lowers_the_price() -> None:
     """At a price of 7/3, 5 buys 2 shares, is charged 4, and the total grows by 5."""
-    harness = ContractHarness(StakingPool, 10**12 + 3)
+    harness = Harness(StakingPool, 10**12 + 3)
     fraction = {"numerator": 0, "denominator": 1}
     harness.call("new", owner_id="o.near", stake_public_key=str(KEY), reward_fee_fraction=fraction)
     harness.epoch, harness.balance = 11, harness.balance + 4
@@ -381,7 +311,7 @@ def test_rounding_never_lowers_the_price() -> None:
     ]
 
 
-def test_a_failed_stake_is_undone(pool: ContractHarness) -> None:
+def test_a_failed_stake_is_undone(pool: Harness) -> None:
     """If the chain refuses a stake and something is locked, everything is unstaked."""
     lock(pool)
     pool.call(RESTAKED, "it.near", results=(b"",))
@@ -393,7 +323,7 @@ def test_a_failed_stake_is_undone(pool: ContractHarness) -> None:
     assert pool.drafts == []
 
 
-def test_the_owner_pauses_and_sets_the_fee(pool: ContractHarness) -> None:
+def test_the_owner_pauses_and_sets_the_fee(pool: Harness) -> None:
     """Pausing unstakes everything until it is resumed; only the owner may."""
     pool.refuses(
         "panicked at 'assertion failed: `(left == right)`\n"
@@ -415,7 +345,7 @@ def test_the_owner_pauses_and_sets_the_fee(pool: ContractHarness) -> None:
     assert pool.drafts[0].actions == [Stake(31 * NEAR - 10**12, LOGIN_KEY)]
 
 
-def test_the_list_closes_its_gaps(pool: ContractHarness) -> None:
+def test_the_list_closes_its_gaps(pool: Harness) -> None:
     """When an account takes everything out, the last of the list moves to its place."""
     for name in ("a.near", "b.near", "c.near"):
         pool.call("deposit", name, deposit=NEAR)
@@ -429,7 +359,7 @@ def test_the_list_closes_its_gaps(pool: ContractHarness) -> None:
     assert names == ["a.near"]
 
 
-def test_the_genesis_of_a_pool_is_what_calls_leave(pool: ContractHarness) -> None:
+def test_the_genesis_of_a_pool_is_what_calls_leave(pool: Harness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     pool.call("deposit_and_stake", "a.near", deposit=3 * NEAR)
     pool.call("deposit", "a.near", deposit=NEAR)
@@ -450,12 +380,12 @@ def test_a_pool_needs_a_key_and_a_balance() -> None:
     fraction = {"numerator": 0, "denominator": 1}
     args: dict[str, Any] = {"owner_id": "a.near", "reward_fee_fraction": fraction}
     poor = "panicked at 'Account balance too low', src/lib.rs:190:9"
-    ContractHarness(StakingPool, 10**12).refuses(poor, "new", stake_public_key=str(KEY), **args)
+    Harness(StakingPool, 10**12).refuses(poor, "new", stake_public_key=str(KEY), **args)
     bad = "Failed to deserialize input from JSON."
-    ContractHarness(StakingPool, NEAR).refuses(bad, "new", stake_public_key="ed25519:no", **args)
+    Harness(StakingPool, NEAR).refuses(bad, "new", stake_public_key="ed25519:no", **args)
 
 
-def test_views_of_a_pool_write_nothing(pool: ContractHarness) -> None:
+def test_views_of_a_pool_write_nothing(pool: Harness) -> None:
     """A method that writes can't be called as a view."""
     with pytest.raises(HostError) as caught:
         pool.view("deposit")
@@ -466,15 +396,15 @@ def test_views_of_a_pool_write_nothing(pool: ContractHarness) -> None:
 
 
 @pytest.fixture
-def liquid() -> ContractHarness:
+def liquid() -> Harness:
     """Give a liquid staking contract with one validator."""
-    harness = ContractHarness(LiquidStaking, 20 * NEAR)
+    harness = Harness(LiquidStaking, 20 * NEAR)
     harness.call("new", owner_id="owner.near")
     harness.call("add_validator", "owner.near", validator_id="pool.near")
     return harness
 
 
-def test_liquid_staking_gives_shares_at_once(liquid: ContractHarness) -> None:
+def test_liquid_staking_gives_shares_at_once(liquid: Harness) -> None:
     """Staking makes no call: three events tell the deposit, the stake and the new tokens."""
     assert liquid.call("deposit_and_stake", deposit=5 * NEAR) == str(5 * NEAR)
     assert liquid.drafts == []
@@ -519,7 +449,7 @@ def test_liquid_staking_gives_shares_at_once(liquid: ContractHarness) -> None:
     assert liquid.view("ft_metadata")["symbol"] == "LINEAR"
 
 
-def test_liquid_unstaking_burns_shares(liquid: ContractHarness) -> None:
+def test_liquid_unstaking_burns_shares(liquid: Harness) -> None:
     """Unstaking burns shares at once and can be withdrawn four epochs later."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     assert liquid.call("unstake", amount=str(2 * NEAR)) is None
@@ -561,15 +491,13 @@ def test_liquid_unstaking_burns_shares(liquid: ContractHarness) -> None:
         ("withdraw", 1, "Not enough unstaked balance to withdraw"),
     ],
 )
-def test_liquid_staking_refuses(
-    liquid: ContractHarness, method: str, amount: int, message: str
-) -> None:
+def test_liquid_staking_refuses(liquid: Harness, method: str, amount: int, message: str) -> None:
     """Nobody stakes, unstakes or withdraws more than they have."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     liquid.refuses(message, method, amount=str(amount))
 
 
-def test_shares_are_a_token(liquid: ContractHarness) -> None:
+def test_shares_are_a_token(liquid: Harness) -> None:
     """Shares can be sent to whoever is registered, and unstaked there."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     send: dict[str, Any] = {"receiver_id": "bob.near", "amount": str(NEAR)}
@@ -587,7 +515,7 @@ def test_shares_are_a_token(liquid: ContractHarness) -> None:
     )
 
 
-def test_epoch_stake_calls_a_pool(liquid: ContractHarness) -> None:
+def test_epoch_stake_calls_a_pool(liquid: Harness) -> None:
     """Once an epoch all that was asked for goes to a pool, with a callback that counts it."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     returned = liquid.call("epoch_stake", "anybody.near")
@@ -615,8 +543,8 @@ def test_liquid_staking_begins_with_twenty() -> None:
         "The account doesn't have enough balance for initialization. "
         "required: 20000000000000000000000000"
     )
-    ContractHarness(LiquidStaking, 20 * NEAR - 1).refuses(poor, "new", owner_id="owner.near")
-    harness = ContractHarness(LiquidStaking, 20 * NEAR)
+    Harness(LiquidStaking, 20 * NEAR - 1).refuses(poor, "new", owner_id="owner.near")
+    harness = Harness(LiquidStaking, 20 * NEAR)
     harness.call("new", owner_id="owner.near")
     added: dict[str, Any] = {"validator_id": "pool.near"}
     harness.refuses("Only owner can perform this action", "add_validator", **added)
@@ -629,7 +557,7 @@ def test_liquid_staking_begins_with_twenty() -> None:
     assert harness.view("get_owner_id") == "owner.near"
 
 
-def test_liquid_staking_in_steps(liquid: ContractHarness) -> None:
+def test_liquid_staking_in_steps(liquid: Harness) -> None:
     """A deposit can be staked in parts; an account that has nothing left can be closed."""
     liquid.call("deposit", deposit=5 * NEAR)
     assert liquid.call("stake", amount=str(2 * NEAR)) == str(2 * NEAR)
@@ -644,7 +572,7 @@ def test_liquid_staking_in_steps(liquid: ContractHarness) -> None:
     assert liquid.view("storage_balance_of", account_id="alice.near") is None
 
 
-def test_liquid_staking_keeps_a_reserve(liquid: ContractHarness) -> None:
+def test_liquid_staking_keeps_a_reserve(liquid: Harness) -> None:
     """What the contract has but for one NEAR can be paid out, or staked."""
     liquid.call("deposit", deposit=5 * NEAR)
     liquid.balance = 5 * NEAR
@@ -653,7 +581,7 @@ def test_liquid_staking_keeps_a_reserve(liquid: ContractHarness) -> None:
     liquid.refuses("Contract min reserve error", "epoch_stake")
 
 
-def test_little_is_not_worth_a_call(liquid: ContractHarness) -> None:
+def test_little_is_not_worth_a_call(liquid: Harness) -> None:
     """Less than one NEAR waits for more."""
     liquid.call("epoch_stake")
     staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
@@ -671,9 +599,7 @@ def test_little_is_not_worth_a_call(liquid: ContractHarness) -> None:
         ("validator_withdraw_callback", "epoch_withdraw_failed"),
     ],
 )
-def test_a_pool_that_fails_changes_nothing(
-    liquid: ContractHarness, method: str, event: str
-) -> None:
+def test_a_pool_that_fails_changes_nothing(liquid: Harness, method: str, event: str) -> None:
     """If a pool does not unstake or pay out, the callback says so and counts nothing."""
     args: dict[str, Any] = {"validator_id": "pool.near", "amount": "5"}
     assert liquid.call(method, "it.near", results=(None,), **args) is False
@@ -681,7 +607,7 @@ def test_a_pool_that_fails_changes_nothing(
     liquid.refuses(f"Method {method} is private", method, results=(b"",), **args)
 
 
-def test_a_pool_that_fails_is_asked_again(liquid: ContractHarness) -> None:
+def test_a_pool_that_fails_is_asked_again(liquid: Harness) -> None:
     """If the pool's receipt fails, the amount is to be staked still."""
     liquid.call("epoch_stake")
     args: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
@@ -691,7 +617,7 @@ def test_a_pool_that_fails_is_asked_again(liquid: ContractHarness) -> None:
     assert isinstance(liquid.call("epoch_stake"), Promise)
 
 
-def test_liquid_staking_unstakes_with_a_pool(liquid: ContractHarness) -> None:
+def test_liquid_staking_unstakes_with_a_pool(liquid: Harness) -> None:
     """What people unstake is unstaked with a pool in the next epoch, and fetched later."""
     liquid.call("deposit_and_stake", deposit=20 * NEAR)
     liquid.call("epoch_stake")
@@ -717,7 +643,7 @@ def test_liquid_staking_unstakes_with_a_pool(liquid: ContractHarness) -> None:
     assert liquid.drafts[0].actions == [Transfer(8 * NEAR)]
 
 
-def test_rewards_of_pools_raise_the_price_of_shares(liquid: ContractHarness) -> None:
+def test_rewards_of_pools_raise_the_price_of_shares(liquid: Harness) -> None:
     """A pool's total of 11 for 10 staked makes 10^24 shares worth 1.1 NEAR."""
     liquid.call("epoch_stake")
     staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
@@ -738,7 +664,7 @@ def test_rewards_of_pools_raise_the_price_of_shares(liquid: ContractHarness) -> 
     assert liquid.view("get_total_staked_balance") == str(11 * NEAR + 11)
 
 
-def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: ContractHarness) -> None:
+def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: Harness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     liquid.call("deposit_and_stake", "a.near", deposit=3 * NEAR)
     liquid.call("deposit_and_stake", "b.near", deposit=7)
@@ -750,9 +676,9 @@ def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: ContractHarne
 
 
 @pytest.fixture
-def social() -> ContractHarness:
+def social() -> Harness:
     """Give a social database with one author, whose profile and widget have heights."""
-    harness = ContractHarness(SocialDb)
+    harness = Harness(SocialDb)
     harness.call("new")
     harness.height = 110
     profile = {"name": "Alice", "tags": {"near": ""}}
@@ -763,12 +689,12 @@ def social() -> ContractHarness:
     return harness
 
 
-def get(harness: ContractHarness, *keys: str, **options: bool) -> Any:
+def get(harness: Harness, *keys: str, **options: bool) -> Any:
     """Return the strings at paths."""
     return harness.view("get", keys=list(keys), options=options)
 
 
-def test_set_tells_its_height(social: ContractHarness) -> None:
+def test_set_tells_its_height(social: Harness) -> None:
     """The height of a write is told as a text."""
     social.height = 130
     assert social.call("set", data={"alice.near": {"a": "b"}}) == {"block_height": "130"}
@@ -806,12 +732,12 @@ def test_set_tells_its_height(social: ContractHarness) -> None:
         (["alice.near/missing/**", "bob.near/**", "", "/"], {}),
     ],
 )
-def test_get(social: ContractHarness, keys: list[str], expected: dict[str, Any]) -> None:
+def test_get(social: Harness, keys: list[str], expected: dict[str, Any]) -> None:
     """Paths, stars and suffixes give what they match; what is missing is left out."""
     assert get(social, *keys) == expected
 
 
-def test_heights_stand_at_every_level(social: ContractHarness) -> None:
+def test_heights_stand_at_every_level(social: Harness) -> None:
     """With heights each node has its own and each leaf becomes an object."""
     assert get(social, "alice.near/widget/Hello/**", with_block_height=True) == {
         ":block": 120,
@@ -838,7 +764,7 @@ def test_heights_stand_at_every_level(social: ContractHarness) -> None:
     assert get(social, "alice.near/x/y", with_block_height=True) == {":block": 120}
 
 
-def test_node_numbers(social: ContractHarness) -> None:
+def test_node_numbers(social: Harness) -> None:
     """With numbers each node has its own: the root 0, then in the order they were made."""
     assert get(social, "alice.near/profile/tags/near", with_node_id=True) == {
         ":node": 0,
@@ -850,13 +776,13 @@ def test_node_numbers(social: ContractHarness) -> None:
     }
 
 
-def test_deep_stars_only_end_a_path(social: ContractHarness) -> None:
+def test_deep_stars_only_end_a_path(social: Harness) -> None:
     """Two stars before another label are refused."""
     with pytest.raises(PanicError, match="can only be used as a suffix"):
         get(social, "alice.near/**/name")
 
 
-def test_null_deletes(social: ContractHarness) -> None:
+def test_null_deletes(social: Harness) -> None:
     """A deleted text is absent, or null where deleted ones are asked for."""
     social.height = 140
     social.call("set", data={"alice.near": {"profile": {"name": None}}})
@@ -869,7 +795,7 @@ def test_null_deletes(social: ContractHarness) -> None:
     assert tree["alice.near"]["profile"]["name"] == {"": None, ":block": 140}
 
 
-def test_a_text_can_become_a_node(social: ContractHarness) -> None:
+def test_a_text_can_become_a_node(social: Harness) -> None:
     """A text that gets children is kept under the empty label, with its height."""
     social.height = 150
     social.call("set", data={"alice.near": {"profile": {"name": {"short": "A"}}}})
@@ -919,12 +845,12 @@ def test_a_text_can_become_a_node(social: ContractHarness) -> None:
         (["bob.near/*"], {}, {}),
     ],
 )
-def test_keys(social: ContractHarness, keys: list[str], options: Any, expected: Any) -> None:
+def test_keys(social: Harness, keys: list[str], options: Any, expected: Any) -> None:
     """Which paths there are: true, heights or numbers at their ends."""
     assert social.view("keys", keys=keys, options=options) == expected
 
 
-def test_keys_of_deleted_texts(social: ContractHarness) -> None:
+def test_keys_of_deleted_texts(social: Harness) -> None:
     """A deleted text's path counts only where deleted ones are asked for."""
     social.call("set", data={"alice.near": {"profile": {"name": None}}})
     keys = ["alice.near/profile/name"]
@@ -943,7 +869,7 @@ def test_keys_of_deleted_texts(social: ContractHarness) -> None:
         ({"BOB": "x"}, "Invalid account id"),
     ],
 )
-def test_others_may_not_write(social: ContractHarness, data: Any, message: str) -> None:
+def test_others_may_not_write(social: Harness, data: Any, message: str) -> None:
     """Nobody writes where they have no permission, or without paying first."""
     social.refuses(message, "set", who="bob.near", data=data)
 
@@ -959,12 +885,12 @@ def test_others_may_not_write(social: ContractHarness, data: Any, message: str) 
         ({"": {"a": "b"}}, "The empty key's value should be a string or null"),
     ],
 )
-def test_what_is_no_tree_of_texts(social: ContractHarness, value: Any, message: str) -> None:
+def test_what_is_no_tree_of_texts(social: Harness, value: Any, message: str) -> None:
     """Numbers, lists and odd labels are refused."""
     social.refuses(message, "set", data={"alice.near": {"a": value}})
 
 
-def test_a_tree_too_deep(social: ContractHarness) -> None:
+def test_a_tree_too_deep(social: Harness) -> None:
     """What is nested deeper than contracts read is bad input, not a crash."""
     deep: Any = "x"
     for _ in range(200):
@@ -977,7 +903,7 @@ def test_a_tree_too_deep(social: ContractHarness) -> None:
     )
 
 
-def test_storage_is_paid_for(social: ContractHarness) -> None:
+def test_storage_is_paid_for(social: Harness) -> None:
     """An account needs 0.02 NEAR to begin, and covers each byte it writes."""
     bob = {"bob.near": {"a": "b"}}
     price = 2000 * 10**19
@@ -993,7 +919,7 @@ def test_storage_is_paid_for(social: ContractHarness) -> None:
     assert social.view("get_account_storage", account_id="c.near") is None
 
 
-def test_a_deposit_needs_an_account(social: ContractHarness) -> None:
+def test_a_deposit_needs_an_account(social: Harness) -> None:
     """A deposit with nothing to write goes to the caller's account, if there is one."""
     message = "The attached deposit could not be added to any account"
     social.refuses(message, "set", who="bob.near", deposit=NEAR, data={})
@@ -1002,7 +928,7 @@ def test_a_deposit_needs_an_account(social: ContractHarness) -> None:
     assert balance["total"] == str(NEAR + 5)
 
 
-def test_an_unused_deposit_is_paid_back(social: ContractHarness) -> None:
+def test_an_unused_deposit_is_paid_back(social: Harness) -> None:
     """With the option, what storage does not need returns by a transfer."""
     options = {"refund_unused_deposit": True}
     bob = {"bob.near": {"a": "b"}}
@@ -1015,7 +941,7 @@ def test_an_unused_deposit_is_paid_back(social: ContractHarness) -> None:
     }
 
 
-def test_storage_of_the_social_database(social: ContractHarness) -> None:
+def test_storage_of_the_social_database(social: Harness) -> None:
     """Storage is deposited, partly taken back, and never closed."""
     small = "The attached deposit is less than the minimum storage balance"
     social.refuses(small, "storage_deposit", who="bob.near", deposit=1)
@@ -1051,7 +977,7 @@ def test_storage_of_the_social_database(social: ContractHarness) -> None:
     social.refuses(absent, "storage_withdraw", who="c.near", deposit=1)
 
 
-def test_permission_to_an_account(social: ContractHarness) -> None:
+def test_permission_to_an_account(social: Harness) -> None:
     """Who is granted a path may write below it, and nowhere else."""
     path = "alice.near/widget/Hello/metadata"
     grant: dict[str, Any] = {"predecessor_id": "bob.near", "keys": [path]}
@@ -1077,7 +1003,7 @@ def test_permission_to_an_account(social: ContractHarness) -> None:
     assert name == {"": "Alice", "nick": "Al"}
 
 
-def test_permission_to_a_key(social: ContractHarness) -> None:
+def test_permission_to_a_key(social: Harness) -> None:
     """A key that is granted the whole branch writes for whoever signs with it."""
     grant: dict[str, Any] = {"public_key": str(LOGIN_KEY), "keys": ["alice.near"]}
     social.call("grant_write_permission", deposit=1, **grant)
@@ -1094,13 +1020,13 @@ def test_permission_to_a_key(social: ContractHarness) -> None:
         social.refuses(message, "grant_write_permission", deposit=1, **wrong)
 
 
-def test_the_genesis_of_the_social_database_is_what_calls_leave(social: ContractHarness) -> None:
+def test_the_genesis_of_the_social_database_is_what_calls_leave(social: Harness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     tree: dict[str, Any] = {
         "profile": {"name": "Alice", "tags": {"near": ""}},
         "widget": {"Hello": {"": "return 1;", "metadata": {"name": "Hello"}}},
     }
-    other = ContractHarness(SocialDb)
+    other = Harness(SocialDb)
     other.call("new")
     other.call("set", deposit=NEAR, data={"alice.near": tree})
     other.call("set", "bob.near", deposit=NEAR, data={"bob.near": {"a": "b"}})

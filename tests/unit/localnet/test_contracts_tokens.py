@@ -1,25 +1,23 @@
 """Token contracts: answers, logs, promises and records of every method, by hand-computed values."""
 
 import random
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
 
-from ledgerkit.localnet import contract_sdk, fees
-from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet import contract_sdk
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
-from ledgerkit.localnet.execution_errors import HostError, PanicError
+from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.promises import Promise, ReceiptDraft
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.state import StateStore
-from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
-from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction, Transfer
+from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction
+from tests.unit.localnet.contracts import CallResult, ContractHarness
 
 NEAR = 10**24
 TGAS = 10**12
@@ -33,91 +31,12 @@ PRINTS = {"spec": "nft-1.0.0", "name": "Prints", "symbol": "PRINT"}
 NO_MEMBERS: dict[str, Any] = dict.fromkeys(TokenMetadata.__struct_fields__)
 
 
-class CallResult(NamedTuple):
-    """The result of a call."""
-
-    value: Any
-    logs: list[str]
-    drafts: list[ReceiptDraft]
-
-    @property
-    def calls(self) -> list[tuple[str, str, bytes, int, int]]:
-        """Its function calls: receiver, method, arguments, gas, deposit."""
-        return [
-            (draft.receiver_id, action.method_name, action.args, action.gas, action.deposit)
-            for draft in self.drafts
-            for action in draft.actions
-            if isinstance(action, FunctionCall)
-        ]
-
-    @property
-    def payments(self) -> list[tuple[str, int]]:
-        """Its transfers: receiver and amount."""
-        return [
-            (draft.receiver_id, action.deposit)
-            for draft in self.drafts
-            for action in draft.actions
-            if isinstance(action, Transfer)
-        ]
-
-
-class ContractHarness:
-    """A contract on an account without a chain, called directly; a failure reverts its writes."""
+class TokenHarness(ContractHarness):
+    """A token contract with much NEAR, whose calls burn a fixed amount of gas."""
 
     def __init__(self, kind: type[contract_sdk.Contract], *records: tuple[bytes, bytes]) -> None:
-        self.kind, self.store, self.usage = kind, StateStore(), 100
-        for key, value in records:
-            self.store.data.put("token.near", key, value)
-
-    def call(
-        self, method: str, caller="alice.near", deposit=0, results=(), **arguments
-    ) -> CallResult:
-        """Call a method."""
-        vm = self._vm(contract_sdk.to_json(arguments), caller, deposit, results)
-        mark = self.store.mark()
-        try:
-            result = contract_sdk.run_method(self.kind, vm, method)
-        except (PanicError, HostError):
-            self.store.rollback(mark)
-            raise
-        self.usage = vm.storage_usage
-        value = result if isinstance(result, Promise) or not result else msgspec.json.decode(result)
-        return CallResult(value, vm.logs, vm.drafts)
-
-    def view(self, method: str, **arguments: Any) -> Any:
-        """Call a view method."""
-        vm = self._vm(contract_sdk.to_json(arguments), "", 0, (), is_view=True)
-        result = contract_sdk.run_method(self.kind, vm, method)
-        return msgspec.json.decode(result) if isinstance(result, bytes) else result
-
-    def records(self) -> dict[bytes, bytes]:
-        """Return the contract's records."""
-        return dict(self.store.at().records("token.near"))
-
-    def _vm(
-        self, arguments: bytes, caller: str, deposit: int, results: Any, *, is_view: bool = False
-    ) -> Vm:
-        context = CallContext(
-            current_account_id="token.near",
-            signer_id="alice.near",
-            signer_public_key=KEY,
-            predecessor_id=caller,
-            input=arguments,
-            block_height=100,
-            block_timestamp=1,
-            epoch_height=1,
-            balance=10**28 + deposit,
-            locked=0,
-            storage_usage=self.usage,
-            attached_deposit=deposit,
-            prepaid_gas=100 * TGAS,
-            random_seed=bytes(32),
-            action_hash=ANY,
-            promise_results=results,
-            is_view=is_view,
-            fixed_gas=6 * TGAS,
-        )
-        return Vm(context, self.store.at(), fees.PROFILES["86"])
+        gas = {"prepaid_gas": 100 * TGAS, "fixed_gas": 6 * TGAS}
+        super().__init__(kind, "token.near", records, balance=10**28, **gas)
 
 
 def event(standard: str, name: str, row: str) -> str:
@@ -126,24 +45,24 @@ def event(standard: str, name: str, row: str) -> str:
     return f'EVENT_JSON:{head},"data":[{row}]}}'
 
 
-def panic(harness: ContractHarness, *positional: Any, **kwargs: Any) -> str:
+def panic(harness: TokenHarness, *positional: Any, **kwargs: Any) -> str:
     """Call a method that panics; return the message."""
     with pytest.raises(PanicError) as caught:
         harness.call(*positional, **kwargs)
     return caught.value.message
 
 
-def token(supply: int = 1000) -> ContractHarness:
+def token(supply: int = 1000) -> TokenHarness:
     """A token whose owner alice holds the supply; bob is registered."""
-    harness = ContractHarness(FungibleToken)
+    harness = TokenHarness(FungibleToken)
     harness.call("new", owner_id="alice.near", total_supply=str(supply), metadata=GOLD)
     harness.call("storage_deposit", "bob.near", REGISTRATION)
     return harness
 
 
-def collection(*token_ids: str) -> ContractHarness:
+def collection(*token_ids: str) -> TokenHarness:
     """A collection of fay in which alice has tokens."""
-    harness = ContractHarness(NonFungibleToken)
+    harness = TokenHarness(NonFungibleToken)
     harness.call("new", owner_id="fay.near", metadata=PRINTS)
     for token_id in token_ids:
         mint(harness, token_id)
@@ -151,7 +70,7 @@ def collection(*token_ids: str) -> ContractHarness:
 
 
 def mint(
-    harness: ContractHarness, token_id: str, receiver_id: str = "alice.near", **kwargs: Any
+    harness: TokenHarness, token_id: str, receiver_id: str = "alice.near", **kwargs: Any
 ) -> CallResult:
     """Mint a token."""
     kwargs = {"metadata": {"title": f"No. {token_id}"}, "deposit": 10**23, **kwargs}
@@ -166,10 +85,10 @@ def ids(tokens: list[dict[str, Any]]) -> list[str]:
 class TestBeginning:
     def test_new_mints_the_supply_to_its_owner(self) -> None:
         """A token begins with its supply in the owner's account, told as minted."""
-        harness = ContractHarness(FungibleToken)
+        harness = TokenHarness(FungibleToken)
         done = harness.call("new", owner_id="alice.near", total_supply="1000", metadata=GOLD)
         row = '{"owner_id":"alice.near","amount":"1000","memo":"new tokens are minted"}'
-        assert done.value == b""
+        assert done.raw == b""
         assert done.logs == [event("nep141", "ft_mint", row)]
         assert harness.view("ft_balance_of", account_id="alice.near") == "1000"
         assert harness.view("ft_total_supply") == "1000"
@@ -181,7 +100,7 @@ class TestBeginning:
 
     def test_before_and_twice(self) -> None:
         """A token answers nothing before it is begun, and begins once."""
-        harness = ContractHarness(FungibleToken)
+        harness = TokenHarness(FungibleToken)
         assert panic(harness, "ft_transfer", deposit=1, receiver_id="bob.near", amount="1") == (
             "The contract is not initialized"
         )
@@ -204,7 +123,7 @@ class TestBeginning:
     def test_arguments_are_read_strictly(self, arguments: dict[str, Any]) -> None:
         """An amount is a text of digits below 2^128, an id an id, decimals one byte."""
         good = {"owner_id": "alice.near", "total_supply": "1", "metadata": GOLD}
-        message = panic(ContractHarness(FungibleToken), "new", **{**good, **arguments})
+        message = panic(TokenHarness(FungibleToken), "new", **{**good, **arguments})
         assert message == "Failed to deserialize input from JSON."
 
     def test_supply_beyond_an_int64_survives(self) -> None:
@@ -295,7 +214,7 @@ class TestTransfer:
         harness = token()
         done = harness.call("ft_transfer", deposit=1, receiver_id="bob.near", amount="300")
         row = '{"old_owner_id":"alice.near","new_owner_id":"bob.near","amount":"300"}'
-        assert done.value == b""
+        assert done.raw == b""
         assert done.logs == [event("nep141", "ft_transfer", row)]
         kwargs = {"receiver_id": "alice.near", "amount": "1", "memo": 'for "it"'}
         logs = harness.call("ft_transfer", "bob.near", 1, **kwargs).logs
@@ -435,7 +354,7 @@ class TestTransferCall:
         )
 
     @staticmethod
-    def resolve(harness: ContractHarness, result: bytes | None) -> CallResult:
+    def resolve(harness: TokenHarness, result: bytes | None) -> CallResult:
         """Resolve the transfer of 1000 from alice to bob."""
         kwargs = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1000"}
         return harness.call("ft_resolve_transfer", "token.near", results=(result,), **kwargs)
@@ -446,7 +365,7 @@ class TestWrapped:
         """Of the first deposit the price of registration is kept, of the second nothing."""
         harness = self.wrapped()
         done = harness.call("near_deposit", deposit=REGISTRATION + 5)
-        assert (done.value, done.logs) == (b"", ["Deposit 5 NEAR to alice.near"])
+        assert (done.raw, done.logs) == (b"", ["Deposit 5 NEAR to alice.near"])
         assert harness.call("near_deposit", deposit=7).logs == ["Deposit 7 NEAR to alice.near"]
         assert harness.view("ft_balance_of", account_id="alice.near") == "12"
         assert harness.view("ft_total_supply") == "12"
@@ -480,9 +399,9 @@ class TestWrapped:
         assert {"ft_transfer_call", "storage_deposit"} < set(WrappedNear.methods)
 
     @staticmethod
-    def wrapped() -> ContractHarness:
+    def wrapped() -> TokenHarness:
         """A wrapped token without holders."""
-        harness = ContractHarness(WrappedNear)
+        harness = TokenHarness(WrappedNear)
         harness.call("new")
         return harness
 
@@ -543,7 +462,7 @@ class TestMinting:
 
     def test_a_collection_of_one_publisher(self) -> None:
         """Where only the owner mints nobody else does; otherwise anybody."""
-        harness = ContractHarness(NonFungibleToken)
+        harness = TokenHarness(NonFungibleToken)
         harness.call("new", owner_id="fay.near", metadata=PRINTS, owner_only=True)
         kwargs = {"token_id": "1", "receiver_id": "bob.near", "metadata": {}}
         assert panic(harness, "nft_mint", deposit=10**23, **kwargs) == "Unauthorized"
@@ -654,7 +573,7 @@ class TestGiving:
         assert harness.view("nft_token", token_id="1")["owner_id"] == "eve.near"
 
     @staticmethod
-    def sent() -> ContractHarness:
+    def sent() -> TokenHarness:
         """Alice has sent a token, for which bob was approved, to a shop."""
         harness = collection("1")
         harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
@@ -663,7 +582,7 @@ class TestGiving:
         return harness
 
     @staticmethod
-    def resolve(harness: ContractHarness, result: bytes | None) -> CallResult:
+    def resolve(harness: TokenHarness, result: bytes | None) -> CallResult:
         """Resolve it."""
         return harness.call(
             "nft_resolve_transfer",
@@ -819,7 +738,7 @@ class TestLists:
 class TestGenesis:
     def test_fungible(self) -> None:
         """The records written at genesis are those that calls leave."""
-        harness = ContractHarness(FungibleToken)
+        harness = TokenHarness(FungibleToken)
         harness.call("new", owner_id="fay.near", total_supply="0", metadata=GOLD)
         for account_id, amount in (("alice.near", 5), ("bob.near", 2**90)):
             harness.call("storage_deposit", account_id, REGISTRATION)
@@ -833,13 +752,13 @@ class TestGenesis:
 
     def test_fungible_of_a_holding_owner(self) -> None:
         """An owner who holds tokens has the balance given, as after `new`."""
-        harness = ContractHarness(FungibleToken)
+        harness = TokenHarness(FungibleToken)
         harness.call("new_default_meta", owner_id="fay.near", total_supply="9")
         assert dict(FungibleToken.genesis("fay.near", {"fay.near": 9})) == harness.records()
 
     def test_wrapped(self) -> None:
         """The records of a wrapped token are those that deposits leave."""
-        harness = ContractHarness(WrappedNear)
+        harness = TokenHarness(WrappedNear)
         harness.call("new")
         harness.call("near_deposit", "alice.near", REGISTRATION + 5)
         harness.call("near_deposit", "bob.near", REGISTRATION)
@@ -848,21 +767,21 @@ class TestGenesis:
     def test_nonfungible(self) -> None:
         """The records of a collection are those that mints leave, and calls go on from them."""
         members = {"title": "One", "extra": '{"a":1}'}
-        harness = ContractHarness(NonFungibleToken)
+        harness = TokenHarness(NonFungibleToken)
         harness.call("new_default_meta", owner_id="fay.near")
         for token_id, owner_id in (("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")):
             mint(harness, token_id, owner_id, metadata=members)
         metadata = msgspec.convert(members, TokenMetadata)
         tokens = [("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")]
         written = NonFungibleToken.genesis("fay.near", [(*one, metadata) for one in tokens])
-        again = ContractHarness(NonFungibleToken, *written)
+        again = TokenHarness(NonFungibleToken, *written)
         assert again.records() == harness.records()
         again.call("nft_transfer", deposit=1, token_id="1", receiver_id="bob.near")
         assert ids(again.view("nft_tokens_for_owner", account_id="bob.near")) == ["2", "1"]
 
     def test_an_empty_collection(self) -> None:
         """A collection without tokens is its state alone."""
-        harness = ContractHarness(NonFungibleToken)
+        harness = TokenHarness(NonFungibleToken)
         harness.call("new_default_meta", owner_id="fay.near")
         assert dict(NonFungibleToken.genesis("fay.near", [])) == harness.records()
 

@@ -1,0 +1,156 @@
+"""A contract on an account without a chain: for tests that call its methods directly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet.chain_types import CallContext
+from ledgerkit.localnet.execution_errors import CallError, PanicError
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import Vm
+from ledgerkit.protocol import FunctionCall, Transfer
+from tests.unit.localnet.ledger import TGAS, N
+
+
+class CallResult:
+    """The result of a call."""
+
+    def __init__(self, vm: Vm, result: bytes | Promise) -> None:
+        self.vm, self.logs, self.drafts, self.raw = vm, vm.logs, vm.drafts, result
+        self.value = contract_sdk.from_json(result) if isinstance(result, bytes) else result
+        self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
+
+    @property
+    def calls(self) -> list[tuple[str, str, bytes, int, int]]:
+        """Its function calls: receiver, method, arguments, gas, deposit."""
+        return [
+            (draft.receiver_id, action.method_name, action.args, action.gas, action.deposit)
+            for draft in self.drafts
+            for action in draft.actions
+            if isinstance(action, FunctionCall)
+        ]
+
+    @property
+    def payments(self) -> list[tuple[str, int]]:
+        """Its transfers: receiver and amount."""
+        return [
+            (draft.receiver_id, action.deposit)
+            for draft in self.drafts
+            for action in draft.actions
+            if isinstance(action, Transfer)
+        ]
+
+    @property
+    def sent(self) -> list[tuple[str, list[Any]]]:
+        """The receipts' receivers, and their calls as (method, arguments, deposit)."""
+        return [
+            (
+                draft.receiver_id,
+                [
+                    (action.method_name, contract_sdk.from_json(action.args), action.deposit)
+                    if isinstance(action, FunctionCall)
+                    else action
+                    for action in draft.actions
+                ],
+            )
+            for draft in self.drafts
+        ]
+
+    def gas(self, receipt: int) -> int:
+        """The gas of a receipt's last call."""
+        calls = [a for a in self.drafts[receipt].actions if isinstance(a, FunctionCall)]
+        return calls[-1].gas
+
+    def awaits(self, receipt: int) -> list[int]:
+        """The indices of the receipts that a receipt waits for."""
+        input_ids = self.drafts[receipt].input_data_ids
+        outputs = [
+            (data_id, index)
+            for index, draft in enumerate(self.drafts)
+            for data_id, _ in draft.output_data_receivers
+        ]
+        return [index for data_id, index in outputs if data_id in input_ids]
+
+
+class ContractHarness:
+    """A contract on an account without a chain, called directly; a failure reverts its writes."""
+
+    def __init__(
+        self,
+        kind: type[contract_sdk.Contract],
+        account_id: str = "it.near",
+        genesis: Any = (),
+        *,
+        balance: int = 10 * N,
+        **context: Any,
+    ) -> None:
+        self.kind, self.account_id, self.store = kind, account_id, StateStore()
+        for key, value in dict(genesis).items():
+            self.store.data.put(account_id, key, value)
+        self.balance, self.locked, self.usage = balance, 0, 100
+        self.epoch, self.height = 10, 100
+        self.context = {"prepaid_gas": 300 * TGAS, **context}
+
+    def call(
+        self,
+        method: str,
+        caller: str = "alice.near",
+        deposit: int = 0,
+        results: tuple[bytes | None, ...] = (),
+        **arguments: Any,
+    ) -> CallResult:
+        """Call a method."""
+        vm = self._vm(
+            arguments, predecessor_id=caller, attached_deposit=deposit, promise_results=results
+        )
+        mark = self.store.mark()
+        try:
+            result = CallResult(vm, contract_sdk.run_method(self.kind, vm, method))
+        except CallError:
+            self.store.rollback(mark)
+            raise
+        self.balance, self.usage = vm.balance, vm.storage_usage
+        return result
+
+    def _vm(self, arguments: dict[str, Any], attached_deposit: int = 0, **context: Any) -> Vm:
+        values: dict[str, Any] = {
+            "current_account_id": self.account_id,
+            "signer_id": "alice.near",
+            "input": contract_sdk.to_json(arguments),
+            "block_height": self.height,
+            "block_timestamp": 0,
+            "epoch_height": self.epoch,
+            "balance": self.balance + attached_deposit,
+            "locked": self.locked,
+            "storage_usage": self.usage,
+            "attached_deposit": attached_deposit,
+        }
+        vm_context = CallContext(**(values | self.context | context))
+        return Vm(vm_context, self.store.at(), fees.PROFILES["86"])
+
+    def callback(self, method: str, /, *results: bytes | None, **arguments: Any) -> CallResult:
+        """Call a callback with the results it waited for."""
+        return self.call(method, self.account_id, results=results, **arguments)
+
+    def panic_message(self, method: str, /, *positional: Any, **arguments: Any) -> str:
+        """Call a method that panics and writes nothing; return the message."""
+        before = self.records()
+        with pytest.raises(PanicError) as caught:
+            self.call(method, *positional, **arguments)
+        assert self.records() == before
+        return caught.value.message
+
+    def view(self, method: str, /, **arguments: Any) -> Any:
+        """Call a view method."""
+        vm = self._vm(arguments, is_view=True)
+        result = contract_sdk.run_method(self.kind, vm, method)
+        assert isinstance(result, bytes)
+        return contract_sdk.from_json(result)
+
+    def records(self) -> dict[bytes, bytes]:
+        """Return the contract's records."""
+        return dict(self.store.at().records(self.account_id))
