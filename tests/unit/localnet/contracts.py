@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ledgerkit.localnet import contract_sdk, fees
-from ledgerkit.localnet.chain_types import CallContext
+from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
-from ledgerkit.protocol import FunctionCall, Transfer
-from tests.unit.localnet.ledger import TGAS, N
+from ledgerkit.localnet.world import World
+from ledgerkit.protocol import CryptoHash, FunctionCall, Transaction, Transfer
+from tests.unit.localnet.ledger import TGAS, N, secret
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.genesis import Genesis
 
 
 class CallResult:
@@ -154,3 +159,72 @@ class ContractHarness:
     def records(self) -> dict[bytes, bytes]:
         """Return the contract's records."""
         return dict(self.store.at().records(self.account_id))
+
+
+CALLER_KEY = secret("alice.near")
+
+
+class ContractChain:
+    """A chain with contracts, and callers whose calls are executed to the end."""
+
+    def __init__(self, genesis: Genesis, **settings: Any) -> None:
+        self.world, self.nonce = World(Settings(**settings), genesis), 0
+        self.supply = genesis.total_supply
+
+    def run(self, *positional: Any, **arguments: Any) -> list[Outcome]:
+        """Call a method and settle; return all outcomes, the transaction's first."""
+        tx_hash = self.send(*positional, **arguments)
+        self.world.settle()
+        world = self.world
+        assert world.total_supply() + world.burnt - world.minted == self.supply
+        return self.outcomes(tx_hash)
+
+    def send(
+        self,
+        receiver_id: str,
+        method: str,
+        /,
+        *,
+        by: str = "alice.near",
+        deposit: int = 0,
+        gas: int = 100,
+        **arguments: Any,
+    ) -> CryptoHash:
+        """Send a call; return its transaction's hash."""
+        self.nonce += 1
+        call = FunctionCall(method, contract_sdk.to_json(arguments), gas * TGAS, deposit)
+        head = self.world.chain.head.hash
+        tx = Transaction(by, CALLER_KEY.public_key, self.nonce, receiver_id, head, [call])
+        signed = tx.sign(CALLER_KEY)
+        self.world.submit(signed)
+        return signed.hash
+
+    def outcomes(self, outcome_id: CryptoHash) -> list[Outcome]:
+        """Return an outcome and all that follow from it, except refunds."""
+        receipt, outcome = self.world.receipt(outcome_id), self.world.outcome(outcome_id)
+        if outcome is None or (receipt is not None and receipt.predecessor_id == "system"):
+            return []
+        return [outcome, *(o for child in outcome.receipt_ids for o in self.outcomes(child))]
+
+    def result(self, outcome: Outcome | None) -> Any:
+        """Return the value that an outcome resolves to, or the error of a failure."""
+        assert outcome is not None
+        status = outcome.status
+        if isinstance(status, SuccessReceiptId):
+            return self.result(self.world.outcome(status.receipt_id))
+        if isinstance(status, SuccessValue):
+            return contract_sdk.from_json(status.value)
+        kind: Any = status.error
+        kind = kind["ActionError"]["kind"]
+        return kind.get("FunctionCallError", kind).get("ExecutionError", kind)
+
+    def balance(self, account_id: str) -> int:
+        """Return an account's yoctoNEAR."""
+        balance = self.world.balance(account_id)
+        assert balance is not None
+        return balance
+
+    def view(self, contract_id: str, method: str, /, **arguments: Any) -> Any:
+        """Call a view method."""
+        head, data = self.world.chain.head, contract_sdk.to_json(arguments)
+        return contract_sdk.from_json(self.world.view(contract_id, method, data, head).result)

@@ -10,8 +10,6 @@ from ledgerkit.localnet import contract_sdk
 from ledgerkit.localnet.chain_types import (
     SYSTEM_KEY,
     Outcome,
-    SuccessReceiptId,
-    SuccessValue,
 )
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
@@ -21,10 +19,8 @@ from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World
-from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
-from tests.unit.localnet.contracts import CallResult, ContractHarness
+from ledgerkit.protocol import DeployContract
+from tests.unit.localnet.contracts import CALLER_KEY, CallResult, ContractChain, ContractHarness
 
 TGAS = 10**12
 NEAR = 10**24
@@ -668,74 +664,16 @@ def test_receiver_is_told():
 
 # On a chain ------------------------------------------------------------------------------
 
-SECRET = SecretKey.from_text("11111111111111111111111111111112")
 
-
-class ContractChain:
-    """A chain with contracts, and accounts whose calls are executed to the end."""
-
-    def __init__(self, **contracts: tuple[type[contract_sdk.Contract], dict[bytes, bytes]]) -> None:
-        genesis = Genesis()
-        for name in ("alice.near", "olga.near"):
-            genesis.account(name, 1000 * NEAR, keys=[SECRET.public_key])
-        for name, (cls, records) in contracts.items():
-            account_id = name.replace("_", ".")
-            genesis.account(account_id, 100 * NEAR, contract=cls, records=records.items())
-        self.world, self.nonce = World(Settings(), genesis), 0
-        self.supply = self.world.total_supply()
-
-    def call(
-        self, receiver_id: str, method: str, /, *, by="alice.near", deposit=0, gas=100, **args
-    ):
-        """Call a method and settle; return all outcomes, the transaction's first."""
-        tx_hash = self.send(receiver_id, method, by=by, deposit=deposit, gas=gas, **args)
-        self.world.settle()
-        assert self.world.total_supply() + self.world.burnt == self.supply
-        return self.outcomes(tx_hash)
-
-    def send(
-        self, receiver_id: str, method: str, /, *, by="alice.near", deposit=0, gas=100, **args
-    ):
-        """Send a call."""
-        self.nonce += 1
-        call = FunctionCall(method, contract_sdk.to_json(args), gas * TGAS, deposit)
-        head = self.world.chain.head.hash
-        tx = Transaction(by, SECRET.public_key, self.nonce, receiver_id, head, [call])
-        signed = tx.sign(SECRET)
-        self.world.submit(signed)
-        return signed.hash
-
-    def outcomes(self, outcome_id: CryptoHash) -> list[Outcome]:
-        """Return an outcome and all that follow from it, except refunds."""
-        receipt, outcome = self.world.receipt(outcome_id), self.world.outcome(outcome_id)
-        if outcome is None or (receipt is not None and receipt.predecessor_id == "system"):
-            return []
-        return [outcome, *(o for child in outcome.receipt_ids for o in self.outcomes(child))]
-
-    def result(self, outcome: Outcome | None) -> Any:
-        """Return the value that an outcome resolves to, or the error of a failure."""
-        assert outcome is not None
-        status = outcome.status
-        if isinstance(status, SuccessReceiptId):
-            return self.result(self.world.outcome(status.receipt_id))
-        if isinstance(status, SuccessValue):
-            return contract_sdk.from_json(status.value)
-        kind: Any = status.error
-        kind = kind["ActionError"]["kind"]
-        return kind.get("FunctionCallError", kind).get("ExecutionError", kind)
-
-    def balance(self, account_id: str) -> int:
-        """Return an account's yoctoNEAR."""
-        balance = self.world.balance(account_id)
-        assert balance is not None
-        return balance
-
-    def view(self, contract_id: str, method: str, /, **args):
-        """Call a view method."""
-        head = self.world.chain.head
-        return contract_sdk.from_json(
-            self.world.view(contract_id, method, contract_sdk.to_json(args), head).result
-        )
+def chain_of(**contracts: tuple[type[contract_sdk.Contract], dict[bytes, bytes]]) -> ContractChain:
+    """Build a chain with contracts, and alice and olga as callers."""
+    genesis = Genesis()
+    for name in ("alice.near", "olga.near"):
+        genesis.account(name, 1000 * NEAR, keys=[CALLER_KEY.public_key])
+    for name, (cls, records) in contracts.items():
+        account_id = name.replace("_", ".")
+        genesis.account(account_id, 100 * NEAR, contract=cls, records=records.items())
+    return ContractChain(genesis)
 
 
 def executions(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
@@ -748,13 +686,13 @@ def executions(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
 
 def test_naming_on_chain():
     """An account comes to be by a call of `near`; a second time the deposit comes back."""
-    live = ContractChain(near=(TopLevelAccount, {}))
+    live = chain_of(near=(TopLevelAccount, {}))
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
-    done = live.call("near", "create_account", deposit=5 * NEAR, **args)
+    done = live.run("near", "create_account", deposit=5 * NEAR, **args)
     assert live.result(done[0]) is True
     assert live.world.balance("bob.near") == 5 * NEAR
     before = live.balance("alice.near")
-    done = live.call("near", "create_account", deposit=5 * NEAR, **args)
+    done = live.run("near", "create_account", deposit=5 * NEAR, **args)
     message = "Could not create bob.near: 5000000000000000000000000 yoctoNEAR go back to alice.near"
     assert live.result(done[0]) is False
     assert executions(done)[1:] == [
@@ -794,11 +732,11 @@ def test_naming_on_chain():
 )
 def test_factory_on_chain(kind, args, method_name, answer):
     """What the factory made can be used at once, and belongs to who signed."""
-    live = ContractChain(make_near=(Factory, {}))
-    done = live.call("make.near", "create", deposit=5 * NEAR, name="one", kind=kind, args=args)
+    live = chain_of(make_near=(Factory, {}))
+    done = live.run("make.near", "create", deposit=5 * NEAR, name="one", kind=kind, args=args)
     assert live.result(done[0]) is True
     assert live.view("one.make.near", method_name) == answer
-    assert live.world.state().access_key("one.make.near", SECRET.public_key.packed) is not None
+    assert live.world.state().access_key("one.make.near", CALLER_KEY.public_key.packed) is not None
 
 
 @pytest.mark.parametrize(
@@ -806,9 +744,9 @@ def test_factory_on_chain(kind, args, method_name, answer):
 )
 def test_factory_failure_on_chain(name, args):
     """Where a part fails nothing remains, the call succeeds with false, and the deposit is back."""
-    live = ContractChain(make_near=(Factory, {}))
+    live = chain_of(make_near=(Factory, {}))
     before = live.balance("alice.near")
-    done = live.call("make.near", "create", deposit=5 * NEAR, name=name, kind="counter", args=args)
+    done = live.run("make.near", "create", deposit=5 * NEAR, name=name, kind="counter", args=args)
     assert live.result(done[0]) is False
     assert live.world.balance(f"{name}.make.near") is None
     assert before - live.balance("alice.near") < NEAR // 100
@@ -821,7 +759,7 @@ def market() -> ContractChain:
     holders = {"alice.near": 1000, "dex.near": 1_000_000, "olga.near": 0}
     token = dict(FungibleToken.genesis("olga.near", holders))
     pool = dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 1_000_000}]))
-    return ContractChain(
+    return chain_of(
         a_near=(FungibleToken, token), b_near=(FungibleToken, token), dex_near=(Dex, pool)
     )
 
@@ -836,7 +774,7 @@ def sell(
 ) -> list[Outcome]:
     """Swap 1000 of A for B."""
     args = {"receiver_id": "dex.near", "amount": "1000", "msg": swap(hop(0, A, B, least))}
-    return live.call(A, "ft_transfer_call", by=by, deposit=1, gas=gas, **args)
+    return live.run(A, "ft_transfer_call", by=by, deposit=1, gas=gas, **args)
 
 
 @pytest.mark.parametrize("gas", [30, 100, 300])
@@ -859,11 +797,11 @@ def test_swap_on_chain(market, gas):
 
 def test_refunded_on_chain(market):
     """A swap that is refused, here for a pause or for slippage, leaves everything as it was."""
-    market.call("dex.near", "pause", by="olga.near")
+    market.run("dex.near", "pause", by="olga.near")
     done = sell(market)
     assert market.result(done[0]) == "0"
     assert market.result(done[2]) == "Smart contract panicked: the contract is paused"
-    market.call("dex.near", "resume", by="olga.near")
+    market.run("dex.near", "resume", by="olga.near")
     done = sell(market, least=997)
     assert market.result(done[0]) == "0"
     assert (
@@ -876,12 +814,12 @@ def test_refunded_on_chain(market):
 
 def test_unregistered_on_chain(market):
     """What can't be sent, because its receiver is not registered, is deposited for them."""
-    market.call(B, "storage_unregister", deposit=1, force=True)
+    market.run(B, "storage_unregister", deposit=1, force=True)
     done = sell(market)
     assert market.result(done[0]) == "1000"
     assert market.view("dex.near", "get_deposits", account_id="alice.near") == {B: "996"}
-    market.call(B, "storage_deposit", deposit=NEAR)
-    done = market.call("dex.near", "withdraw", deposit=1, token_id=B, amount="996")
+    market.run(B, "storage_deposit", deposit=NEAR)
+    done = market.run("dex.near", "withdraw", deposit=1, token_id=B, amount="996")
     assert market.result(done[0]) is True
     assert balances(market, "alice.near") == ("0", "996")
     assert market.view("dex.near", "get_deposits", account_id="alice.near") == {}
@@ -890,14 +828,14 @@ def test_unregistered_on_chain(market):
 @pytest.fixture
 def async_live() -> ContractChain:
     """A chain with the contract of shapes, and a counter."""
-    return ContractChain(
+    return chain_of(
         async_near=(PromisePatterns, {}), counter_near=(Counter, dict(Counter.genesis(7)))
     )
 
 
 def test_chain_on_chain(async_live):
     """A chain of 5 takes a block for each receipt."""
-    done = async_live.call("async.near", "chain", depth=5, gas=300)
+    done = async_live.run("async.near", "chain", depth=5, gas=300)
     assert async_live.result(done[0]) == 5
     first = done[0].block_height
     assert [outcome.block_height for outcome in done] == [first + hop for hop in range(7)]
@@ -905,11 +843,11 @@ def test_chain_on_chain(async_live):
 
 def test_fan_out_on_chain(async_live):
     """128 calls run in one block, and their results come in their order two blocks later."""
-    done = async_live.call("async.near", "fan_out", width=128, gas=1000)
+    done = async_live.run("async.near", "fan_out", width=128, gas=1000)
     assert async_live.result(done[0]) == list(range(128))
     heights = [outcome.block_height - done[0].block_height for outcome in done]
     assert heights == [0, 1] + [2] * 128 + [3]
-    done = async_live.call("async.near", "fan_out", width=200, gas=1000)
+    done = async_live.run("async.near", "fan_out", width=200, gas=1000)
     assert async_live.result(done[0]) == 200
     assert len(done) == 202
 
@@ -917,7 +855,7 @@ def test_fan_out_on_chain(async_live):
 def test_join_on_chain(async_live):
     """A join gives null for what failed, and succeeds."""
     ids = ["counter.near", "nobody.near", "async.near"]
-    done = async_live.call("async.near", "join", receiver_ids=ids, method_name="get_num")
+    done = async_live.run("async.near", "join", receiver_ids=ids, method_name="get_num")
     assert async_live.result(done[0]) == [7, None, None]
     assert async_live.result(done[3]) == {"AccountDoesNotExist": {"account_id": "nobody.near"}}
 
@@ -925,13 +863,13 @@ def test_join_on_chain(async_live):
 def test_failures_on_chain(async_live):
     """A transaction succeeds, whose call failed: behind a callback, or with nobody waiting."""
     args = {"receiver_id": "counter.near", "method_name": "fail", "args": {"message": "no"}}
-    done = async_live.call("async.near", "swallow", **args)
+    done = async_live.run("async.near", "swallow", **args)
     assert async_live.result(done[0]) is False
     assert async_live.result(done[2]) == "Smart contract panicked: no"
-    done = async_live.call("async.near", "detached_failure", message="alone")
+    done = async_live.run("async.near", "detached_failure", message="alone")
     assert async_live.result(done[0]) is None
     assert async_live.result(done[2]) == "Smart contract panicked: alone"
-    done = async_live.call("async.near", "fail", message="plainly")
+    done = async_live.run("async.near", "fail", message="plainly")
     assert async_live.result(done[0]) == "Smart contract panicked: plainly"
     assert async_live.view("counter.near", "get_num") == 7
 
@@ -943,9 +881,9 @@ def test_wait_on_chain(async_live):
     (_, outcome) = async_live.outcomes(tx_hash)
     data_id = outcome.logs[0].removeprefix("Waiting for a price at ")
     args = {"data_id": data_id, "payload": {"near": 3}}
-    assert async_live.result(async_live.call("async.near", "resume", **args)[0]) is True
+    assert async_live.result(async_live.run("async.near", "resume", **args)[0]) is True
     assert async_live.result(async_live.world.outcome(tx_hash)) == {"near": 3}
-    assert async_live.result(async_live.call("async.near", "resume", **args)[0]) is False
+    assert async_live.result(async_live.run("async.near", "resume", **args)[0]) is False
 
 
 def test_wait_in_vain_on_chain(async_live):
@@ -962,11 +900,11 @@ def test_wait_in_vain_on_chain(async_live):
 
 def test_counter_on_chain(async_live):
     """A counter counts, and is left alone by a call that fails."""
-    assert executions(async_live.call("counter.near", "increment"))[1] == (
+    assert executions(async_live.run("counter.near", "increment"))[1] == (
         "counter.near",
         ["Increased number to 8"],
     )
-    done = async_live.call("counter.near", "fail", message="no more")
+    done = async_live.run("counter.near", "fail", message="no more")
     assert async_live.result(done[0]) == "Smart contract panicked: no more"
     assert async_live.view("counter.near", "get_num") == 8
 
@@ -980,8 +918,8 @@ def test_receiver_on_chain(behaviour, used, reached):
     """The same call ends differently, by what the receiver was configured to."""
     token = dict(FungibleToken.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
     receiver = dict(TokenReceiver.genesis(*behaviour))
-    live = ContractChain(token_near=(FungibleToken, token), bob_near=(TokenReceiver, receiver))
+    live = chain_of(token_near=(FungibleToken, token), bob_near=(TokenReceiver, receiver))
     args = {"receiver_id": "bob.near", "amount": "1000", "msg": "take"}
-    done = live.call("token.near", "ft_transfer_call", deposit=1, **args)
+    done = live.run("token.near", "ft_transfer_call", deposit=1, **args)
     assert live.result(done[0]) == used
     assert live.view("token.near", "ft_balance_of", account_id="bob.near") == reached

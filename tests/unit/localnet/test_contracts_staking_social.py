@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import base58
 import pytest
 
 from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
@@ -16,24 +15,19 @@ from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise, ReceiptDraft
-from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     FunctionCall,
     PublicKey,
-    SecretKey,
     Stake,
-    Transaction,
     Transfer,
 )
-from tests.unit.localnet.contracts import ContractHarness
+from tests.unit.localnet.contracts import CALLER_KEY, ContractChain, ContractHarness
 
 NEAR = 10**24
 TGAS = 10**12
 KEY = PublicKey("ed25519", bytes(range(32)))
 LOGIN_KEY = PublicKey("ed25519", bytes([7] * 32))
 RESTAKED = "on_stake_action"
-ALICE_KEY = "ed25519:" + base58.b58encode(bytes([9] * 32)).decode()
 
 
 class Harness(ContractHarness):
@@ -1038,14 +1032,12 @@ def test_the_genesis_of_the_social_database_is_what_calls_leave(social: Harness)
 # On a chain ------------------------------------------------------------------------------
 
 
-class ContractChain:
+class StakingChain(ContractChain):
     """A pool, a liquid staking contract and a social database, and alice, who uses them."""
 
     def __init__(self) -> None:
-        self.key = SecretKey.from_text(ALICE_KEY)
-        self.nonce = 0
         genesis, own = Genesis(), 100_000 * NEAR + 10**12
-        genesis.account("alice.near", 1000 * NEAR, keys=[self.key.public_key])
+        genesis.account("alice.near", 1000 * NEAR, keys=[CALLER_KEY.public_key])
         genesis.account(
             "pool.near",
             10**12,
@@ -1059,37 +1051,22 @@ class ContractChain:
         tree = {"bob.near": {"profile": {"name": "Bob"}}}
         texts = SocialDb.genesis(tree, deposit=NEAR, block_height=1000)
         genesis.account("social.near", 11 * NEAR, contract=SocialDb, records=texts)
-        self.world = World(Settings(genesis_height=1000, epoch_length=20), genesis)
+        super().__init__(genesis, genesis_height=1000, epoch_length=20)
 
     def call(self, receiver_id: str, method: str, deposit: int = 0, **args: Any) -> Outcome:
-        """Call a method as alice and settle; return the outcome of its receipt."""
-        self.nonce += 1
-        action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
-        head = self.world.chain.head.hash
-        signed = Transaction(
-            "alice.near", self.key.public_key, self.nonce, receiver_id, head, [action]
-        ).sign(self.key)
-        self.world.submit(signed)
-        self.world.settle()
-        converted = self.world.outcome(signed.hash)
-        assert converted is not None
-        return self.children(converted)[0]
+        """Call a method and settle; return the outcome of its receipt."""
+        return self.run(receiver_id, method, deposit=deposit, gas=300, **args)[1]
 
     def children(self, outcome: Outcome) -> list[Outcome]:
         """Return the outcomes of the receipts that an outcome created."""
         outcomes = [self.world.outcome(receipt_id) for receipt_id in outcome.receipt_ids]
         return [child for child in outcomes if child is not None]
 
-    def view(self, contract_id: str, method: str, **args: Any) -> Any:
-        """Call a view method."""
-        head = self.world.chain.head
-        return json.loads(self.world.view(contract_id, method, to_json(args), head).result)
-
-    def balances(self, account_id: str) -> tuple[int, int]:
-        """Return an account's yoctoNEAR, free and locked."""
+    def locked(self, account_id: str) -> int:
+        """Return an account's yoctoNEAR at stake."""
         account = self.world.state().account(account_id)
         assert account is not None
-        return account.amount, account.locked
+        return account.locked
 
     def pass_epochs(self, count: int) -> None:
         """Advance by epochs."""
@@ -1099,12 +1076,12 @@ class ContractChain:
 
 
 @pytest.fixture
-def chain() -> ContractChain:
+def chain() -> StakingChain:
     """Give the chain, with epochs of 20 blocks."""
-    return ContractChain()
+    return StakingChain()
 
 
-def test_the_tree_of_a_stake(chain: ContractChain) -> None:
+def test_the_tree_of_a_stake(chain: StakingChain) -> None:
     """The call ends at once; its stake runs a block later, the callback another later."""
     first = chain.call("pool.near", "deposit_and_stake", 10 * NEAR)
     stake, callback, refund = chain.children(first)
@@ -1116,10 +1093,10 @@ def test_the_tree_of_a_stake(chain: ContractChain) -> None:
         "pool.near",
         "alice.near",
     ]
-    assert chain.balances("pool.near")[1] == 100_011 * NEAR
+    assert chain.locked("pool.near") == 100_011 * NEAR
 
 
-def test_a_stake_through_epochs(chain: ContractChain) -> None:
+def test_a_stake_through_epochs(chain: StakingChain) -> None:
     """Rewards come with epochs; what is unstaked is paid out after four."""
     chain.call("pool.near", "deposit_and_stake", 1000 * NEAR // 2)
     chain.pass_epochs(2)
@@ -1132,10 +1109,10 @@ def test_a_stake_through_epochs(chain: ContractChain) -> None:
     early = chain.call("pool.near", "withdraw_all")
     assert "unstaking delay" in repr(early.status)
     chain.pass_epochs(1)
-    before = chain.balances("alice.near")[0]
+    before = chain.balance("alice.near")
     paid = chain.children(chain.call("pool.near", "withdraw_all"))[0]
     assert (paid.executor_id, paid.status) == ("alice.near", SuccessValue(b""))
-    gained = chain.balances("alice.near")[0] - before
+    gained = chain.balance("alice.near") - before
     assert worth - NEAR // 100 < gained < worth + NEAR  # but for gas
     assert chain.view("pool.near", "get_account", account_id="alice.near") == {
         "account_id": "alice.near",
@@ -1145,7 +1122,7 @@ def test_a_stake_through_epochs(chain: ContractChain) -> None:
     }
 
 
-def test_liquid_stake_reaches_a_pool(chain: ContractChain) -> None:
+def test_liquid_stake_reaches_a_pool(chain: StakingChain) -> None:
     """`epoch_stake` moves what was deposited into the pool, and its callback says so."""
     assert chain.call("liquid.near", "deposit_and_stake", 7 * NEAR).status == SuccessValue(
         b'"7000000000000000000000000"'
@@ -1159,7 +1136,7 @@ def test_liquid_stake_reaches_a_pool(chain: ContractChain) -> None:
     assert total == str(22 * NEAR)
 
 
-def test_liquid_stake_earns(chain: ContractChain) -> None:
+def test_liquid_stake_earns(chain: StakingChain) -> None:
     """Rewards of a pool reach the price of shares, and what is unstaked can be paid out."""
     chain.call("liquid.near", "deposit_and_stake", 7 * NEAR)
     chain.call("liquid.near", "epoch_stake")
@@ -1180,7 +1157,7 @@ def test_liquid_stake_earns(chain: ContractChain) -> None:
     assert chain.view("liquid.near", "ft_balance_of", account_id="alice.near") == "0"
 
 
-def test_a_text_on_a_chain(chain: ContractChain) -> None:
+def test_a_text_on_a_chain(chain: StakingChain) -> None:
     """A text has the height of the block that its write was applied in."""
     wrote = chain.call("social.near", "set", NEAR, data={"alice.near": {"a": "b"}})
     height = wrote.block_height
