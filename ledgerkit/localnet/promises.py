@@ -15,29 +15,12 @@ from ledgerkit.localnet.execution_errors import HostError, prohibited_in_view
 from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.gas_counter import ACTION, GasCounter
 from ledgerkit.localnet.transaction_validity import MAX_CODE_BYTES
-from ledgerkit.protocol import (
-    AccessKey,
-    AccountId,
-    Action,
-    AddKey,
-    CreateAccount,
-    CryptoHash,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
+from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey, data_id
+from ledgerkit.protocol import actions as kinds
+from ledgerkit.protocol.access_keys import (
     FunctionCallPermission,
     GasKeyFullAccess,
     GasKeyFunctionCall,
-    PublicKey,
-    Stake,
-    StateInit,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    data_id,
 )
 from ledgerkit.units import U64_MAX, U128_MAX
 
@@ -46,6 +29,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.fees import Fee, Profile
+    from ledgerkit.protocol import Action
     from ledgerkit.protocol.access_keys import Permission
 
 
@@ -93,7 +77,7 @@ class PromiseHost:
         self.balance = context.balance  # yoctoNEAR, with the attached deposit, less promised ones
         self.gas = GasCounter(context.prepaid_gas, context.fixed_gas, is_view=context.is_view)
         self.drafts: list[ReceiptDraft] = []
-        self.weights: list[tuple[ReceiptDraft, int, FunctionCall, int]] = []
+        self.weights: list[tuple[ReceiptDraft, int, kinds.FunctionCall, int]] = []
         self.resumed: list[tuple[CryptoHash, bytes]] = []
         self.yielded: list[CryptoHash] = []
         self.yield_ids: dict[bytes, CryptoHash] = {}  # the data ids by the contract's own ids
@@ -157,7 +141,7 @@ class PromiseHost:
         """Burn the gas to send an action, and reserve the gas to execute it."""
         for name, fee in self.profile.fee_parts(action, receiver_id):
             self.burn_fee(name, fee, receiver_id)
-        if isinstance(action, FunctionCall):
+        if isinstance(action, kinds.FunctionCall):
             self.gas.reserve(action.gas)
 
     def burn_fee(self, name: str, fee: Fee, receiver_id: str) -> None:
@@ -175,7 +159,7 @@ class PromiseHost:
         shares[-1] += unused - sum(shares)  # the last call gets the remainder of the divisions
         for (draft, position, call, _), share in zip(self.weights, shares, strict=True):
             gas = min(call.gas + share, U64_MAX)
-            new_call = FunctionCall(call.method_name, call.args, gas, call.deposit)
+            new_call = kinds.FunctionCall(call.method_name, call.args, gas, call.deposit)
             draft.actions[position] = new_call
         self.gas.used = self.gas.limit
 
@@ -321,12 +305,12 @@ class Promise:
     def create_account(self) -> Promise:
         """Add an action that creates the receiver."""
         self.vm.host_call("promise_batch_action_create_account")
-        return self._add(CreateAccount())
+        return self._add(kinds.CreateAccount())
 
     def transfer(self, deposit: int) -> Promise:
         """Add a transfer of yoctoNEAR to the receiver."""
         self.vm.host_call("promise_batch_action_transfer")
-        self._add(Transfer(deposit))
+        self._add(kinds.Transfer(deposit))
         self.vm.deduct(deposit)
         return self
 
@@ -342,7 +326,7 @@ class Promise:
         self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
     ) -> Promise:
         """Add a checked call: burn its fees, reserve its gas, deduct its deposit."""
-        call = FunctionCall(method_name, args, gas, deposit)
+        call = kinds.FunctionCall(method_name, args, gas, deposit)
         self._add(call)
         self.vm.deduct(deposit, may_subsidize=True)
         if weight:
@@ -353,19 +337,19 @@ class Promise:
     def stake(self, stake: int, public_key: PublicKey | str) -> Promise:
         """Add an action that stakes yoctoNEAR of the receiver."""
         self.vm.host_call("promise_batch_action_stake")
-        return self._add(Stake(stake, _parse_key(public_key)))
+        return self._add(kinds.Stake(stake, _parse_key(public_key)))
 
     def delete_account(self, beneficiary_id: str) -> Promise:
         """Add an action that deletes the receiver."""
         self.vm.host_call("promise_batch_action_delete_account")
-        return self._add(DeleteAccount(parse_account_id(beneficiary_id)))
+        return self._add(kinds.DeleteAccount(parse_account_id(beneficiary_id)))
 
     # Keys --------------------------------------------------------------------------------
 
     def add_full_access_key(self, public_key: PublicKey | str, nonce: int = 0) -> Promise:
         """Add an action that adds a full access key to the receiver."""
         self.vm.host_call("promise_batch_action_add_key_with_full_access")
-        return self._add(AddKey(_parse_key(public_key), AccessKey(nonce)))
+        return self._add(kinds.AddKey(_parse_key(public_key), AccessKey(nonce)))
 
     def add_access_key(
         self,
@@ -380,12 +364,12 @@ class Promise:
         permission = FunctionCallPermission(
             allowance, parse_account_id(receiver_id), _checked_names(method_names)
         )
-        return self._add(AddKey(_parse_key(public_key), AccessKey(nonce, permission)))
+        return self._add(kinds.AddKey(_parse_key(public_key), AccessKey(nonce, permission)))
 
     def delete_key(self, public_key: PublicKey | str) -> Promise:
         """Add an action that removes a key of the receiver."""
         self.vm.host_call("promise_batch_action_delete_key")
-        return self._add(DeleteKey(_parse_key(public_key)))
+        return self._add(kinds.DeleteKey(_parse_key(public_key)))
 
     def add_full_access_gas_key(self, public_key: PublicKey, num_nonces: int) -> Promise:
         """Add an action that adds a gas key with full access to the receiver (NEP-611)."""
@@ -408,12 +392,12 @@ class Promise:
         return self._add_gas_key(public_key, permission)
 
     def _add_gas_key(self, public_key: PublicKey, permission: Permission) -> Promise:
-        return self._add(AddKey(public_key, AccessKey(0, permission)))
+        return self._add(kinds.AddKey(public_key, AccessKey(0, permission)))
 
     def transfer_to_gas_key(self, public_key: PublicKey, deposit: int) -> Promise:
         """Add a transfer of yoctoNEAR to a gas key of the receiver."""
         self.vm.host_call("promise_batch_action_transfer_to_gas_key")
-        self._add(TransferToGasKey(public_key, deposit))
+        self._add(kinds.TransferToGasKey(public_key, deposit))
         self.vm.deduct(deposit)
         return self
 
@@ -423,7 +407,7 @@ class Promise:
         """Add an action that deploys code to the receiver."""
         self.vm.host_call("promise_batch_action_deploy_contract")
         _check_code(code)
-        return self._add(DeployContract(code))
+        return self._add(kinds.DeployContract(code))
 
     def deploy_global_contract(
         self, code: bytes, deploy_mode: Literal["CodeHash", "AccountId"]
@@ -431,17 +415,17 @@ class Promise:
         """Add an action that publishes code as a global contract of the receiver."""
         self.vm.host_call("promise_batch_action_deploy_global_contract")
         _check_code(code)
-        return self._add(DeployGlobalContract(code, deploy_mode))
+        return self._add(kinds.DeployGlobalContract(code, deploy_mode))
 
     def use_global_contract(self, identifier: CryptoHash | str) -> Promise:
         """Add an action that makes the receiver run a global contract."""
         self.vm.host_call("promise_batch_action_use_global_contract")
-        return self._add(UseGlobalContract(identifier))
+        return self._add(kinds.UseGlobalContract(identifier))
 
     def state_init(self, code: CryptoHash | str, deposit: int) -> int:
         """Add the initial state of a deterministic account; return the action's index."""
         self.vm.host_call("promise_batch_action_state_init")
-        self._add(DeterministicStateInit(StateInit(code), deposit))
+        self._add(kinds.DeterministicStateInit(kinds.StateInit(code), deposit))
         self.vm.deduct(deposit)
         return len(self.drafts[0].actions) - 1
 
@@ -453,7 +437,7 @@ class Promise:
             self.vm.burn_fee(name, fee, draft.receiver_id)
         actions = draft.actions
         action = actions[action_index] if action_index < len(actions) else None
-        if not isinstance(action, DeterministicStateInit):
+        if not isinstance(action, kinds.DeterministicStateInit):
             receipt_index = self.vm.drafts.index(draft)
             raise HostError(
                 f"Action {action_index} in receipt {receipt_index} does not exist or has the wrong "
