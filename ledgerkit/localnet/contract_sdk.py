@@ -199,7 +199,7 @@ def run_code(vm: Vm, state: State, account: Account | None, method_name: str) ->
         return run_method(contract, vm, method_name)
     from ledgerkit.localnet.wasm import engine
 
-    return engine.run_module(vm, code_hash, state.store.codes[code_hash], method_name)
+    return engine.run_module(vm, state.store.codes[code_hash], method_name)
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:

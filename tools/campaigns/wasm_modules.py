@@ -59,7 +59,7 @@ def call(code: bytes, method_name: str) -> str:
     )
     vm = Vm(context, StateStore().at(), fees.PROFILES["86"])
     try:
-        engine.run_module(vm, CryptoHash.of(code), code, method_name)
+        engine.run_module(vm, code, method_name)
     except CallError as error:
         failure = error.failure
         return next(iter(failure)) if isinstance(failure, dict) else failure

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections import OrderedDict
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.errors import InvalidRequestError
@@ -33,11 +32,9 @@ from ledgerkit.localnet.wasm.guest import Guest, memory_violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.promises import Promise
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.localnet.wasm.host_functions import HostFunction
-    from ledgerkit.protocol import CryptoHash
 
 MAX_COMPILED = 64  # modules; of the most recently used ones
 MAX_STACK_BYTES = 512 * 1024
@@ -65,8 +62,8 @@ _TRAPS = {
 _GENERIC_TRAP = ("GenericTrap", "Generic trap.")
 
 
-class _Running(threading.local):
-    """The call that runs in a thread."""
+class _Running:
+    """The call that holds the lock."""
 
     call: _Call | None = None
 
@@ -76,17 +73,17 @@ class _Compiled(NamedTuple):
     has_start: bool
 
 
-_running = _Running()
 _lock = threading.Lock()  # wasmtime-py keeps the last exception of a host function for all threads
-_compiled: OrderedDict[tuple[CryptoHash, int], _Compiled | CallError] = OrderedDict()
 
 
-def run_module(vm: Vm, code_hash: CryptoHash, code: bytes, method_name: str) -> bytes | Promise:
+def run_module(vm: Vm, code: bytes, method_name: str) -> bytes | Promise:
     """Run a method of a module; return its result, or the promise that it returns."""
     if not method_name:
         raise MethodError("MethodEmptyName")
     with _lock:
-        compiled = _compile(code_hash, code, vm.profile)
+        compiled = _compile(code, vm.profile.version)
+        if isinstance(compiled, CallError):
+            raise type(compiled)(*compiled.args)
         _check_method(compiled.module, method_name)
         vm.burn_loading()
         _Call(vm, compiled).run(method_name)
@@ -127,7 +124,7 @@ def _engine() -> Any:
 
 def forget() -> None:
     """Drop the compiled modules and the compiler; at the end, before the interpreter does."""
-    _compiled.clear()
+    _compile.cache_clear()
     _linker.cache_clear()
     _engine.cache_clear()
 
@@ -137,42 +134,27 @@ def _linker(version: int) -> Any:
     """Build the linker with the host functions of a protocol version."""
     wasmtime = _wasmtime()
     linker = wasmtime.Linker(_engine())
-    profile = next(each for each in fees.PROFILES.values() if each.version == version)
     types = {"i32": wasmtime.ValType.i32(), "i64": wasmtime.ValType.i64()}
-    for name, function in host_functions.available(profile).items():
+    for name, function in host_functions.available(version).items():
         parameters = [types[each] for each in function.parameters]
         kind = wasmtime.FuncType(parameters, [types[each] for each in function.results])
         linker.define_func("env", name, kind, _callback(function))
     return linker
 
 
-def _compile(code_hash: CryptoHash, code: bytes, profile: Profile) -> _Compiled:
-    """Return the compiled module of a code, from the cache if it is there."""
-    key = (code_hash, profile.version)
-    compiled = _compiled.get(key)
-    if compiled is None:
-        try:
-            compiled = _compile_new(code, profile)
-        except (PrepareError, LinkError) as error:
-            compiled = error.with_traceback(None)
-        _compiled[key] = compiled
-        while len(_compiled) > MAX_COMPILED:
-            _compiled.popitem(last=False)
-    _compiled.move_to_end(key)
-    if isinstance(compiled, CallError):
-        raise type(compiled)(*compiled.args)
-    return compiled
-
-
-def _compile_new(code: bytes, profile: Profile) -> _Compiled:
+@lru_cache(maxsize=MAX_COMPILED)
+def _compile(code: bytes, version: int) -> _Compiled | CallError:
+    """Prepare and compile a module; return the error of one that cannot be run."""
     wasmtime, engine = _wasmtime(), _engine()
-    prepared = modules.prepare(code, limits_locals=profile.version >= _LIMITED_LOCALS_SINCE)
     try:
+        prepared = modules.prepare(code, limits_locals=version >= _LIMITED_LOCALS_SINCE)
         wasmtime.Module.validate(engine, code)
         module = wasmtime.Module(engine, prepared.code)
+        _check_imports(module, host_functions.available(version))
     except wasmtime.WasmtimeError:
-        raise PrepareError("Deserialization") from None
-    _check_imports(module, host_functions.available(profile))
+        return PrepareError("Deserialization")
+    except (PrepareError, LinkError) as error:
+        return error.with_traceback(None)
     return _Compiled(module, prepared.has_start)
 
 
@@ -223,7 +205,7 @@ class _Call:
     def run(self, method_name: str) -> None:
         """Run the start function, if there is one, and a method."""
         wasmtime = _wasmtime()
-        _running.call = self
+        _Running.call = self
         try:
             self._refuel()
             linker = _linker(self._vm.profile.version)
@@ -236,7 +218,7 @@ class _Call:
         except (wasmtime.WasmtimeError, wasmtime.Trap, _StoppedError) as error:
             self._raise(error)
         finally:
-            _running.call = None
+            _Running.call = None
         self._burn_fuel()
 
     def host(self, run: Callable[..., int | None], numbers: tuple[int, ...]) -> int | None:
@@ -303,7 +285,7 @@ def _callback(function: HostFunction) -> Callable[..., int | None]:
     is_long = function.results == ("i64",)
 
     def callback(*numbers: int) -> int | None:
-        call = _running.call
+        call = _Running.call
         if call is None:
             raise _StoppedError
         unsigned = tuple(n % size for n, size in zip(numbers, sizes, strict=True))

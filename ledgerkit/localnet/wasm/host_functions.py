@@ -22,7 +22,6 @@ from ledgerkit.units import U64_MAX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.protocol import PublicKey
 
@@ -46,9 +45,8 @@ class HostFunction(NamedTuple):
 HOST_FUNCTIONS: dict[str, HostFunction] = {}
 
 
-def available(profile: Profile) -> dict[str, HostFunction]:
+def available(version: int) -> dict[str, HostFunction]:
     """Return the host functions of a protocol version."""
-    version = profile.version
     return {name: each for name, each in HOST_FUNCTIONS.items() if each.since <= version}
 
 

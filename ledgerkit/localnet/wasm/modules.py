@@ -41,18 +41,10 @@ _LEB_BITS, _LEB_MORE, _MAX_LEB_BYTES = 7, 0x80, 5
 _HAS_MAXIMUM = 1
 
 
-class Import(NamedTuple):
-    """A function that a module imports."""
-
-    name: str
-    type_index: int
-
-
 class PreparedModule(NamedTuple):
     """A module that can be compiled."""
 
     code: bytes
-    imports: tuple[Import, ...]
     has_start: bool
 
 
@@ -101,9 +93,8 @@ class _Bytes:
 def prepare(code: bytes, *, limits_locals: bool = False) -> PreparedModule:
     """Check a valid module against the node's limits, and change what a node changes."""
     sections = dict(_sections(code))
-    imports = _read_imports(sections.get(_IMPORT))
-    n_functions = len(imports) + _count(sections.get(_CODE))
-    if n_functions > MAX_FUNCTIONS:
+    n_imports = _count_imports(sections.get(_IMPORT))
+    if n_imports + _count(sections.get(_CODE)) > MAX_FUNCTIONS:
         raise PrepareError("TooManyFunctions")
     _check_tables(sections.get(_TABLE))
     _check_bodies(sections.get(_CODE), len(code) if limits_locals else None)
@@ -111,7 +102,7 @@ def prepare(code: bytes, *, limits_locals: bool = False) -> PreparedModule:
     sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
     sections[_EXPORT] = _exports(sections.get(_EXPORT), start)
     parts = [bytes([kind]) + blob(sections[kind]) for kind in _ORDER if kind in sections]
-    return PreparedModule(HEADER + b"".join(parts), imports, start is not None)
+    return PreparedModule(HEADER + b"".join(parts), start is not None)
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
@@ -131,20 +122,20 @@ def _count(section: bytes | None) -> int:
     return 0 if section is None else _Bytes(section).u32()
 
 
-def _read_imports(section: bytes | None) -> tuple[Import, ...]:
-    """Read the imports, which must be functions of `env`."""
+def _count_imports(section: bytes | None) -> int:
+    """Return the number of imports, which must be functions of `env`."""
     if section is None:
-        return ()
+        return 0
     reader = _Bytes(section)
-    imports = []
-    for _ in range(reader.u32()):
-        module, name, kind = reader.name(), reader.name(), reader.take(1)[0]
+    count = reader.u32()
+    for _ in range(count):
+        module, _name, kind = reader.name(), reader.name(), reader.take(1)[0]
         if module != "env" or kind in (_TABLE_KIND, _GLOBAL_KIND):
             raise PrepareError("Instantiate")
         if kind != _FUNCTION_KIND:
             raise PrepareError("Memory" if kind == _MEMORY_KIND else "Deserialization")
-        imports.append(Import(name, reader.u32()))
-    return tuple(imports)
+        reader.u32()  # the index of its type
+    return count
 
 
 def _check_tables(section: bytes | None) -> None:

@@ -389,7 +389,7 @@ def prohibited() -> Iterator[tuple[str, str]]:
     others = {"signer_account_id", "signer_account_pk", "predecessor_account_id", "prepaid_gas"}
     others |= {"used_gas", "storage_write", "storage_remove", "set_state_init_data_entry"}
     others |= {"refund_to_account_id"}
-    for name in available(fees.PROFILES["86"]):
+    for name in available(86):
         if name in others or name.startswith("promise_"):
             yield name, names.get(name, name)
 

@@ -17,7 +17,8 @@ from ledgerkit.localnet.chain_types import Failure, SuccessValue
 from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.wasm import engine, modules
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.protocol import CryptoHash, FunctionCall, SecretKey, Transaction
+from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
+from tests.unit.localnet.machine import Machine
 from tests.wasm_texts import COUNTER, compiled
 
 ARITHMETIC = "WebAssembly trap: An arithmetic exception, e.g. divided by zero."
@@ -184,7 +185,7 @@ def test_modules_that_a_node_does_not_prepare(name):
     body, reason = UNPREPARED[name]
     code = compiled(f"(module {body})")
     with pytest.raises(CallError) as caught:
-        engine._compile(CryptoHash.of(code), code, fees.PROFILES["86"])
+        engine.run_module(Machine().vm, code, "main")
     assert caught.value.failure == {"CompilationError": {"PrepareError": reason}}
 
 
