@@ -345,6 +345,12 @@ def from_json(data: bytes | None) -> Any:
         return None
 
 
+def page(count: int, first: int, limit: int | None = None) -> range:
+    """Return the indices of a page of a list."""
+    end = count if limit is None else min(count, first + limit)
+    return range(max(first, 0), end)
+
+
 # Storage records -------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
+    page,
     state_view,
     to_json,
     view,
@@ -221,8 +222,8 @@ class Dex(Contract):
     @view
     def get_pools(self, from_index: int = 0, limit: int = 100) -> list[PoolView]:
         """Return a page of the pools."""
-        end = min(from_index + limit, self.state.pool_count)
-        return [self._pool(pool_id).to_view() for pool_id in range(max(from_index, 0), end)]
+        pool_ids = page(self.state.pool_count, from_index, limit)
+        return [self._pool(pool_id).to_view() for pool_id in pool_ids]
 
     get_number_of_pools = state_view("pool_count")
 

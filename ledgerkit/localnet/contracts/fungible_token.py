@@ -43,6 +43,7 @@ REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE)
 RESOLVE_GAS = 5 * TGAS
 NOT_ENOUGH = "The account doesn't have enough balance"
 TOO_SMALL = "The attached deposit is less than the minimum storage balance"
+TOO_LARGE = "The amount is greater than the available storage balance"
 KEEPS_BALANCE = "Can't unregister the account with the positive balance without force"
 
 
@@ -174,7 +175,7 @@ class FungibleTokenBase(Contract):
         """Withdraw the available storage deposit, which is always 0."""
         self.assert_one_yocto()
         self.balance(self.vm.predecessor_id)
-        self.require(not amount, "The amount is greater than the available storage balance")
+        self.require(not amount, TOO_LARGE)
         return PAID
 
     @call(payable=True)

@@ -22,12 +22,18 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
+    page,
     run_method,
     state_view,
     to_json,
     view,
 )
-from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
+from ledgerkit.localnet.contracts.fungible_token import (
+    TOO_LARGE,
+    TOO_SMALL,
+    StorageBalance,
+    StorageBounds,
+)
 from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
@@ -426,10 +432,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         deposit, owner_id = self.vm.attached_deposit, str(account_id or self.vm.predecessor_id)
         is_new, excess = owner_id not in self.accounts, 0
         if is_new:
-            self.require(
-                deposit >= MIN_BALANCE,
-                "The attached deposit is less than the minimum storage balance",
-            )
+            self.require(deposit >= MIN_BALANCE, TOO_SMALL)
         if registration_only:
             excess = deposit - MIN_BALANCE if is_new else deposit
         if is_new:
@@ -448,9 +451,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         account = self._account(account_id)
         available = self._balance_of(account).available
         refund = available if amount is None else amount
-        self.require(
-            refund <= available, "The amount is greater than the available storage balance"
-        )
+        self.require(refund <= available, TOO_LARGE)
         if refund:
             account.storage_balance -= refund
             self.accounts.put(account_id, account)
@@ -489,9 +490,8 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self, from_index: int | None = None, limit: int | None = None
     ) -> list[str]:
         """Return a page of the accounts with a branch, the oldest first."""
-        count, first = self.state.accounts, from_index or 0
-        end = count if limit is None else min(count, first + limit)
-        names = (self.names.get(str(index)) for index in range(max(first, 0), end))
+        places = page(self.state.accounts, from_index or 0, limit)
+        names = (self.names.get(str(index)) for index in places)
         return [name for name in names if name is not None]
 
     get_node_count = state_view("nodes")

@@ -21,6 +21,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
+    page,
     state_view,
     to_json,
     view,
@@ -315,8 +316,8 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
     @view
     def get_accounts(self, from_index: int, limit: int) -> list[HumanReadableAccount]:
         """Return a page of accounts, in the order of the pool's list."""
-        end = min(from_index + limit, self.state.accounts)
-        names = (self.names.get(str(index)) for index in range(max(from_index, 0), end))
+        places = page(self.state.accounts, from_index, limit)
+        names = (self.names.get(str(index)) for index in places)
         return [self.get_account(name) for name in names if name is not None]
 
     get_number_of_accounts = state_view("accounts")
