@@ -34,7 +34,6 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
-from ledgerkit.protocol.actions import attached_gas, deposits
 from tests.unit.localnet.ledger import PRICE, START, Ledger, N, public
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "vectors"
@@ -343,23 +342,3 @@ def check_success(ledger, outcome, receiver_id, expected):
     assert refunds == ([(Transfer(amount),)] if amount else [])
     known = ledger.world.state(START).account(receiver_id) is not None
     assert known is not wanted["account_created"]
-
-
-@pytest.mark.parametrize("version", ["pv84", "pv86"])
-def test_examples_are_computed_at_their_cost(example, version):
-    """The sums before execution are the file's: what is sent, executed, attached, deposited."""
-    expected = example[version]
-    profile = fees.PROFILES[version.removeprefix("pv")]
-    actions = actions_of(example)
-    signer_id, receiver_id = example["signer_id"], example["receiver_id"]
-    burnt = profile.new_receipt_send(sir=signer_id == receiver_id)
-    burnt += profile.send(actions, signer_id, receiver_id)
-    execution = profile.new_receipt_execute + profile.prepaid_execution(actions, receiver_id)
-    attached, deposit = attached_gas(actions), deposits(actions)
-    cost = burnt * PRICE + (execution + attached) * profile.purchase_price(PRICE)
-    assert burnt == expected["tx_gas_burnt"]
-    assert execution == expected["receipt_exec_fees_gas"]
-    assert attached == expected["prepaid_gas"]
-    assert deposit == int(expected["deposit"])
-    assert cost == int(expected["gas_cost"])
-    assert cost + deposit == int(expected["total_cost"])
