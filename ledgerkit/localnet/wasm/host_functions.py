@@ -116,56 +116,43 @@ def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]]
     return read_values
 
 
-def _declare(
-    name: str,
-    run: Run,
-    arguments: Sequence[_Argument] = (),
-    *,
-    cost: str | None = None,
-    result: ValueType | None = None,
-    since: int = 0,
-    changes: bool = False,
-) -> Run:
-    """
-    Declare a host function; return the function that reads its arguments from numbers.
-
-    The cost is burnt before the arguments are read. A function that changes something burns its
-    base cost there, and fails in a view.
-    """
-    read_values = _reader(arguments)
-    # The node's error names a call with a weight like one without.
-    public_name = name.removesuffix("_weight")
-
-    def call(guest: Guest, *numbers: int) -> int | None:
-        if cost is not None:
-            guest.burn(cost)
-        if not changes:
-            return run(guest, *read_values(guest, numbers))
-        guest.vm.host_call(public_name)
-        guest.vm.is_begun = True
-        try:
-            return run(guest, *read_values(guest, numbers))
-        finally:
-            guest.vm.is_begun = False
-
-    types = tuple(each.type for each in arguments for _ in range(each.size))
-    HOST_FUNCTIONS[name] = HostFunction(types, () if result is None else (result,), call, since)
-    return call
-
-
 def _host(
     *arguments: _Argument,
+    name: str | None = None,
     cost: str | None = None,
     result: ValueType | None = None,
     since: int = 0,
     changes: bool = False,
 ) -> Callable[[Run], Run]:
-    """Declare a host function under the name of the Python function."""
+    """
+    Declare a host function, by default under the name of the Python function.
+
+    The cost is burnt before the arguments are read. A function that changes something burns its
+    base cost there, and fails in a view.
+    """
+    read_values = _reader(arguments)
 
     def declare(run: Run) -> Run:
-        return _declare(
-            run.__name__, run, arguments, cost=cost, result=result, since=since, changes=changes
-        )
+        full_name = name or run.__name__
+        # The node's error names a call with a weight like one without.
+        public_name = full_name.removesuffix("_weight")
+
+        def call(guest: Guest, *numbers: int) -> int | None:
+            if cost is not None:
+                guest.burn(cost)
+            if not changes:
+                return run(guest, *read_values(guest, numbers))
+            guest.vm.host_call(public_name)
+            guest.vm.is_begun = True
+            try:
+                return run(guest, *read_values(guest, numbers))
+            finally:
+                guest.vm.is_begun = False
+
+        types = tuple(each.type for each in arguments for _ in range(each.size))
+        results = () if result is None else (result,)
+        HOST_FUNCTIONS[full_name] = HostFunction(types, results, call, since)
+        return call
 
     return declare
 
@@ -218,7 +205,7 @@ _REGISTER_VALUES: tuple[tuple[str, str | None, int, Callable[[Vm], bytes]], ...]
     ("random_seed", "BASE", 0, lambda vm: vm.random_seed),
 )
 for _name, _cost, _since, _read in _REGISTER_VALUES:
-    _declare(_name, partial(_to_register, _read), (_NUMBER,), cost=_cost, since=_since)
+    _host(_NUMBER, name=_name, cost=_cost, since=_since)(partial(_to_register, _read))
 
 _AMOUNTS: tuple[tuple[str, str | None, str], ...] = (
     ("account_balance", "BASE", "balance"),
@@ -226,7 +213,7 @@ _AMOUNTS: tuple[tuple[str, str | None, str], ...] = (
     ("attached_deposit", None, "attached_deposit"),
 )
 for _name, _cost, _attribute in _AMOUNTS:
-    _declare(_name, partial(_to_memory, attrgetter(_attribute)), (_NUMBER,), cost=_cost)
+    _host(_NUMBER, name=_name, cost=_cost)(partial(_to_memory, attrgetter(_attribute)))
 
 _NUMBERS: tuple[tuple[str, str | None, str], ...] = (
     ("block_index", "BASE", "block_height"),
@@ -237,14 +224,14 @@ _NUMBERS: tuple[tuple[str, str | None, str], ...] = (
     ("used_gas", None, "used_gas"),
 )
 for _name, _cost, _attribute in _NUMBERS:
-    _declare(_name, partial(_as_result, attrgetter(_attribute)), cost=_cost, result="i64")
+    _host(name=_name, cost=_cost, result="i64")(partial(_as_result, attrgetter(_attribute)))
 
 
+@_host(_NUMBER, name="input", cost="BASE")
 def _input(guest: Guest, register_id: int) -> None:
     guest.write_register(register_id, guest.vm.input, by_bytes=False)
 
 
-_declare("input", _input, (_NUMBER,), cost="BASE")
 _CONTRACT_KINDS = {"local": 1, "global_hash": 2, "global_account_id": 3}
 
 
@@ -275,7 +262,7 @@ def validator_total_stake(guest: Guest, stake_address: int) -> None:
 
 
 # Old modules count their instructions themselves.
-_declare("gas", Guest.burn_instructions, (_INT32,))
+_host(_INT32, name="gas")(Guest.burn_instructions)
 
 
 # Hashes and signatures -------------------------------------------------------------------
@@ -293,9 +280,8 @@ def _keccak(bits: int, guest: Guest, data: bytes, register_id: int) -> None:
 
 
 for _bits in (256, 512):
-    _declare(
-        f"keccak{_bits}", partial(_keccak, _bits), (_BYTES, _NUMBER), cost=f"KECCAK{_bits}_BASE"
-    )
+    _name = f"keccak{_bits}"
+    _host(_BYTES, _NUMBER, name=_name, cost=f"{_name.upper()}_BASE")(partial(_keccak, _bits))
 
 
 @_host(_BYTES, _NUMBER, cost="RIPEMD160_BASE")
@@ -383,14 +369,14 @@ def _verify(
 
 
 for _kind, _since in ((_ED25519, 0), (_P256, 85)):
-    _declare(
-        f"{_kind.name}_verify",
-        partial(_verify, _kind),
-        (_SPAN, _SPAN, _SPAN),
-        cost=f"{_kind.name.upper()}_VERIFY_BASE",
+    _name = f"{_kind.name}_verify"
+    _host(
+        *(_SPAN, _SPAN, _SPAN),
+        name=_name,
+        cost=f"{_name.upper()}_BASE",
         result="i64",
         since=_since,
-    )
+    )(partial(_verify, _kind))
 
 
 # Results, logs and panics ----------------------------------------------------------------
@@ -494,7 +480,7 @@ for _name, _count in (
     ("storage_iter_range", 4),
     ("storage_iter_next", 3),
 ):
-    _declare(_name, partial(_deprecated, _name), (_NUMBER,) * _count, result="i64")
+    _host(*[_NUMBER] * _count, name=_name, result="i64")(partial(_deprecated, _name))
 
 
 # Promises --------------------------------------------------------------------------------
@@ -655,13 +641,9 @@ _ACTIONS = (
     _Action("use_global_contract_by_account_id", (_ACCOUNT_ID,), Promise.use_global_contract),
 )
 for _action in _ACTIONS:
-    _declare(
-        f"promise_batch_action_{_action.name}",
-        partial(_add_action, _action.add),
-        (_PROMISE, *_action.arguments),
-        since=_action.since,
-        changes=True,
-    )
+    _name = f"promise_batch_action_{_action.name}"
+    _declare = _host(_PROMISE, *_action.arguments, name=_name, since=_action.since, changes=True)
+    _declare(partial(_add_action, _action.add))
 
 
 def _state_init(_: Guest, promise: Promise, code: CryptoHash | str, amount: int) -> int:
@@ -670,13 +652,8 @@ def _state_init(_: Guest, promise: Promise, code: CryptoHash | str, amount: int)
 
 
 for _name, _code in (("state_init", _CODE_HASH), ("state_init_by_account_id", _ACCOUNT_ID)):
-    _declare(
-        f"promise_batch_action_{_name}",
-        _state_init,
-        (_PROMISE, _code, _AMOUNT),
-        result="i64",
-        changes=True,
-    )
+    _name = f"promise_batch_action_{_name}"
+    _host(_PROMISE, _code, _AMOUNT, name=_name, result="i64", changes=True)(_state_init)
 
 
 @_host(_PROMISE, _NUMBER, _BYTES, _BYTES, changes=True)
@@ -758,4 +735,5 @@ _MISSING: tuple[tuple[str, int, ValueType | None, int], ...] = (
     ("promise_batch_action_universal_state_init", 4, None, 87),
 )
 for _name, _count, _result, _since in _MISSING:
-    _declare(_name, partial(_missing, _name), (_NUMBER,) * _count, result=_result, since=_since)
+    _declare = _host(*[_NUMBER] * _count, name=_name, result=_result, since=_since)
+    _declare(partial(_missing, _name))
