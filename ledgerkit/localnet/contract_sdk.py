@@ -62,6 +62,7 @@ ONE_YOCTO = "Requires attached deposit of exactly 1 yoctoNEAR"
 BAD_INPUT = "Failed to deserialize input from JSON."
 NOT_INITIALIZED = "The contract is not initialized"
 INITIALIZED = "The contract has already been initialized"
+ONE_RESULT = "Contract expected a result on the callback"
 STATE_KEY = b"STATE"
 CONTRACTS_BY_HASH: dict[CryptoHash, type[Contract]] = {}
 _SECTION = b"ledgerkit"
@@ -343,6 +344,13 @@ def from_json(data: bytes | None) -> Any:
         return None if data is None else json_decoding.decode(data)
     except msgspec.DecodeError:
         return None
+
+
+def succeeded(vm: Vm) -> bool:
+    """Return True if the one receipt that this callback waited for succeeded."""
+    if len(vm.promise_results) != 1:
+        vm.panic(ONE_RESULT)
+    return vm.promise_results[0] is not None
 
 
 def page(count: int, first: int, limit: int | None = None) -> range:

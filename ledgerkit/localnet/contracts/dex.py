@@ -22,10 +22,10 @@ from ledgerkit.localnet.contract_sdk import (
     call,
     page,
     state_view,
+    succeeded,
     to_json,
     view,
 )
-from ledgerkit.localnet.contracts.callbacks import succeeded
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.vm import Vm

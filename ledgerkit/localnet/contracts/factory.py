@@ -3,7 +3,7 @@
 from typing import Any
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
-from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.contracts.top_level_account import finish_creation
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.protocol import AccountId

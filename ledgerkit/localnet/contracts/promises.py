@@ -8,8 +8,7 @@ receipt waits for which, and how a failed receipt changes the transaction's outc
 from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.contract_sdk import Contract, call, from_json, to_json, view
-from ledgerkit.localnet.contracts.callbacks import succeeded
+from ledgerkit.localnet.contract_sdk import Contract, call, from_json, succeeded, to_json, view
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import MAX_INPUT_DATA, Promise
 from ledgerkit.protocol import AccountId, CryptoHash

@@ -1,9 +1,9 @@
 """The contract of a top-level account, which creates accounts below it for any caller."""
 
-from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
-from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, succeeded, to_json
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, PublicKey
 
 ON_CREATED_GAS = 13 * TGAS
@@ -33,3 +33,15 @@ class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.N
     ) -> bool:
         """Refund the deposit if the creation failed: the chain returned it to this account."""
         return finish_creation(self.vm, new_account_id, predecessor_account_id, amount)
+
+
+def finish_creation(vm: Vm, account_id: str, payer_id: str, amount: int) -> bool:
+    """Log the result of an account creation; refund `amount` yoctoNEAR if it failed."""
+    created = succeeded(vm)
+    if created:
+        vm.log(f"Created {account_id}")
+    else:
+        vm.log(f"Could not create {account_id}: {amount} yoctoNEAR go back to {payer_id}")
+        if amount:
+            vm.promise(payer_id).transfer(amount)
+    return created
