@@ -157,7 +157,10 @@ class Contract:
             for name, function in inspect.getmembers(cls, inspect.isfunction)
             if hasattr(function, "contract_method")
         }
-        cls.code = _wasm_code(code_name or f"{cls.__module__}.{cls.__qualname__}")
+        # An empty Wasm module, with the name of the class in a custom section.
+        name = code_name or f"{cls.__module__}.{cls.__qualname__}"
+        section = modules.blob(modules.blob(_SECTION) + name.encode())
+        cls.code = modules.HEADER + bytes([modules.CUSTOM]) + section
         cls.code_hash = CryptoHash(sha256(cls.code).digest())
         CONTRACTS_BY_HASH[cls.code_hash] = cls
 
@@ -179,12 +182,6 @@ class Contract:
     def assert_one_yocto(self) -> None:
         """Panic unless one yoctoNEAR is attached, which only a full access key can sign."""
         self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
-
-
-def _wasm_code(class_name: str) -> bytes:
-    """Build an empty Wasm module with the name of a class in a custom section."""
-    section = modules.blob(_SECTION) + class_name.encode()
-    return modules.HEADER + bytes([modules.CUSTOM]) + modules.blob(section)
 
 
 # Running ---------------------------------------------------------------------------------

@@ -236,7 +236,9 @@ class FileGenesis(Genesis):
         validator_keys = {account_id: key for account_id, key, _ in stakes}
         accounts = _accounts(records)
         _check_stakes(accounts, {account_id: amount for account_id, _, amount in stakes})
-        self._check_code(records)
+        misplaced = misplaced_code(records, self.store)
+        if misplaced is not None:
+            raise InvalidRequestError(f"{FILE}: {misplaced}", field=FILE)
         own: dict[str, list[StateRecord]] = {}
         for record in records:
             own.setdefault(record.account_id, []).append(record)
@@ -247,12 +249,6 @@ class FileGenesis(Genesis):
         if str(self.total_supply) != total_supply:
             expected = f"the sum of the accounts' amounts and stakes, {self.total_supply}"
             raise refuse("total_supply", total_supply, expected)
-
-    def _check_code(self, records: list[StateRecord]) -> None:
-        """Check that each code follows its account's record."""
-        reason = misplaced_code(records, self.store)
-        if reason is not None:
-            raise InvalidRequestError(f"{FILE}: {reason}", field=FILE)
 
     def _add(
         self,

@@ -27,7 +27,7 @@ VALIDATOR = "test.near"
 RPC_ADDRESS = "127.0.0.1:3030"
 # The shortest and the longest time between blocks, in milliseconds.
 _FAST_BLOCK_MS, _BLOCK_MS = (120, 500), (600, 2000)
-_RANDOM_LETTERS = 5
+_LETTERS, _RANDOM_LETTERS = string.ascii_letters + string.digits, 5
 
 
 def default_home() -> Path:
@@ -54,17 +54,13 @@ def init(
         key = _write_key(home / VALIDATOR_KEY, validator_id, test_seed)
         if (home / CONFIG).exists():
             return
-        name = chain_id or f"test-chain-{_random_letters()}"
+        letters = [secrets.choice(_LETTERS) for _ in range(_RANDOM_LETTERS)]
+        name = chain_id or f"test-chain-{''.join(letters)}"
         length = genesis.FAST_EPOCH_LENGTH if fast else genesis.EPOCH_LENGTH
         _write(home / genesis.FILE, genesis.new_genesis(name, validator_id, key.public_key, length))
         _write(home / CONFIG, _new_config(*(_FAST_BLOCK_MS if fast else _BLOCK_MS)))
     except OSError as error:
         raise FileError.failed(f"write {home}", error) from error
-
-
-def _random_letters() -> str:
-    alphabet = string.ascii_letters + string.digits
-    return "".join(secrets.choice(alphabet) for _ in range(_RANDOM_LETTERS))
 
 
 def _write_key(path: Path, account_id: str, seed: str | None) -> SecretKey:
