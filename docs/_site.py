@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import _frames
 import _notebooks
 import _pages
 from sphinx.addnodes import pending_xref
+from sphinx.pycode import ModuleAnalyzer
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -37,6 +39,30 @@ def write(app: Sphinx) -> None:
         path = app.srcdir / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def write_options_out(_app: Sphinx) -> None:
+    """Write the options of overloads out, which ``Unpack`` abbreviates in the code."""
+    for entry in _pages.entries():
+        analyzer = ModuleAnalyzer.for_module(entry.thing.__module__)
+        analyzer.analyze()
+        overloads = analyzer.overloads.get(entry.thing.__name__, [])
+        overloads[:] = [all_options(o, inspect.signature(entry.thing)) for o in overloads]
+
+
+def all_options(overload: inspect.Signature, function: inspect.Signature) -> inspect.Signature:
+    """Return the signature of an overload with the options that it abbreviates."""
+    options = overload.parameters.get("options")
+    if options is None or options.annotation not in {"Unpack[Raising]", "Unpack[Collecting]"}:
+        return overload
+    raises = options.annotation == "Unpack[Raising]"
+    parameters = dict(function.parameters) | dict(overload.parameters)
+    del parameters["options"]
+    parameters["on_error"] = parameters["on_error"].replace(
+        annotation="Literal['raise']" if raises else "Literal['collect']",
+        default="raise" if raises else inspect.Parameter.empty,
+    )
+    return overload.replace(parameters=list(parameters.values()))
 
 
 def remove(app: Sphinx, _: object = None) -> None:
@@ -69,6 +95,7 @@ def link_errors(_app: Sphinx, page: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the build."""
     app.connect("builder-inited", write)
+    app.connect("builder-inited", write_options_out)
     app.connect("source-read", link_notebooks)
     app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
     app.connect("doctree-read", link_errors)

@@ -109,7 +109,6 @@ class _TemplateValues(dict[str, str]):
     """Values of a template by name; a missing one reads "(no NAME given)"."""
 
     def __missing__(self, key: str) -> str:
-        """Return the text for a value that the response lacks."""
         return f"(no {key} given)"
 
 
@@ -232,7 +231,6 @@ class LedgerError(Exception):
         return escape_invisible(f"{sentence}{stop} {self.remedy}".rstrip())
 
     def __repr__(self) -> str:
-        """Return the class and the beginning of the sentence."""
         return f"{type(self).__name__}({cut(self.sentence, 80)!r})"
 
     def _render_traceback_(self) -> list[str]:
@@ -264,7 +262,6 @@ def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Return True for a frame of this package."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "ledgerkit"
 
 

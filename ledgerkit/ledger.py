@@ -637,7 +637,6 @@ class Ledger:
 
 
 def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:
-    """Return the name of a network, or of the embedded ledger and its world."""
     if embedded is None or network.name != networks.LOCAL:
         return network.name
     world = f" (world {embedded.name})" if embedded.name else ""

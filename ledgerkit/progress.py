@@ -47,7 +47,6 @@ class Line:
             self._width = len(text)
 
     def _display(self, text: str) -> None:
-        """Replace the line's text in a notebook."""
         display = import_module("IPython.display").display
         plain = {"text/plain": text}
         if self._handle is None:

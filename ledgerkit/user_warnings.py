@@ -32,7 +32,6 @@ def warn(message: str) -> None:
 
 
 def _stacklevel() -> int:
-    """Return the `stacklevel` of the caller of this package, for `warn`."""
     frame, depth = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
         frame, depth = frame.f_back, depth + 1

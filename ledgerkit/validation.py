@@ -134,7 +134,6 @@ def method_name(value: object, field: str = "method") -> str:
 
 
 def _utf8_length(text: str) -> int:
-    """Return the bytes of a text in UTF-8; 0 if it has a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return len(text.encode())
     return 0
@@ -294,7 +293,6 @@ _REFERENCE_RULE = (
 
 
 def _text_reference(value: str, field: str) -> BlockReference:
-    """Parse a finality, checkpoint, block hash or ISO time."""
     if value in FINALITIES:
         return BlockReference({"finality": value})
     if value in CHECKPOINTS:
@@ -320,7 +318,6 @@ def _iso_nanoseconds(text: str) -> int | None:
 
 
 def _nanoseconds(time: datetime) -> int:
-    """Return the nanoseconds since 1970, exactly."""
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     delta = time - datetime(1970, 1, 1, tzinfo=UTC)
     nanoseconds = (delta.days * 86_400 + delta.seconds) * _NS + delta.microseconds * 1000

@@ -148,7 +148,6 @@ def _read_checked(
     *,
     is_rest: bool,
 ) -> T:
-    """Read a response, and check the members that repeat the request."""
     try:
         value = read(response)
     except errors.LedgerError as error:
@@ -225,8 +224,6 @@ def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeErr
 
 
 class _EnvelopeMembers(msgspec.Struct):
-    """The members that distinguish a whole JSON-RPC response from a bare result."""
-
     jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -234,7 +231,6 @@ class _EnvelopeMembers(msgspec.Struct):
 
 
 def _is_envelope(body: bytes) -> bool:
-    """Return True for a whole JSON-RPC response, False for a bare result."""
     try:
         members = json_decoding.decode(body, _EnvelopeMembers)
     except msgspec.DecodeError:
@@ -245,7 +241,6 @@ def _is_envelope(body: bytes) -> bool:
 
 
 def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:
-    """Build the error for a body that is not the documented result."""
     failure = _query_failure(response.body)
     if failure is not None:
         return chain_errors.from_query_text(
@@ -258,7 +253,6 @@ def _undecodable(response: Response, request: str, decode_error: Exception) -> E
 
 
 def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
-    """Build the typed error for the `error` member of a JSON-RPC response."""
     try:
         member = json_decoding.decode(error)
     except msgspec.DecodeError as problem:
@@ -283,7 +277,6 @@ def _is_query_failure(result: Any) -> bool:
 
 
 def _query_failure(body: bytes) -> QueryFailure | None:
-    """Return the failure that `query` sends as a result, or None."""
     try:
         result = json_decoding.decode(body, Envelope[QueryFailure]).result
     except msgspec.DecodeError:
@@ -292,7 +285,6 @@ def _query_failure(body: bytes) -> QueryFailure | None:
 
 
 def _status_error(response: Response, request: str) -> LedgerError:
-    """Build the error for a failing HTTP status."""
     return errors.from_status(
         response.status,
         response.body.decode("utf-8", "replace"),

@@ -1059,7 +1059,6 @@ _MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
 
 
 def _convert(declared: str, value: object) -> object:
-    """Return a value as its declared type, or None if it has another type."""
     if "int" in declared:
         if isinstance(value, str) and len(value) <= _MOST_DIGITS and re.fullmatch("[0-9]+", value):
             return int(value)
@@ -1070,7 +1069,6 @@ def _convert(declared: str, value: object) -> object:
 
 
 def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the declared attributes among received values."""
     return {
         name: _convert(declared, values[name])
         for name, declared in error.fields.items()
@@ -1079,7 +1077,6 @@ def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, A
 
 
 def _sentence(leaf: _Leaf[Any]) -> str:
-    """Return the sentence of a reason; an unknown reason shows its payload."""
     values = _values(leaf.payload)
     if leaf.template is _UNKNOWN:
         payload = f" ({cut(leaf.payload)})" if values else ""
@@ -1169,7 +1166,6 @@ def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
 
 
 def _action_index(value: object) -> object:
-    """Return the index of the failed action; None if the whole receipt failed."""
     _, payload = variant(value)
     return _convert("int", payload.get("index")) if isinstance(payload, dict) else None
 
@@ -1361,13 +1357,11 @@ _MESSAGE_PATTERNS = (
 
 
 def _members(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a member that is an object; {} for any other type."""
     member = body.get(name)
     return member if isinstance(member, dict) else {}
 
 
 def _cause_name(body: dict[str, Any]) -> str | None:
-    """Return `cause.name`."""
     name = _members(body, "cause").get("name")
     return name if isinstance(name, str) else None
 
@@ -1380,7 +1374,6 @@ def _node_message(body: dict[str, Any], info: dict[str, Any]) -> str:
 
 
 def _refused_variant(body: dict[str, Any]) -> object:
-    """Return the variant of a refused transaction, or None."""
     data = _members(body, "data")
     variants = (
         data.get("TxExecutionError"),
@@ -1392,7 +1385,6 @@ def _refused_variant(body: dict[str, Any]) -> object:
 
 
 def _error_code(body: dict[str, Any]) -> int | None:
-    """Return the JSON-RPC error code; some gateways send it as text."""
     code = body.get("code")
     if isinstance(code, str) and re.fullmatch("-?[0-9]{1,9}", code):
         return int(code)
@@ -1425,7 +1417,6 @@ def _refusal(refused: object) -> LedgerError:
 
 
 def _cause_error(name: str, info: dict[str, Any], text: str) -> LedgerError:
-    """Build the error for a known cause."""
     cause = CAUSES[name]
     values = _cause_values(cause.error, info, text)
     details = _attributes(cause.error, values)
@@ -1453,7 +1444,6 @@ def _cause_values(error: type[LedgerError], info: dict[str, Any], text: str) -> 
 
 
 def _requested_block(details: dict[str, Any]) -> object:
-    """Return the requested block: a height, a hash or another reference."""
     reference = details.get("block_reference")
     block_id = reference.get("block_id") if isinstance(reference, dict) else None
     if isinstance(block_id, int):
@@ -1496,7 +1486,6 @@ _VIEW_ERRORS: dict[str, type[LedgerError]] = {
 
 
 def _contract_variant(problem: object, context: dict[str, Any]) -> LedgerError:
-    """Build the error of a failed view call from its variant."""
     name, payload = variant(problem)
     inner = payload if name == "FunctionCallError" else problem
     leaf = _innermost_variant(ReceiptFailedError, "FunctionCallError", inner)

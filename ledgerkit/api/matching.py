@@ -70,8 +70,6 @@ _SUBJECT_MEMBERS = {"account": "account_id", "public_key": "public_key", "ft": "
 
 
 class _CallId(msgspec.Struct):
-    """The id of a JSON-RPC response."""
-
     id: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -107,7 +105,6 @@ def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
 
 
 def _response_id(body: bytes) -> bytes | None:
-    """Return the id of a JSON-RPC response as it was written; None if it is no JSON object."""
     try:
         return bytes(json_decoding.decode(body, _CallId).id)
     except msgspec.DecodeError:
@@ -115,7 +112,6 @@ def _response_id(body: bytes) -> bytes | None:
 
 
 def _quote(call_id: str) -> bytes:
-    """Return an id as JSON."""
     return f'"{call_id}"'.encode()
 
 
@@ -199,7 +195,6 @@ def check_document(body: bytes, expected: Expected, request: str) -> None:
 
 
 def _values(value: object, path: str) -> list[object]:
-    """Return the values at a path, of each item where a member is a list."""
     values = [value]
     for name in filter(None, path.split(".")):
         members = [_member(value, name) for value in values]
@@ -208,11 +203,9 @@ def _values(value: object, path: str) -> list[object]:
 
 
 def _member(value: object, name: str) -> object:
-    """Return a member of decoded JSON or an attribute; None if there is none."""
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def _mismatch(request: str, reason: str) -> errors.UnmatchedResponseError:
-    """Build the error for the response of another request."""
     sentence = f"a response to {request} belongs to another request: {reason}"
     return errors.UnmatchedResponseError(sentence, request=request, reason=reason)

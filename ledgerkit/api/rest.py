@@ -44,7 +44,6 @@ def read_listing(response: Response, kind: type[Listing], request: str) -> Listi
 
 
 def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError:
-    """Describe the members of a document of another kind."""
     expected = " or ".join(f"`{name}`" for name in kind.content)
     present = ", ".join(f"`{errors.cut(name)}`" for name in list(members)[:_MOST_MEMBERS])
     return msgspec.DecodeError(f"Object has no {expected}, but {present or 'no members'}")

@@ -32,17 +32,14 @@ _KEYS_PER_PAGE = 100
 
 
 def _always(_: object) -> bool:
-    """Return True: the response never changes."""
     return True
 
 
 def _has_block(response: Any) -> bool:
-    """Return True if a response names its block, which was compared with the request."""
     return getattr(response, "block_hash", None) is not None
 
 
 def _is_object(call_result: chain.CallResult) -> bool:
-    """Return True if a view call returned a JSON object, as metadata methods do."""
     try:
         return isinstance(json_decoding.decode(bytes(call_result.result)), dict)
     except ValueError:  # not bytes, or not JSON

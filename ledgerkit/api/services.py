@@ -151,7 +151,6 @@ def key_values_page(
 
 
 def _without_none(**members: Any) -> dict[str, Any]:
-    """Return the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -356,12 +355,10 @@ def _single_answer(
 
 
 def _has_finished(document: TransactionResponse) -> bool:
-    """Return True for a transaction that cannot change any more."""
     return document.result.has_finished()
 
 
 def _transaction_hash(document: Raw, request: str) -> str:
-    """Return the hash of a document's transaction."""
     try:
         decoded = json_decoding.decode(document, services.TransactionDocument)
     except msgspec.DecodeError as error:

@@ -44,7 +44,6 @@ def _followed_schema(args: argparse.Namespace) -> str:
 
 
 def _print_blocks(args: argparse.Namespace, following: Any) -> int:
-    """Print a line for each block, or the rows of a view as CSV or JSON."""
     with following as blocks:
         for number, block in enumerate(blocks):
             if args.format == "table":

@@ -147,7 +147,6 @@ def _connect(args: argparse.Namespace) -> Ledger:
 
 
 def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) -> None:
-    """Print the first requests that a command would send, without sending them."""
     from ledgerkit.frames import build
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.dry_run import DryRun

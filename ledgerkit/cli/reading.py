@@ -23,7 +23,6 @@ _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
 
 def _json_bytes(text: str) -> bytes:
-    """Check that a view method's arguments are JSON, and encode them."""
     import msgspec
 
     try:
@@ -34,7 +33,6 @@ def _json_bytes(text: str) -> bytes:
 
 
 def _print_trace(args: argparse.Namespace, trace: Trace) -> int:
-    """Print the explanation of a transaction, or one of its frames."""
     if args.frame is None and args.columns is None and args.format == "table":
         output.print_text(trace.explain(), raw=args.raw_texts)
         return exit_codes.SUCCESS

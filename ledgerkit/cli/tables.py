@@ -138,7 +138,6 @@ def _padded(column: Column, text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
     marks = sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)

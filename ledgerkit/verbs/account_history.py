@@ -13,10 +13,12 @@ from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.verbs import service_pages, tokens
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+    from typing import Unpack
 
     import pandas as pd
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.transport.session import Reader
     from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
@@ -125,9 +128,7 @@ def account_transactions(
     role: str | Iterable[str] | None = None,
     success: bool | None = None,
     limit: int | None = None,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def account_transactions(
@@ -138,10 +139,9 @@ def account_transactions(
     role: str | Iterable[str] | None = None,
     success: bool | None = None,
     limit: int | None = None,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def account_transactions(
     account_ids: Ids,
     start: object = None,
@@ -159,8 +159,6 @@ def account_transactions(
 
     Parameters
     ----------
-    account_ids
-        One account id or several; duplicates are dropped.
     start
         The first block: a height, block hash, finality name or time. None is the first one
         that is indexed.
@@ -175,13 +173,6 @@ def account_transactions(
         True or False for transactions that succeeded or did not; None for all.
     limit
         Maximum number of transactions of each account: the newest ones of the range.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -195,8 +186,6 @@ def account_transactions(
     ------
     InvalidRequestError
         If an argument is malformed, or the network has no Transactions API.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -247,9 +236,7 @@ def transfers_of(
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def transfers_of(
@@ -261,10 +248,9 @@ def transfers_of(
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def transfers_of(
     account_ids: Ids,
     start: object = None,
@@ -283,8 +269,6 @@ def transfers_of(
 
     Parameters
     ----------
-    account_ids
-        One account id or several; duplicates are dropped.
     start
         The first block or time: a height, block hash, finality name or time. None is the first
         one that is indexed.
@@ -300,13 +284,6 @@ def transfers_of(
         Read the symbol and decimals of each fungible token from its contract.
     limit
         Maximum number of transfers of each account: the newest ones of the range.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -320,8 +297,6 @@ def transfers_of(
     ------
     InvalidRequestError
         If an argument is malformed, or the network has no Transfers API, as testnet.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -373,9 +348,7 @@ def kv(
     prefix: str | None = None,
     history: bool = False,
     limit: int | None = None,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def kv(
@@ -386,10 +359,9 @@ def kv(
     prefix: str | None = None,
     history: bool = False,
     limit: int | None = None,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def kv(
     contract_id: str,
     predecessor_id: str | None = None,
@@ -422,10 +394,6 @@ def kv(
         Maximum number of entries, the first ones.
     on_error
         ``raise`` raises a failure; ``collect`` returns a second frame of it.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -484,19 +452,16 @@ def kv(
 
 
 def _roles(role: str | Iterable[str] | None) -> list[str]:
-    """Check the roles."""
     return [] if role is None else validation.subset_of(role, "role", ROLES)
 
 
 def _flag(value: object, field: str) -> bool:
-    """Check a truth value."""
     if not isinstance(value, bool):
         raise InvalidRequestError.refuse(field, value, "True or False")
     return value
 
 
 def _row_limit(limit: object) -> int | None:
-    """Check the maximum number of rows."""
     return None if limit is None else validation.integer(limit, "limit", least=1, most=_MOST_ROWS)
 
 
@@ -560,8 +525,6 @@ def _references(start: object, stop: object) -> dict[str, BlockReference]:
 def _locate(
     ledger: Ledger, references: dict[str, BlockReference], *, are_heights: bool
 ) -> dict[str, tuple[BlockReference, Point | None]]:
-    """Locate the blocks of references, except those that need no request."""
-
     def is_known(reference: BlockReference) -> bool:
         if are_heights:
             return isinstance(reference.params.get("block_id"), int)
@@ -583,7 +546,6 @@ def _locate(
 
 
 def _check_ends(start: object, stop: object, first: int | None, last: int | None) -> None:
-    """Raise if a range ends before it starts."""
     if first is not None and last is not None and last < first:
         raise InvalidRequestError.refuse("stop", stop, f"a block or time not before {start}")
 
@@ -600,14 +562,12 @@ def _collect(
 
 
 def _joined(lists: Sequence[list[Any]]) -> list[Any]:
-    """Join lists of rows."""
     return list(chain.from_iterable(lists))
 
 
 def _metadata(
     fetcher: Fetcher, fetched: Sequence[tuple[str, list[TransferRow]]]
 ) -> dict[str, TokenFacts]:
-    """Read the metadata of the fungible tokens that were transferred."""
     contracts = (row.contract_id for _, rows in fetched for row in rows)
     contract_ids = list(dict.fromkeys(name for name in contracts if name is not None))
     return tokens.read_token_facts(fetcher.ledger, contract_ids)

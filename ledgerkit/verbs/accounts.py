@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, overload
 
 from ledgerkit import cards, client, validation
 from ledgerkit.api import rest, rpc
@@ -12,36 +12,29 @@ from ledgerkit.errors import UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pandas as pd
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import rest as rest_models
     from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 
 @overload
-def accounts(
-    ids: Ids,
-    *,
-    at: object = None,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+def accounts(ids: Ids, *, at: object = None, **options: Unpack[Raising]) -> pd.DataFrame: ...
 @overload
 def accounts(
-    ids: Ids,
-    *,
-    at: object = None,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def accounts(
     ids: Ids,
     *,
@@ -55,19 +48,10 @@ def accounts(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     at
         The block to read the chain's state at: a height, block hash, finality name or
         time. Columns that only the indexer has, such as the counts, are then missing.
         None reads the indexer.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -79,8 +63,6 @@ def accounts(
     ------
     InvalidRequestError
         If an id or `at` is malformed. Nothing is sent.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -105,7 +87,6 @@ def accounts(
 
 
 def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameResult:
-    """Read the state of all accounts at one block."""
     height, block_hash = fetcher.ledger.pin(at)
     block = validation.block_reference(block_hash)
     # Errors are collected first: an unknown account is a row, and no failure.
@@ -167,7 +148,6 @@ class Snapshot:
         return f"<Snapshot {cut(self.account_id)}: {self._summary()}>"
 
     def _summary(self) -> str:
-        """Format the counts of tokens, collections and pools."""
         words = {"n_tokens": "tokens", "n_nfts": "NFT collections", "n_pools": "pools"}
         counts = self.state[list(words)].iloc[0]
         if counts.isna().any():
@@ -175,7 +155,6 @@ class Snapshot:
         return ", ".join(f"{counts[name]} {word}" for name, word in words.items())
 
     def _repr_html_(self) -> str:
-        """Render the account and its frames as a card; all text is escaped."""
         parts = [
             f"<h3>{html_text(self.account_id)}</h3>",
             cards.network_line(self.state.attrs.get("network")),
@@ -189,6 +168,7 @@ class Snapshot:
         return cards.card("ledgerkit-snapshot", parts)
 
 
+@verb
 def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     """
     Return the indexed state and holdings of one account, with one request.
@@ -197,8 +177,6 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     ----------
     account_id
         The account.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -241,7 +219,6 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
 
 
 def _build_snapshot(account_id: str, response: rest_models.Full) -> Snapshot:
-    """Build the snapshot of an account from its ``/full`` response."""
     return Snapshot(
         account_id,
         account_frames.accounts([response]),
@@ -251,6 +228,7 @@ def _build_snapshot(account_id: str, response: rest_models.Full) -> Snapshot:
     )
 
 
+@verb
 def accounts_of(
     public_key: str, *, include_limited: bool = False, ledger: Ledger | None = None
 ) -> pd.DataFrame:
@@ -263,8 +241,6 @@ def accounts_of(
         The key, such as ``ed25519:…``; without a curve it is an ed25519 key.
     include_limited
         Include the accounts on which it is only a function-call key.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -275,8 +251,6 @@ def accounts_of(
     ------
     InvalidRequestError
         If the key is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -299,24 +273,13 @@ def accounts_of(
 
 @overload
 def keys(
-    ids: Ids,
-    *,
-    public_key: str | None = None,
-    at: object = None,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, public_key: str | None = None, at: object = None, **options: Unpack[Raising]
 ) -> pd.DataFrame: ...
 @overload
 def keys(
-    ids: Ids,
-    *,
-    public_key: str | None = None,
-    at: object = None,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, public_key: str | None = None, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def keys(
     ids: Ids,
     *,
@@ -331,20 +294,11 @@ def keys(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     public_key
         The only key to read; None reads all.
     at
         A height, block hash, finality name or time; None is ``final``. Several accounts are
         read at the same block.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -397,7 +351,6 @@ def keys(
 def _all_keys(
     fetcher: Fetcher, account_ids: list[str], at: validation.BlockReference
 ) -> list[tuple[str, chain.KeyList]]:
-    """Read all keys of accounts: the first pages of all, then the second ones, and so on."""
     pages: dict[str, list[chain.KeyList]] = {}
     names = account_ids
     while names:
@@ -427,12 +380,10 @@ def _next_page(
 
 
 def _block_of(page: chain.KeyList, at: validation.BlockReference) -> validation.BlockReference:
-    """Return the block that a page was read at."""
     return validation.block_reference(page.block_hash) if page.block_hash else at
 
 
 def _join(pages: list[chain.KeyList]) -> chain.KeyList:
-    """Join the pages of an account's keys."""
     entries = [entry for page in pages for entry in page.keys]
     return chain.KeyList(entries, None, pages[0].block_height, pages[0].block_hash)
 
@@ -449,6 +400,7 @@ def _one_key(
     ]
 
 
+@verb
 def gas_key_nonces(
     account_id: str, public_key: str, *, at: object = None, ledger: Ledger | None = None
 ) -> list[int]:
@@ -461,10 +413,6 @@ def gas_key_nonces(
         The account.
     public_key
         Its gas key.
-    at
-        A height, block hash, finality name or time; None is ``final``.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -477,8 +425,6 @@ def gas_key_nonces(
         If the account has no such gas key.
     InvalidRequestError
         If an argument is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----

@@ -101,7 +101,6 @@ def clear_cache(ledger: Ledger | None = None) -> None:
 
 
 def _require_cache(ledger: Ledger) -> DiskCache:
-    """Return a ledger's disk cache; raise if it has none."""
     cache = ledger.disk_cache
     if cache is None:
         msg = f"{ledger.network.name} was connected without a cache"

@@ -8,6 +8,7 @@ from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
+@verb
 def view(
     contract_id: str,
     method: str,
@@ -39,12 +41,8 @@ def view(
         The method's name.
     args
         Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
-    at
-        A height, block hash, finality name or time; None is ``final``.
     raw
         Return the bytes, without decoding them.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -79,6 +77,7 @@ def view(
     return data if raw else rpc.json_or_bytes(data)
 
 
+@verb
 def view_many(
     requests: Iterable[Sequence[Any]],
     *,
@@ -93,12 +92,6 @@ def view_many(
     ----------
     requests
         Tuples of contract_id, method and optional args, as for `view`.
-    at
-        A height, block hash, finality name or time; None is ``final``.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -134,7 +127,6 @@ def view_many(
 
 
 def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
-    """Decode the result of one call, or return its error."""
     if isinstance(result, LedgerError):
         return result
     try:
@@ -144,7 +136,6 @@ def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
 
 
 def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
-    """Check one request of `view_many`."""
     if not isinstance(request, tuple | list) or len(request) not in (2, 3):
         rule = "a tuple of contract_id, method and optional args"
         raise InvalidRequestError.refuse(f"requests[{number}]", request, rule)
@@ -152,12 +143,12 @@ def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
 
 
 def _check_request(contract_id: str, method: str, args: Any = None) -> tuple[str, str, bytes]:
-    """Check contract and method, and encode the arguments."""
     contract_id = validation.account_id(contract_id, "contract_id")
     method = validation.method_name(method)
     return contract_id, method, validation.json_args({} if args is None else args)
 
 
+@verb
 def contract_state(
     contract_id: str, prefix: bytes = b"", *, at: object = None, ledger: Ledger | None = None
 ) -> pd.DataFrame:
@@ -170,10 +161,6 @@ def contract_state(
         The contract's account.
     prefix
         Only keys that begin with these bytes.
-    at
-        A height, block hash, finality name or time; None is ``final``.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -186,8 +173,6 @@ def contract_state(
         If the storage is larger than nodes return, about 50 kB.
     InvalidRequestError
         If an argument is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -213,6 +198,7 @@ def contract_state(
     )
 
 
+@verb
 def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None = None) -> bytes:
     """
     Return the code of a contract.
@@ -221,10 +207,6 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     ----------
     contract_id
         The contract's account.
-    at
-        A height, block hash, finality name or time; None is ``final``.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -235,8 +217,6 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     ------
     NoContractCodeError
         If the account has no code.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -255,6 +235,7 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     return code
 
 
+@verb
 def global_contract_code(
     code_hash: str | None = None,
     *,
@@ -271,10 +252,6 @@ def global_contract_code(
         The code's hash.
     account_id
         The account that deployed it under its own id.
-    at
-        A height, block hash, finality name or time; None is ``final``.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -287,8 +264,6 @@ def global_contract_code(
         If there is no such global contract.
     InvalidRequestError
         If neither or both of `code_hash` and `account_id` are passed.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----

@@ -147,7 +147,6 @@ def _block_call(answers: Sequence[_Answer]) -> tuple[Call[Any], Any]:
 
 
 def _ask(ledger: Ledger, calls: Sequence[tuple[Call[Any], Any]]) -> list[_Answer]:
-    """Send each call once, all at the same time."""
     answers = [_Answer(call, model) for call, model in calls]
     start = time.monotonic()
     timed = [_timed(answer, start) for answer in answers]
@@ -173,7 +172,6 @@ def _timed(answer: _Answer, start: float) -> Call[Any]:
 
 
 def _unknown(answer: _Answer, response: Response) -> list[str]:
-    """Return the members of a response that its model does not have."""
     try:
         document = unknown_members.decode(response.body)
     except msgspec.DecodeError as error:  # the model's own decoder skips unknown members unread
@@ -200,7 +198,6 @@ def _problem(ledger: Ledger, answer: _Answer) -> LedgerError | None:
 
 
 def _block(value: Any) -> tuple[int | None, int | None]:
-    """Return the protocol version and the height of the block that an answer is about."""
     if isinstance(value, models.NodeStatus):
         return value.protocol_version, value.sync_info.latest_block_height
     if isinstance(value, rest_models.IndexerStatus):
@@ -213,14 +210,12 @@ def _block(value: Any) -> tuple[int | None, int | None]:
 
 
 def _version(value: Any) -> str | None:
-    """Return the version of the software that answered, if it says."""
     if isinstance(value, models.NodeStatus):
         return value.version.version
     return value.version if isinstance(value, rest_models.IndexerStatus) else None
 
 
 def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
-    """Tabulate the answers."""
     settings = ledger.session.settings
     blocks = [_block(answer.value) for answer in answers]
     errors = [answer.error for answer in answers]

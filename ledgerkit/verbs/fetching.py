@@ -36,7 +36,6 @@ class Fetcher:
     failures: list[tuple[str, LedgerError]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Check the error mode, before anything is sent."""
         validation.one_of(self.on_error, "on_error", ("raise", "collect"))
 
     def fetch(

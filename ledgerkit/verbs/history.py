@@ -24,15 +24,18 @@ from ledgerkit.frames import amounts
 from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
 from ledgerkit.verbs import sampling
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Unpack
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult
 
 _NO_CONTRACT = (UnknownAccountError, NoContractCodeError, NoGlobalContractCodeError)
@@ -54,9 +57,7 @@ def history(
     views: str | Iterable[str] = ("accounts",),
     contracts: str | Iterable[str] | None = (),
     pools: str | Iterable[str] | None = (),
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def history(
@@ -68,10 +69,9 @@ def history(
     views: str | Iterable[str] = ("accounts",),
     contracts: str | Iterable[str] | None = (),
     pools: str | Iterable[str] | None = (),
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def history(
     account_id: str,
     start: object,
@@ -109,13 +109,6 @@ def history(
     pools
         For ``staking``: the pools; None or an empty list reads those that the indexer
         lists.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -188,7 +181,6 @@ def check_views(views: str | Iterable[str]) -> list[str]:
 def _check_contracts(
     ids: str | Iterable[str] | None, field: str, view: str, view_names: Sequence[str]
 ) -> list[str]:
-    """Check the contracts of a view, which need the view."""
     contract_ids = validation.account_ids(() if ids is None else ids, field)
     if contract_ids and view not in view_names:
         msg = f'{field}= needs "{view}" among views'
@@ -226,7 +218,6 @@ def _list_subjects(
     view_names: Sequence[str],
     contract_ids: dict[str, list[str]],
 ) -> list[_Subject]:
-    """List the subjects, with the indexer's contracts for a view without any."""
     subjects: list[_Subject] = []
     for view in view_names:
         if view == "accounts":
@@ -238,7 +229,6 @@ def _list_subjects(
 
 
 def _indexed_contracts(fetcher: Fetcher, account_id: str, view: str) -> list[str]:
-    """Read the token contracts or pools that the indexer lists for an account."""
     if view == "ft":
         tokens = fetcher.fetch([account_id], [rest.ft(account_id)], "tokens")
         return [token.contract_id for _, listed in tokens for token in listed.tokens or ()]
@@ -263,7 +253,6 @@ def _locate_points(
 
 
 def _reference_text(reference: BlockReference) -> str:
-    """Format a block reference."""
     if reference.timestamp_ns is None:
         return f"block {next(iter(reference.params.values()))}"
     return pd.Timestamp(reference.timestamp_ns, tz="UTC").isoformat()
@@ -272,7 +261,6 @@ def _reference_text(reference: BlockReference) -> str:
 def _read_all(
     fetcher: Fetcher, subjects: Sequence[_Subject], points: Sequence[Point]
 ) -> pd.DataFrame:
-    """Read all subjects at all blocks."""
     pairs = [(point, subject) for point in points for subject in subjects]
     calls: list[Call[Any]] = [
         subject.call(validation.block_reference(point.hash)) for point, subject in pairs
@@ -313,7 +301,6 @@ def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading
 
 
 def _read_state(call: Call[chain.Account], response: Response) -> Reading:
-    """Read an account's state."""
     try:
         state = call.read(response)
     except UnknownAccountError:
@@ -326,7 +313,6 @@ def _read_state(call: Call[chain.Account], response: Response) -> Reading:
 
 
 def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
-    """Read a token balance."""
     try:
         result = call.read(response)
     except _NO_CONTRACT:

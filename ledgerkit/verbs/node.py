@@ -9,6 +9,7 @@ from ledgerkit.api import rest, rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
@@ -17,25 +18,16 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
+@verb
 def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the node's status.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     status
         One row, typed as `schema("status")`; `earliest_block_height` is the oldest
         block that the node still has.
-
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -53,24 +45,15 @@ def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     return sourced_frame(ledger, lambda: chain_frames.status(response), "status")
 
 
+@verb
 def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the indexer's status: its latest block and its delay.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     status
         One row, typed as `schema("indexer_status")`.
-
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -88,24 +71,15 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     return sourced_frame(ledger, lambda: chain_frames.indexer_status(response), "GET /status")
 
 
+@verb
 def health(*, ledger: Ledger | None = None) -> str:
     """
     Return the health that the indexer reports.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     health
         ``ok``, or a description of the problem.
-
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -120,6 +94,7 @@ def health(*, ledger: Ledger | None = None) -> str:
     return client.current(ledger).send(rest.health()).status
 
 
+@verb
 def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the price of gas at a block.
@@ -128,18 +103,11 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     ----------
     at
         A height, block hash, finality name or time; None is the newest block.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     price
         One row, typed as `schema("gas_price")`, in yoctoNEAR per gas.
-
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -165,6 +133,7 @@ def _block_id(ledger: Ledger, at: object) -> int | str:
     return ledger.send(rpc.block(reference)).header.hash
 
 
+@verb
 def validators(
     at: object = None,
     *,
@@ -184,8 +153,6 @@ def validators(
         The epoch's id, instead of its last block.
     which
         ``current``, ``next``, ``proposals``, or ``kickouts``: those of the previous epoch.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -199,8 +166,6 @@ def validators(
         If `at` is not the last block of its epoch.
     InvalidRequestError
         If an argument is malformed, or both `at` and `epoch_id` are passed.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -246,6 +211,7 @@ def _epoch_params(ledger: Ledger, at: object, epoch_id: str | None) -> Any:
     return [None] if at is None else {"block_id": _block_id(ledger, at)}
 
 
+@verb
 def protocol_config(at: object = "final", *, ledger: Ledger | None = None) -> dict[str, Any]:
     """
     Return the protocol configuration in force at a block.
@@ -254,18 +220,11 @@ def protocol_config(at: object = "final", *, ledger: Ledger | None = None) -> di
     ----------
     at
         A height, block hash, finality name or time.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     config
         The decoded configuration, as the node sends it.
-
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----

@@ -154,13 +154,10 @@ def inspect(path: str | PathLike[str]) -> pd.DataFrame:
 
 
 class _Chain(msgspec.Struct):
-    """The chain id in the status of a node."""
-
     chain_id: str
 
 
 def _chain_id(item: Record) -> str | None:
-    """Return the chain id that a node named."""
     try:
         result = json_decoding.decode(item.body, Envelope[_Chain]).result
     except msgspec.DecodeError:
@@ -169,7 +166,6 @@ def _chain_id(item: Record) -> str | None:
 
 
 def _row(item: Record, hosts: dict[Surface, str]) -> dict[str, Any]:
-    """Return the row of a record."""
     exchange = item.exchange
     method, account_id = _method(exchange)
     error = exchange.error
@@ -207,7 +203,6 @@ def _method(exchange: RecordedExchange) -> tuple[str | None, str | None]:
 
 
 def _account_id(members: Any) -> str | None:
-    """Return the account that the members of a request name."""
     if not isinstance(members, dict):
         return None
     named = (members.get(name) for name in _ACCOUNT_MEMBERS)

@@ -74,7 +74,6 @@ class SamplingRange:
         return [height if isinstance(height, int) else None for height in heights]
 
     def _position_of(self, point: Point | LedgerError) -> int:
-        """Return the height or time of a located end."""
         if isinstance(point, LedgerError):
             raise point
         return point.time_ns if self.by_time else point.height
@@ -103,7 +102,6 @@ class SamplingRange:
         return times if len(times) <= max_points else self._refuse_spacing()
 
     def _refuse_spacing(self) -> Never:
-        """Raise the error for too many readings."""
         width = f", {self.width:,} at each point" if self.width > 1 else ""
         rule = f"a longer spacing: at most {MAX_READINGS:,} readings are made{width}"
         every = self.every if isinstance(self.every, int | None) else self.every.freqstr
@@ -119,7 +117,6 @@ def check_range(start: object, stop: object, every: object, *, width: int) -> Sa
 
 
 def _check_spacing(value: Any) -> int | Offset | None:
-    """Check a spacing: a number of heights, or a duration above zero."""
     if value is None:
         return None
     if isinstance(value, str | timedelta | np.timedelta64 | pd.tseries.offsets.BaseOffset):
@@ -147,7 +144,6 @@ def _parse_offset(value: Any) -> Offset | None:
 
 
 def _parse_timedelta(value: Any) -> pd.Timedelta | None:
-    """Parse a duration; None if it is malformed."""
     with suppress(ValueError, TypeError):
         duration = pd.Timedelta(value)
         return duration if isinstance(duration, pd.Timedelta) else None

@@ -181,18 +181,15 @@ class _AccountPages:
         return new_rows
 
     def _is_behind(self, position: Position, other: Position | None) -> bool:
-        """Return True for a position behind another one in the requested order, or behind none."""
         if other is None:
             return True
         return position < other if self._newest_first else position > other
 
     def _is_inside(self, height: int) -> bool:
-        """Return True for a height of the range."""
         return self._low <= height and (self._high is None or height <= self._high)
 
 
 def _disorder(member: str) -> DecodeError:
-    """Build the error for rows that are not in the requested order."""
     return DecodeError("the rows of a page are not in the requested order", path=f"$.{member}")
 
 
@@ -229,7 +226,6 @@ async def transfers(
 
 
 async def _both_directions(reader: Reader, pages: _TransferPages) -> list[TransferRow]:
-    """Return the transfers of an account in both directions, in one list."""
     by_key: dict[tuple[object, ...], TransferRow] = {}
     for direction in ("sender", "receiver"):
         async for new_rows in _transfers(reader, replace(pages, direction=direction)):
@@ -315,7 +311,6 @@ class _TransferPages:
         return list(new.values())
 
     def _has(self, row: TransferRow) -> bool:
-        """Return True for a row of the range, the direction, the asset and `where`."""
         if self.asset_id not in (None, row.asset_id):  # a service without this filter ignores it
             return False
         if self.direction not in (None, "sender" if row.is_payment else "receiver"):
@@ -348,7 +343,6 @@ async def _whole_block(reader: Reader, pages: _TransferPages, page: Transfers) -
 
 
 def _transfer_position(row: TransferRow) -> tuple[int, int]:
-    """Return the order of a transfer in the chain."""
     return row.timestamp_ns, row.transfer_index or 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import calls, rest, rpc
@@ -20,16 +20,19 @@ from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Unpack
 
     import pandas as pd
 
     from ledgerkit.api.models import rest as rest_models
     from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _NO_CONTRACT = (ContractError, UnknownAccountError)
@@ -39,23 +42,12 @@ _MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages wit
 
 
 @overload
-def ft(
-    ids: Ids,
-    *,
-    metadata: bool = False,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+def ft(ids: Ids, *, metadata: bool = False, **options: Unpack[Raising]) -> pd.DataFrame: ...
 @overload
 def ft(
-    ids: Ids,
-    *,
-    metadata: bool = False,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, metadata: bool = False, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def ft(
     ids: Ids,
     *,
@@ -69,18 +61,9 @@ def ft(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     metadata
         Add symbol, decimals and the balance in human units. The metadata of each contract
         is read once and cached.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -93,8 +76,6 @@ def ft(
     ------
     InvalidRequestError
         If an id is malformed. Nothing is sent.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -120,7 +101,6 @@ def ft(
 def _token_facts(
     fetcher: Fetcher, responses: Sequence[rest_models.FungibleTokens]
 ) -> dict[str, token_frames.TokenFacts]:
-    """Read the metadata of each contract once."""
     tokens = (token for response in responses for token in response.tokens or ())
     contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
     facts, failures = _read_facts(fetcher.ledger, contract_ids, progress=fetcher.progress)
@@ -167,21 +147,10 @@ def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
 
 
 @overload
-def nft(
-    ids: Ids,
-    *,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+def nft(ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
 @overload
-def nft(
-    ids: Ids,
-    *,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def nft(ids: Ids, **options: Unpack[Collecting]) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def nft(
     ids: Ids,
     *,
@@ -191,18 +160,6 @@ def nft(
 ) -> FrameResult:
     """
     Return the NFT collections of accounts.
-
-    Parameters
-    ----------
-    ids
-        One account id or several; duplicates are dropped.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -215,8 +172,6 @@ def nft(
     ------
     InvalidRequestError
         If an id is malformed. Nothing is sent.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -239,20 +194,12 @@ def nft(
 
 
 def _nft_frame(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
-    """Tabulate the collections of accounts."""
     return token_frames.nft([(response.account_id, response.tokens) for response in responses])
 
 
 @overload
 def nft_tokens(
-    ids: Ids,
-    contract_id: str,
-    *,
-    at: object = None,
-    page: int = _PAGE,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, contract_id: str, *, at: object = None, page: int = _PAGE, **options: Unpack[Raising]
 ) -> pd.DataFrame: ...
 @overload
 def nft_tokens(
@@ -261,10 +208,9 @@ def nft_tokens(
     *,
     at: object = None,
     page: int = _PAGE,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def nft_tokens(
     ids: Ids,
     contract_id: str,
@@ -280,8 +226,6 @@ def nft_tokens(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     contract_id
         The collection's contract.
     at
@@ -289,13 +233,6 @@ def nft_tokens(
         read at the same block.
     page
         Tokens per request, 1 to 1000; use fewer if the contract runs out of gas.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -309,8 +246,6 @@ def nft_tokens(
         If the contract has no NFT methods, or its method failed.
     InvalidRequestError
         If an argument is malformed. Nothing is sent.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -366,7 +301,6 @@ def _block_of(
 def _page_call(
     account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
 ) -> calls.Call[chain.CallResult]:
-    """Build the call for one page of an owner's tokens."""
     args = {"account_id": account_id, "from_index": str(start), "limit": limit}
     call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
     return replace(call, read=partial(_read_page, call)) if start else call
@@ -411,24 +345,13 @@ def _add_pages(
 
 @overload
 def staking(
-    ids: Ids,
-    *,
-    positions: bool = False,
-    pools: Iterable[str] = (),
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, positions: bool = False, pools: Iterable[str] = (), **options: Unpack[Raising]
 ) -> pd.DataFrame: ...
 @overload
 def staking(
-    ids: Ids,
-    *,
-    positions: bool = False,
-    pools: Iterable[str] = (),
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    ids: Ids, *, positions: bool = False, pools: Iterable[str] = (), **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def staking(
     ids: Ids,
     *,
@@ -443,21 +366,12 @@ def staking(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     positions
         Read the current stake from each pool. Without it the frame only lists the
         pools that an account delegated to at any time.
     pools
         Additional pools to read, since the indexer's list may miss some; implies
         `positions`.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -545,9 +459,7 @@ def exposure(
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def exposure(
@@ -555,10 +467,9 @@ def exposure(
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
 def exposure(
     ids: Ids,
     *,
@@ -573,20 +484,11 @@ def exposure(
 
     Parameters
     ----------
-    ids
-        One account id or several; duplicates are dropped.
     liquid_tokens
         Contracts of liquid staking tokens; None uses those known for the network.
     nonzero
         Ignore pools and tokens whose amount is known to be zero. The current stake is
         then read from each pool. Unknown amounts count.
-    on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -599,8 +501,6 @@ def exposure(
     ------
     InvalidRequestError
         If an id is malformed, or no liquid tokens are known for the network.
-    LedgerError
-        If an account could not be read.
 
     Notes
     -----
@@ -645,12 +545,12 @@ def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -
 
 
 def _stake(position: Position) -> int | None:
-    """Sum an account's staked and unstaked balance; None if unknown."""
     if position.staked is None or position.unstaked is None:
         return None
     return int(position.staked) + int(position.unstaked)
 
 
+@verb
 def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the largest holders of a fungible token.
@@ -659,8 +559,6 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     ----------
     contract_id
         The token's contract.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -671,8 +569,6 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     ------
     InvalidRequestError
         If the id is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----

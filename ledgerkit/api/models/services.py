@@ -340,14 +340,10 @@ class BlockDocument(Struct, gc=False):
 
 
 class _Height(Struct, gc=False):
-    """A header of which only the height is read."""
-
     height: int
 
 
 class _HeightOfBlock(Struct, gc=False):
-    """A block of which only the height is read."""
-
     header: _Height
 
 

@@ -1,0 +1,79 @@
+"""What the verbs share: the options of each one, and the parts of its docstring about them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from ledgerkit.ledger import Ledger
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ORDER = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+_SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
+_ENTRY = re.compile(r"\n(?=\S)")  # where the next parameter or error begins
+_IDS = "One account id or several; duplicates are dropped."
+_PARAMETERS = {
+    "ids": _IDS,
+    "account_ids": _IDS,
+    "at": "A height, block hash, finality name or time; None is ``final``.",
+    "on_error": (
+        "``raise`` raises the first failure; ``collect`` returns a second frame of all\n"
+        "    failures."
+    ),
+    "progress": "Show a progress bar.",
+    "ledger": "The ledger to read from; None is the session's default.",
+}
+
+
+class Options(TypedDict, total=False):
+    """The options of a verb that reads many subjects, for its overloads."""
+
+    progress: bool
+    ledger: Ledger | None
+
+
+class Raising(Options, total=False):
+    """The options with which a verb raises the first failure."""
+
+    on_error: Literal["raise"]
+
+
+class Collecting(Options, total=False):
+    """The options with which a verb returns the failures too."""
+
+    on_error: Required[Literal["collect"]]
+
+
+def verb(function: F) -> F:
+    """
+    Add the shared parameters to the docstring of a verb, and the error of a failed request.
+
+    What the docstring has of its own stays.
+    """
+    if function.__doc__ is None:  # python -OO
+        return function
+    summary, *parts = _SECTION.split(inspect.cleandoc(function.__doc__))
+    sections = dict(zip(parts[::2], (part.strip("\n") for part in parts[1::2]), strict=True))
+    names = inspect.signature(function).parameters
+    sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
+    raised = sections.get("Raises", "")
+    if "\nLedgerError\n" not in f"\n{raised}":
+        subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
+        error = f"LedgerError\n    If {subject} could not be read."
+        sections["Raises"] = f"{raised}\n{error}".strip()
+    texts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if name in sections]
+    function.__doc__ = "\n\n".join([summary.strip(), *texts])
+    return function
+
+
+def _parameters(text: str, names: Any) -> str:
+    """Return the entries of the parameters, in the order of the signature."""
+    entries = {entry.partition("\n")[0]: entry for entry in _ENTRY.split(text) if entry}
+    by_name = {name: entry for names, entry in entries.items() for name in names.split(", ")}
+    shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
+    all_entries = shared | by_name
+    return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))
