@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 _SHOWN = 120
 _QUOTED = 200
 _SPACE = re.compile(r"\s+", re.ASCII)
+_PLACEHOLDER_MARKS = str.maketrans("{}", "``")  # those of a template in a docstring
 
 
 def cut(value: object, limit: int = _SHOWN) -> str:
@@ -196,6 +197,8 @@ class LedgerError(Exception):
 
     def __init_subclass__(cls) -> None:
         """Collect the declared attributes and set a default of None for each."""
+        if cls.__doc__ is None:
+            cls.__doc__ = f"{cls.template.translate(_PLACEHOLDER_MARKS)}."
         cls.fields = {**cls.fields, **cls.__annotations__}
         for name in cls.__annotations__:
             if not hasattr(cls, name):

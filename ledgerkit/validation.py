@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeGuard
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
@@ -65,16 +65,18 @@ def _text(value: object) -> object:
 
 def account_id(value: object, field: str = "account_id") -> str:
     """Check an account id by the rule of the chain."""
-    if isinstance(value, str) and is_account_id(value):
+    if is_account_id(value):
         return str(value)  # msgspec refuses subclasses of str such as protocol's AccountId
     lower = value.strip().lower() if isinstance(value, str) else ""
     choices = [lower] if is_account_id(lower) else []
     raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=choices)
 
 
-def is_account_id(text: str) -> bool:
+def is_account_id(value: object) -> TypeGuard[str]:
     """Return True for a text that the chain allows as an account id."""
-    return len(text) in ACCOUNT_LENGTHS and ACCOUNT.fullmatch(text) is not None
+    if not isinstance(value, str) or len(value) not in ACCOUNT_LENGTHS:
+        return False
+    return ACCOUNT.fullmatch(value) is not None
 
 
 def account_ids(value: object, field: str = "account_id") -> list[str]:

@@ -3,8 +3,8 @@ The error variants of the chain and of its JSON-RPC: a class, sentence and remed
 
 The chain names the reason of an error by nested variants, such as
 `{"InvalidTxError": {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 7}}}`. `FAMILIES` lists the
-names of each level and `CAUSES` those of a JSON-RPC error; `SPECIFICATION` lists both with
-their classes. The functions build errors from received JSON and accept JSON of any shape.
+names of each level and `CAUSES` those of a JSON-RPC error. The template of a class is its
+docstring too. The functions build errors from received JSON and accept JSON of any shape.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _NEXT_KEY = "List the account's keys with keys() and use one of those."
 
 
 class InvalidNonceError(InvalidTransactionError):
-    """The nonce is not greater than the nonce of the access key."""
-
     tx_nonce: int
     ak_nonce: int
     template = "Nonce {tx_nonce} is not greater than {ak_nonce}, the nonce of the access key"
@@ -40,8 +38,6 @@ class InvalidNonceError(InvalidTransactionError):
 
 
 class NonceTooLargeError(InvalidTransactionError):
-    """The nonce is above the upper bound for the current block height."""
-
     tx_nonce: int
     upper_bound: int
     template = "Nonce {tx_nonce} is not below the upper bound {upper_bound}"
@@ -49,15 +45,11 @@ class NonceTooLargeError(InvalidTransactionError):
 
 
 class ExpiredError(InvalidTransactionError):
-    """The block hash of the transaction is too old or unknown."""
-
     template = "The transaction has expired: its block hash is too old or unknown"
     remedy = "Read the hash of a recent final block, sign with it and send again."
 
 
 class InvalidSignatureError(InvalidTransactionError):
-    """The signature does not match the transaction and its public key."""
-
     template = "The signature does not match the transaction and its public key"
     remedy = "Sign the exact bytes that are sent, with the secret key of that public key."
 
@@ -71,16 +63,12 @@ class InvalidAccessKeyError(InvalidTransactionError):
 
 
 class AccessKeyNotFoundError(InvalidAccessKeyError):
-    """The account does not have the access key that signed."""
-
     account_id: str
     public_key: str
     template = "Account {account_id} does not have access key {public_key}"
 
 
 class ReceiverMismatchError(InvalidAccessKeyError):
-    """The function-call key is restricted to another receiver."""
-
     tx_receiver: str
     ak_receiver: str
     template = "The access key may only call {ak_receiver}, not {tx_receiver}"
@@ -88,16 +76,12 @@ class ReceiverMismatchError(InvalidAccessKeyError):
 
 
 class MethodNameMismatchError(InvalidAccessKeyError):
-    """The function-call key does not allow the method."""
-
     method_name: str
     template = "The access key does not allow method {method_name}"
     remedy = "Call a method that the key allows, or sign with a full-access key."
 
 
 class NotEnoughAllowanceError(InvalidAccessKeyError):
-    """The allowance of a function-call key does not cover the fees."""
-
     account_id: str
     public_key: str
     allowance: int
@@ -110,36 +94,26 @@ class NotEnoughAllowanceError(InvalidAccessKeyError):
 
 
 class RequiresFullAccessError(InvalidAccessKeyError):
-    """A function-call key signed a transaction that is not a single function call."""
-
     template = "The transaction needs a full-access key: it is not a single function call"
     remedy = "Sign with a full-access key of the account."
 
 
 class DepositWithFunctionCallError(InvalidAccessKeyError):
-    """A function-call key signed a call with a deposit."""
-
     template = "A function-call key may not attach a deposit"
     remedy = "Attach no deposit, or sign with a full-access key."
 
 
 class DelegateActionRequiresNonGasKeyError(InvalidAccessKeyError):
-    """The delegate action is signed with a gas key and needs an access key."""
-
     template = "The delegate action must be signed with an access key, not with a gas key"
     remedy = "Sign the delegate action with an access key that is not a gas key."
 
 
 class DelegateActionRequiresGasKeyError(InvalidAccessKeyError):
-    """The delegate action is signed with an access key and needs a gas key."""
-
     template = "The delegate action must be signed with a gas key"
     remedy = "Sign the delegate action with a gas key, or use a nonce without an index."
 
 
 class NotEnoughBalanceError(InvalidTransactionError):
-    """The signer cannot pay for the transaction."""
-
     signer_id: str
     balance: int
     cost: int
@@ -148,8 +122,6 @@ class NotEnoughBalanceError(InvalidTransactionError):
 
 
 class LackBalanceForStateError(InvalidTransactionError):
-    """The balance left to the signer would not cover its storage."""
-
     signer_id: str
     amount: int
     template = "{signer_id} would be short of {amount} yoctoNEAR for its storage"
@@ -157,8 +129,6 @@ class LackBalanceForStateError(InvalidTransactionError):
 
 
 class NotEnoughGasKeyBalanceError(InvalidTransactionError):
-    """The gas key cannot pay for the gas."""
-
     signer_id: str
     balance: int
     cost: int
@@ -169,8 +139,6 @@ class NotEnoughGasKeyBalanceError(InvalidTransactionError):
 
 
 class NotEnoughBalanceForDepositError(InvalidTransactionError):
-    """The gas is paid by the gas key, but the account cannot pay the deposit."""
-
     signer_id: str
     balance: int
     cost: int
@@ -183,32 +151,24 @@ class NotEnoughBalanceForDepositError(InvalidTransactionError):
 
 
 class SignerDoesNotExistError(InvalidTransactionError):
-    """The signer account does not exist."""
-
     signer_id: str
     template = "The signer {signer_id} does not exist"
     remedy = "Check the signer's account id and the network, or create the account first."
 
 
 class InvalidSignerIdError(InvalidTransactionError):
-    """The signer's account id is malformed."""
-
     signer_id: str
     template = "The signer {signer_id} is not a valid account id"
     remedy = "Correct signer_id: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
 class InvalidReceiverIdError(InvalidTransactionError):
-    """The receiver's account id is malformed."""
-
     receiver_id: str
     template = "The receiver {receiver_id} is not a valid account id"
     remedy = "Correct receiver_id: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
 class InvalidNonceIndexError(InvalidTransactionError):
-    """The nonce index does not exist in the key, or is missing."""
-
     tx_nonce_index: int | None
     num_nonces: int
     template = "Nonce index {tx_nonce_index} is not valid for a key with {num_nonces} nonces"
@@ -216,29 +176,21 @@ class InvalidNonceIndexError(InvalidTransactionError):
 
 
 class InvalidChainError(InvalidTransactionError):
-    """The transaction was made for another chain."""
-
     template = "The transaction was made for another chain"
     remedy = "Connect to the network the transaction was signed for, or sign it again for this one."
 
 
 class CostOverflowError(InvalidTransactionError):
-    """The cost of the transaction overflows 128 bits."""
-
     template = "The cost of the transaction overflows 128 bits"
     remedy = "Lower the deposits and the attached gas."
 
 
 class InvalidTransactionVersionError(InvalidTransactionError):
-    """The chain does not accept this transaction version."""
-
     template = "The chain does not accept this transaction version"
     remedy = "Sign it as a transaction of version 0."
 
 
 class TransactionSizeExceededError(InvalidTransactionError):
-    """The signed transaction is too large."""
-
     size: int
     limit: int
     template = "The transaction has {size} bytes; the limit is {limit} bytes"
@@ -246,8 +198,6 @@ class TransactionSizeExceededError(InvalidTransactionError):
 
 
 class ShardCongestedError(InvalidTransactionError):
-    """The receiver's shard is congested."""
-
     shard_id: int
     congestion_level: float
     template = "Shard {shard_id} is congested (level {congestion_level})"
@@ -256,8 +206,6 @@ class ShardCongestedError(InvalidTransactionError):
 
 
 class ShardStuckError(InvalidTransactionError):
-    """The receiver's shard has missed chunks."""
-
     shard_id: int
     missed_chunks: int
     template = "Shard {shard_id} is stuck: it has missed {missed_chunks} chunks"
@@ -285,50 +233,36 @@ class ActionsValidationError(InvalidTransactionError):
 
 
 class DeleteActionMustBeFinalError(ActionsValidationError):
-    """DeleteAccount is not the last action."""
-
     template = "DeleteAccount must be the last action"
     remedy = "Move DeleteAccount to the end of the actions."
 
 
 class IntegerOverflowError(ActionsValidationError):
-    """The total attached gas overflows 64 bits."""
-
     template = "The total attached gas overflows 64 bits"
     remedy = "Attach less gas to the calls."
 
 
 class FunctionCallZeroAttachedGasError(ActionsValidationError):
-    """A function call has no gas attached."""
-
     template = "A function call has no gas attached"
     remedy = "Attach gas to every call, for example 30 Tgas."
 
 
 class FunctionCallEmptyMethodNameError(ActionsValidationError):
-    """A function call has an empty method name."""
-
     template = "A function call has an empty method name"
     remedy = "Pass the name of the method."
 
 
 class DelegateActionMustBeOnlyOneError(ActionsValidationError):
-    """The transaction has more than one delegate action."""
-
     template = "A transaction may have only one delegate action"
     remedy = "Send each delegate action in a transaction of its own."
 
 
 class GasKeyFunctionCallAllowanceNotAllowedError(ActionsValidationError):
-    """A function-call gas key has an allowance."""
-
     template = "A function-call gas key may not have an allowance"
     remedy = "Add the gas key without an allowance: its balance is the limit."
 
 
 class TotalPrepaidGasExceededError(ActionsValidationError):
-    """The total attached gas is above the limit."""
-
     total_prepaid_gas: int
     limit: int
     template = "The actions attach {total_prepaid_gas} gas; the limit is {limit} gas"
@@ -336,8 +270,6 @@ class TotalPrepaidGasExceededError(ActionsValidationError):
 
 
 class TotalNumberOfActionsExceededError(ActionsValidationError):
-    """The transaction has too many actions."""
-
     total_number_of_actions: int
     limit: int
     template = "The transaction has {total_number_of_actions} actions; the limit is {limit}"
@@ -345,8 +277,6 @@ class TotalNumberOfActionsExceededError(ActionsValidationError):
 
 
 class TotalNumberOfDeployActionsExceededError(ActionsValidationError):
-    """The transaction has too many deploy actions."""
-
     number_of_deploy_actions: int
     limit: int
     template = "The transaction has {number_of_deploy_actions} deploy actions; the limit is {limit}"
@@ -354,8 +284,6 @@ class TotalNumberOfDeployActionsExceededError(ActionsValidationError):
 
 
 class AddKeyMethodNamesNumberOfBytesExceededError(ActionsValidationError):
-    """The method names of a key are too long in total."""
-
     total_number_of_bytes: int
     limit: int
     template = (
@@ -365,8 +293,6 @@ class AddKeyMethodNamesNumberOfBytesExceededError(ActionsValidationError):
 
 
 class AddKeyMethodNameLengthExceededError(ActionsValidationError):
-    """A method name of a key is too long."""
-
     length: int
     limit: int
     template = "A method name of the key has {length} bytes; the limit is {limit} bytes"
@@ -374,8 +300,6 @@ class AddKeyMethodNameLengthExceededError(ActionsValidationError):
 
 
 class FunctionCallMethodNameLengthExceededError(ActionsValidationError):
-    """The name of the called method is too long."""
-
     length: int
     limit: int
     template = "The method name has {length} bytes; the limit is {limit} bytes"
@@ -383,8 +307,6 @@ class FunctionCallMethodNameLengthExceededError(ActionsValidationError):
 
 
 class FunctionCallArgumentsLengthExceededError(ActionsValidationError):
-    """The arguments of a call are too long."""
-
     length: int
     limit: int
     template = "The arguments of the call have {length} bytes; the limit is {limit} bytes"
@@ -392,8 +314,6 @@ class FunctionCallArgumentsLengthExceededError(ActionsValidationError):
 
 
 class DeterministicStateInitKeyLengthExceededError(ActionsValidationError):
-    """A key of the initial state is too long."""
-
     length: int
     limit: int
     template = "A key of the initial state has {length} bytes; the limit is {limit} bytes"
@@ -401,8 +321,6 @@ class DeterministicStateInitKeyLengthExceededError(ActionsValidationError):
 
 
 class DeterministicStateInitValueLengthExceededError(ActionsValidationError):
-    """A value of the initial state is too long."""
-
     length: int
     limit: int
     template = "A value of the initial state has {length} bytes; the limit is {limit} bytes"
@@ -410,8 +328,6 @@ class DeterministicStateInitValueLengthExceededError(ActionsValidationError):
 
 
 class ContractSizeExceededError(ActionsValidationError):
-    """The contract's code is too large."""
-
     size: int
     limit: int
     template = "The contract has {size} bytes; the limit is {limit} bytes"
@@ -419,24 +335,18 @@ class ContractSizeExceededError(ActionsValidationError):
 
 
 class InvalidAccountIdError(ActionsValidationError):
-    """An account id in an action is malformed."""
-
     account_id: str
     template = "An action has the account id {account_id}, which is malformed"
     remedy = "Correct it: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
 class UnsuitableStakingKeyError(ActionsValidationError):
-    """The key cannot be used for staking."""
-
     public_key: str
     template = "Key {public_key} cannot be used for staking"
     remedy = "Stake with an ed25519 key."
 
 
 class UnsupportedProtocolFeatureError(ActionsValidationError):
-    """The network does not support the feature yet."""
-
     protocol_feature: str
     version: int
     template = "Protocol version {version} of the network does not support {protocol_feature}"
@@ -444,8 +354,6 @@ class UnsupportedProtocolFeatureError(ActionsValidationError):
 
 
 class RemovedProtocolFeatureError(ActionsValidationError):
-    """The network no longer supports the feature."""
-
     protocol_feature: str
     version: int
     template = "Protocol version {version} of the network no longer supports {protocol_feature}"
@@ -453,8 +361,6 @@ class RemovedProtocolFeatureError(ActionsValidationError):
 
 
 class TotalNumberOfStateInitEntriesExceededError(ActionsValidationError):
-    """The initial states of a transaction have too many entries."""
-
     number_of_entries: int
     limit: int
     template = "The initial states have {number_of_entries} entries together; the limit is {limit}"
@@ -462,8 +368,6 @@ class TotalNumberOfStateInitEntriesExceededError(ActionsValidationError):
 
 
 class InvalidDeterministicStateInitReceiverError(ActionsValidationError):
-    """The receiver is not the account id derived from the initial state."""
-
     receiver_id: str
     derived_id: str
     template = "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
@@ -471,8 +375,6 @@ class InvalidDeterministicStateInitReceiverError(ActionsValidationError):
 
 
 class GasKeyInvalidNumNoncesError(ActionsValidationError):
-    """The number of nonces of a gas key is out of range."""
-
     requested_nonces: int
     limit: int
     template = "The gas key has {requested_nonces} nonces; the range is 1 to {limit}"
@@ -480,8 +382,6 @@ class GasKeyInvalidNumNoncesError(ActionsValidationError):
 
 
 class AddGasKeyWithNonZeroBalanceError(ActionsValidationError):
-    """A gas key is added with a balance other than 0."""
-
     balance: int
     template = "The gas key is added with a balance of {balance} yoctoNEAR; it must be 0"
     remedy = "Add the gas key with balance 0 and fund it with TransferToGasKey."
@@ -491,56 +391,42 @@ class AddGasKeyWithNonZeroBalanceError(ActionsValidationError):
 
 
 class AccountAlreadyExistsError(ReceiptFailedError):
-    """The account to be created already exists."""
-
     account_id: str
     template = "Account {account_id} already exists"
     remedy = "Choose another account id."
 
 
 class AccountDoesNotExistError(ReceiptFailedError):
-    """The receiver does not exist."""
-
     account_id: str
     template = "Account {account_id} does not exist"
     remedy = "Check the receiver's account id and the network, or create the account first."
 
 
 class TriesToUnstakeError(ReceiptFailedError):
-    """The account unstakes but has no stake."""
-
     account_id: str
     template = "{account_id} unstakes but has nothing staked"
     remedy = "Check the validator's stake; delegated NEAR is unstaked at its staking pool."
 
 
 class DeleteAccountStakingError(ReceiptFailedError):
-    """The account to be deleted has a stake."""
-
     account_id: str
     template = "{account_id} cannot be deleted while it has a stake"
     remedy = "Unstake, wait until the stake is unlocked, then delete the account."
 
 
 class DeleteAccountWithLargeStateError(ReceiptFailedError):
-    """The account to be deleted has too much state."""
-
     account_id: str
     template = "{account_id} cannot be deleted: its state is too large"
     remedy = "Remove the contract's state first, then delete the account."
 
 
 class OnlyImplicitAccountCreationAllowedError(ReceiptFailedError):
-    """CreateAccount cannot create an implicit account."""
-
     account_id: str
     template = "{account_id} is an implicit account id, which CreateAccount cannot create"
     remedy = "Send NEAR to the account: the transfer creates it."
 
 
 class CreateAccountOnlyByRegistrarError(ReceiptFailedError):
-    """Only the registrar may create short top-level accounts."""
-
     account_id: str
     registrar_account_id: str
     predecessor_id: str
@@ -549,8 +435,6 @@ class CreateAccountOnlyByRegistrarError(ReceiptFailedError):
 
 
 class CreateAccountNotAllowedError(ReceiptFailedError):
-    """The creator is not the parent account."""
-
     account_id: str
     predecessor_id: str
     template = "{predecessor_id} may not create {account_id}"
@@ -558,8 +442,6 @@ class CreateAccountNotAllowedError(ReceiptFailedError):
 
 
 class ActorNoPermissionError(ReceiptFailedError):
-    """Only the account itself may execute the action."""
-
     account_id: str
     actor_id: str
     template = "{actor_id} may not execute this action on {account_id}"
@@ -567,8 +449,6 @@ class ActorNoPermissionError(ReceiptFailedError):
 
 
 class AddKeyAlreadyExistsError(ReceiptFailedError):
-    """The key to be added already exists."""
-
     account_id: str
     public_key: str
     template = "{account_id} already has key {public_key}"
@@ -576,8 +456,6 @@ class AddKeyAlreadyExistsError(ReceiptFailedError):
 
 
 class DeleteKeyDoesNotExistError(ReceiptFailedError):
-    """The key to be deleted does not exist."""
-
     account_id: str
     public_key: str
     template = "{account_id} has no key {public_key} to delete"
@@ -585,8 +463,6 @@ class DeleteKeyDoesNotExistError(ReceiptFailedError):
 
 
 class GasKeyDoesNotExistError(ReceiptFailedError):
-    """The gas key does not exist."""
-
     account_id: str
     public_key: str
     template = "{account_id} has no gas key {public_key}"
@@ -594,8 +470,6 @@ class GasKeyDoesNotExistError(ReceiptFailedError):
 
 
 class ReceiptLackBalanceForStateError(ReceiptFailedError):
-    """The balance of the account would not cover its storage."""
-
     variant = "LackBalanceForState"
     account_id: str
     amount: int
@@ -604,8 +478,6 @@ class ReceiptLackBalanceForStateError(ReceiptFailedError):
 
 
 class TriesToStakeError(ReceiptFailedError):
-    """The account stakes more than it has."""
-
     account_id: str
     stake: int
     locked: int
@@ -618,8 +490,6 @@ class TriesToStakeError(ReceiptFailedError):
 
 
 class InsufficientStakeError(ReceiptFailedError):
-    """The stake is below the minimum."""
-
     account_id: str
     stake: int
     minimum_stake: int
@@ -628,22 +498,16 @@ class InsufficientStakeError(ReceiptFailedError):
 
 
 class DelegateActionExpiredError(ReceiptFailedError):
-    """The delegate action arrived after its max_block_height."""
-
     template = "The delegate action has expired"
     remedy = "Ask the sender to sign it with a later max_block_height, and relay it at once."
 
 
 class DelegateActionInvalidSignatureError(ReceiptFailedError):
-    """The delegate action's signature is wrong."""
-
     template = "The signature of the delegate action is not valid"
     remedy = "Ask the sender to sign the delegate action with its prefix and the named key."
 
 
 class DelegateActionSenderDoesNotMatchTxReceiverError(ReceiptFailedError):
-    """The receiver of the relaying transaction is not the sender of the delegate action."""
-
     sender_id: str
     receiver_id: str
     template = "The delegate action of {sender_id} was sent to {receiver_id}"
@@ -666,8 +530,6 @@ class DelegateActionAccessKeyError(ReceiptFailedError):
 
 
 class DelegateActionInvalidNonceError(ReceiptFailedError):
-    """The nonce of the delegate action is not greater than the key's."""
-
     delegate_nonce: int
     ak_nonce: int
     template = (
@@ -678,8 +540,6 @@ class DelegateActionInvalidNonceError(ReceiptFailedError):
 
 
 class DelegateActionNonceTooLargeError(ReceiptFailedError):
-    """The nonce of the delegate action is above the upper bound for the block height."""
-
     delegate_nonce: int
     upper_bound: int
     template = "Nonce {delegate_nonce} of the delegate action is not below {upper_bound}"
@@ -687,8 +547,6 @@ class DelegateActionNonceTooLargeError(ReceiptFailedError):
 
 
 class DelegateActionInvalidNonceIndexError(ReceiptFailedError):
-    """The nonce index does not exist in the key of the delegate action."""
-
     nonce_index: int | None
     num_nonces: int
     template = "Nonce index {nonce_index} is not valid for a key with {num_nonces} nonces"
@@ -696,16 +554,12 @@ class DelegateActionInvalidNonceIndexError(ReceiptFailedError):
 
 
 class GlobalContractDoesNotExistError(ReceiptFailedError):
-    """The global contract does not exist."""
-
     identifier: object
     template = "Global contract {identifier} does not exist"
     remedy = "Publish the global contract first, or correct its hash or account id."
 
 
 class InsufficientGasKeyBalanceError(ReceiptFailedError):
-    """The balance of the gas key is below the withdrawn amount."""
-
     account_id: str
     public_key: str
     balance: int
@@ -718,8 +572,6 @@ class InsufficientGasKeyBalanceError(ReceiptFailedError):
 
 
 class GasKeyBalanceTooHighError(ReceiptFailedError):
-    """The balance of the gas key is too high to delete the key."""
-
     account_id: str
     public_key: str | None
     balance: int
@@ -731,8 +583,6 @@ class GasKeyBalanceTooHighError(ReceiptFailedError):
 
 
 class TotalPromiseInputSizeExceededError(ReceiptFailedError):
-    """The input data of the receipt is too large."""
-
     size: int
     limit: int
     template = "The input data of the receipt has {size} bytes; the limit is {limit} bytes"
@@ -740,8 +590,6 @@ class TotalPromiseInputSizeExceededError(ReceiptFailedError):
 
 
 class ReceiptStorageProofSizeExceededError(ReceiptFailedError):
-    """The receipt accessed too much state."""
-
     limit: int
     template = "The receipt accessed more state than the limit of {limit} bytes"
     remedy = "Access fewer or smaller values in one call."
@@ -766,16 +614,12 @@ class ExecutionError(FunctionCallError):
 
 
 class MethodResolveError(FunctionCallError):
-    """The contract does not have the method."""
-
     variant = "MethodResolveError"
     template = "The contract does not have the method"
     remedy = "Check the method name and the contract id."
 
 
 class CompilationError(FunctionCallError):
-    """The account has no code, or its code cannot be compiled."""
-
     variant = "CompilationError"
     account_id: str | None
     msg: str | None
@@ -840,6 +684,9 @@ class NewReceiptValidationError(ReceiptFailedError):
 
 # The table of names ---------------------------------------------------------------------
 
+# A class, or the sentence of a variant without a class of its own.
+Row: TypeAlias = type[LedgerError] | str
+
 WASM_TRAPS: Final[dict[str, str]] = {
     "Unreachable": "The contract executed an unreachable instruction",
     "IncorrectCallIndirectSignature": "The contract called a function with the wrong signature",
@@ -891,6 +738,8 @@ HOST_ERRORS: Final[dict[str, str]] = {
     "InvalidPublicKey": "The contract used an invalid public key",
     "GuestPanic": "Smart contract panicked: {panic_msg}",
     "ProhibitedInView": "{method_name} is not allowed in view calls",
+    "ProhibitedInExternalCall": "{method_name} is not allowed in external calls",
+    "DepositInExternalCall": "The contract attached a deposit to an external call",
     "Deprecated": "The contract called {method_name}, which no longer exists",
     "InvalidPromiseIndex": "The contract used promise {promise_idx}, which does not exist",
     "InvalidPromiseResultIndex": "The contract read result {result_idx}, which does not exist",
@@ -950,9 +799,28 @@ _NEW_RECEIPT = {
     "ActionsValidation": "An action of a new receipt is invalid",
 }
 
+_ACTIONS: dict[str, Row] = {
+    "MalformedUniversalStateInit": "The initial state of a universal account is malformed",
+    "InvalidUniversalStateInitReceiver": (
+        "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
+    ),
+    "TotalNumberOfStateInitKeysExceeded": (
+        "The initial states have {number_of_keys} keys together; the limit is {limit}"
+    ),
+    "UniversalStateInitKeyLengthExceeded": (
+        "A key of the initial state has {length} bytes; the limit is {limit} bytes"
+    ),
+    "UniversalStateInitValueLengthExceeded": (
+        "A value of the initial state has {length} bytes; the limit is {limit} bytes"
+    ),
+    "TransferToUniversalAccountNotAllowed": "Universal account {account_id} may not be sent NEAR",
+    "WithdrawFromGasKeyNotAllowedInDelegate": "A delegate action may not withdraw from a gas key",
+}
 
-# A class, or the sentence of a variant without a class of its own.
-Row: TypeAlias = type[LedgerError] | str
+_RECEIPTS: dict[str, Row] = {
+    "AccountNotInitialized": "Account {account_id} is not initialized",
+    "MalformedUniversalStateInit": "The initial state of a universal account is malformed",
+}
 
 
 def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
@@ -968,9 +836,9 @@ def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> 
 FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
     "InvalidTxError": _variants_of(InvalidTransactionError),
     "InvalidAccessKeyError": _variants_of(InvalidAccessKeyError),
-    "ActionsValidation": _variants_of(ActionsValidationError),
+    "ActionsValidation": _variants_of(ActionsValidationError) | _ACTIONS,
     "StorageError": _STORAGE,
-    "ActionErrorKind": _variants_of(ReceiptFailedError),
+    "ActionErrorKind": _variants_of(ReceiptFailedError) | _RECEIPTS,
     "FunctionCallError": _variants_of(FunctionCallError),
     "MethodResolveError": _METHOD_RESOLVE,
     "CompilationError": _COMPILATION,
@@ -983,17 +851,6 @@ FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
 # Variants that contain another variant, and the family of the inner one.
 _NESTED = {name: name for name in FAMILIES} | {
     "DelegateActionAccessKeyError": "InvalidAccessKeyError"
-}
-
-# The class for families whose rows are sentences.
-_OWNERS: dict[str, type[LedgerError]] = {
-    "StorageError": StorageError,
-    "MethodResolveError": MethodResolveError,
-    "CompilationError": CompilationError,
-    "PrepareError": CompilationError,
-    "WasmTrap": WasmTrapError,
-    "HostError": HostError,
-    "NewReceiptValidationError": NewReceiptValidationError,
 }
 
 
@@ -1278,6 +1135,7 @@ class Cause(NamedTuple):
     error: type[LedgerError]
     sentence: str = ""
     elsewhere: bool | None = None
+    remedy: str | None = None
 
 
 _NOT_READY = errors.NodeNotReadyError
@@ -1296,9 +1154,21 @@ CAUSES: Final[dict[str, Cause]] = {
     "EPOCH_OUT_OF_BOUNDS": Cause(
         _NOT_READY, "The node does not know epoch {epoch_id}", elsewhere=True
     ),
+    "BUSY": Cause(_NOT_READY, "The node is busy"),
+    "CHUNK_NOT_CERTIFIED": Cause(errors.ProofNotReadyError, "The chunk is not certified yet"),
     "SHARD_NOT_APPLIED": Cause(_NOT_READY, "The node has not computed shard {shard_id} yet"),
     "UNAVAILABLE_SHARD": Cause(errors.UnavailableShardError),
     "DOES_NOT_TRACK_SHARD": Cause(errors.UnavailableShardError),
+    "SHARD_NOT_TRACKED": Cause(errors.UnavailableShardError),
+    "DATA_UNAVAILABLE": Cause(
+        errors.NotFoundError, "This host does not have the data: {text}", elsewhere=True
+    ),
+    "INCOMPLETE_DATA": Cause(
+        errors.NotFoundError, "This host does not have all the data: {text}", elsewhere=True
+    ),
+    "STATE_NOT_AVAILABLE": Cause(
+        errors.NotFoundError, "This host does not have the state of the chunk", elsewhere=True
+    ),
     "UNKNOWN_BLOCK": Cause(errors.UnknownBlockError),
     "GARBAGE_COLLECTED_BLOCK": Cause(errors.GarbageCollectedBlockError),
     "INVALID_ACCOUNT": Cause(errors.InvalidAccountError),
@@ -1313,6 +1183,19 @@ CAUSES: Final[dict[str, Cause]] = {
     "CONTRACT_EXECUTION_ERROR": Cause(errors.ContractError),
     "NO_GLOBAL_CONTRACT_CODE": Cause(errors.NoGlobalContractCodeError),
     "INVALID_SHARD_ID": Cause(errors.InvalidShardIdError),
+    "TARGET_SHARD_MISMATCH": Cause(
+        errors.InvalidShardIdError, "The account is not in shard {shard_id}"
+    ),
+    "LIGHT_CLIENT_HEAD_TOO_OLD": Cause(
+        errors.InvalidRequestError,
+        "The light client's head is older than the block that certifies the chunk",
+        remedy="Pass the hash of a newer block as light_client_head.",
+    ),
+    "LIMIT_EXCEEDED": Cause(
+        errors.InvalidRequestError,
+        "The request exceeds a limit of the node",
+        remedy="Request less at once.",
+    ),
     "UNKNOWN_CHUNK": Cause(errors.UnknownChunkError),
     "INVALID_TRANSACTION": Cause(
         InvalidTransactionError, "The chain refused the transaction: {text}"
@@ -1427,7 +1310,8 @@ def _cause_error(name: str, info: dict[str, Any], text: str) -> LedgerError:
     if cause.elsewhere is not None:
         details["elsewhere"] = cause.elsewhere
     template_values = {"text": text} | values | details
-    return cause.error(fill(cause.sentence or cause.error.template, template_values), **details)
+    sentence = fill(cause.sentence or cause.error.template, template_values)
+    return cause.error(sentence, remedy=cause.remedy, **details)
 
 
 def _cause_values(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
@@ -1527,16 +1411,3 @@ def _code_error(body: dict[str, Any], text: str) -> LedgerError:
     again = code == _SERVER_ERROR and name != "HANDLER_ERROR"
     message = text if (cause := _cause_name(body)) is None else f"{cause}: {text}"
     return errors.NodeError(text=message, code=code, retryable=again)
-
-
-# All documented variants, for tests and documentation -----------------------------------
-
-SPECIFICATION: Final[dict[str, dict[str, type[LedgerError]]]] = {
-    "cause.name": {name: cause.error for name, cause in CAUSES.items()},
-    **{
-        family: {
-            name: row if isinstance(row, type) else _OWNERS[family] for name, row in rows.items()
-        }
-        for family, rows in FAMILIES.items()
-    },
-}

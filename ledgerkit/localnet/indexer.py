@@ -11,12 +11,11 @@ and may be some blocks older.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
@@ -26,7 +25,6 @@ from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.protocol import (
     AccessKey,
-    AccountId,
     FullAccess,
     FunctionCall,
     GasKeyFullAccess,
@@ -35,6 +33,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -318,15 +317,6 @@ def accounts_in_keys(state: State, contract_id: str, prefix: bytes) -> Iterator[
         account_id = key[skip:].decode(errors="replace")
         if key == prefix + text(account_id):  # other records may begin with the same byte
             yield account_id
-
-
-def is_account_id(value: object) -> TypeGuard[str]:
-    """Return True if a value is an account id."""
-    try:
-        AccountId(value)  # type: ignore[arg-type]  # raises for other types too
-    except InvalidRequestError:
-        return False
-    return True
 
 
 def contract_class(state: State, account_id: str) -> type[Contract] | None:

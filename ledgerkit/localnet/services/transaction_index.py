@@ -29,9 +29,9 @@ from ledgerkit.localnet.chain_types import (
     SuccessValue,
     TransactionRecord,
 )
-from ledgerkit.localnet.indexer import is_account_id
 from ledgerkit.protocol import CryptoHash, FunctionCall
 from ledgerkit.protocol.actions import SignedDelegate
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

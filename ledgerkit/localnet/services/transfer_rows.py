@@ -18,10 +18,10 @@ from msgspec import Raw, Struct
 from ledgerkit import json_decoding
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
-from ledgerkit.localnet.indexer import is_account_id
 from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.protocol import DeterministicStateInit, FunctionCall, Transfer
 from ledgerkit.units import U128_MAX
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,11 +15,11 @@ from msgspec import Meta, Struct
 from ledgerkit import json_decoding
 from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
-from ledgerkit.localnet.indexer import is_account_id
 from ledgerkit.localnet.services import requests
 from ledgerkit.localnet.services.requests import RefusedError, Unsigned
 from ledgerkit.localnet.services.transfer_rows import NATIVE, transfer_index
 from ledgerkit.protocol import AccountId
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
