@@ -11,7 +11,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api import calls, matching
-from ledgerkit.api.models import rest, services
+from ledgerkit.api.models import chain, rest, services
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.errors import (
     DecodeError,
@@ -177,30 +177,30 @@ def last_transfer() -> Call[services.Transfers]:
     return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
 
 
-def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDocument | None]:
+def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | None]:
     """
     Build the block documents' call for a block without its chunks; None is a skipped height.
 
     With `fresh`, no cache between here and the service has the response.
     """
-    path, model = f"/v0/block/{height}/headers{_query(fresh=fresh)}", services.BlockDocument | None
+    path, model = f"/v0/block/{height}/headers{_query(fresh=fresh)}", chain.Block | None
     expected: matching.Expected = {"header.height": height}
     request = f"block {height}"
 
-    def read(response: calls.Response) -> services.BlockDocument | None:
+    def read(response: calls.Response) -> chain.Block | None:
         _check_range(response, height, request)
-        block: services.BlockDocument | None = calls.read_api(response, model, request)
+        block: chain.Block | None = calls.read_api(response, model, request)
         return block
 
     return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
 
 
-def last_final_block() -> Call[services.BlockDocument]:
+def last_final_block() -> Call[chain.Block]:
     """Build the block documents' call for the last final block, without its chunks."""
     # It redirects to a block, of which a cache may still have the null of an earlier request.
     path = f"/v0/last_block/final/headers{_query(fresh=True)}"
     request = "the last final block"
-    return calls.get(path, services.BlockDocument, request=request, surface="blocks")
+    return calls.get(path, chain.Block, request=request, surface="blocks")
 
 
 def block_document(height: int, *, fresh: bool = False) -> Call[bytes | None]:

@@ -17,7 +17,7 @@ _MAX_NAME = 64
 
 def unknown_members(document: Any, model: Any) -> list[str]:
     """
-    List the members of a decoded document that its model does not have.
+    List the members of a decoded document that its model neither has nor lists as `unread`.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[str]:
             yield from _walk(value, member, path)
     elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
         types = {field.encode_name: field.type for field in kind.fields}
+        types |= dict.fromkeys(getattr(kind.cls, "unread", ()), inspect.AnyType())
         for name, member in value.items():
             member_path = f"{path}.{name}" if path else name
             if name in types:

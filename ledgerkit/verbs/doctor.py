@@ -12,6 +12,7 @@ import msgspec
 
 from ledgerkit import client
 from ledgerkit.api import calls, rest, services, unknown_members
+from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.errors import (
@@ -143,7 +144,7 @@ def _block_call(answers: Sequence[_Answer]) -> tuple[Call[Any], Any]:
     if not heights:
         return services.blocks_health(), rest_models.Health
     height = max(max(heights) - _BLOCKS_BEHIND, 0)
-    return services.block_headers(height), models.BlockDocument | None
+    return services.block_headers(height), chain.Block | None
 
 
 def _ask(ledger: Ledger, calls: Sequence[tuple[Call[Any], Any]]) -> list[_Answer]:
@@ -204,7 +205,7 @@ def _block(value: Any) -> tuple[int | None, int | None]:
         return None, value.sync_block_height
     if isinstance(value, models.BlockRows) and value.blocks:
         return value.blocks[0].protocol_version, value.blocks[0].block_height
-    if isinstance(value, models.BlockDocument):
+    if isinstance(value, chain.Block):
         return value.header.latest_protocol_version, value.header.height
     return None, None
 

@@ -18,6 +18,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import unknown_members
+from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.cli import main
@@ -374,7 +375,7 @@ def test_recorded_answers_have_no_unknown_members() -> None:
         (document("samples/rest/status.json"), rest_models.IndexerStatus),
         (document("history/transfers/v2026-01_shitzu_dao_two_rows.json"), models.Transfers),
         (document("history/transfers/v2026-06_row_ft_petersalomonsen.json"), models.TransferRow),
-        *((document(f"samples/blocks/{n}.json")["block"], models.BlockDocument) for n in blocks),
+        *((document(f"samples/blocks/{n}.json")["block"], chain.Block) for n in blocks),
     ]
     for value, model in documents:
         msgspec.convert(value, model)

@@ -1,9 +1,13 @@
-"""JSON-RPC responses about blocks, accounts, keys, state and the node."""
+"""
+JSON-RPC responses about blocks, accounts, keys, state and the node.
+
+`unread` lists documented members that nothing reads; `doctor` reports all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -101,6 +105,12 @@ class Code(Struct, gc=False):
 class ChunkHeader(Struct, gc=False):
     """A chunk's header; ``gas_used`` is that of the shard's previous chunk."""
 
+    unread: ClassVar = """
+        prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length rent_paid
+        validator_reward outgoing_receipts_root validator_proposals congestion_info
+        bandwidth_requests proposed_split signature
+    """.split()
+
     chunk_hash: str
     shard_id: int
     height_created: int
@@ -113,6 +123,14 @@ class ChunkHeader(Struct, gc=False):
 
 class BlockHeader(Struct, gc=False):
     """A block's header."""
+
+    unread: ClassVar = """
+        prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
+        chunk_execution_root outcome_root challenges_root challenges_result random_value
+        validator_proposals block_ordinal rent_paid validator_reward last_ds_final_block
+        next_bp_hash block_merkle_root epoch_sync_data_hash approvals signature
+        chunk_endorsements shard_split
+    """.split()
 
     height: UInt63
     hash: str
@@ -210,12 +228,16 @@ class Validators(Struct, gc=False):
 class NodeVersion(Struct, gc=False):
     """The node's version."""
 
+    unread: ClassVar = ["commit", "rustc_version"]
+
     version: str
     build: str | None = None
 
 
 class SyncInfo(Struct, gc=False):
     """The progress of a node's synchronization."""
+
+    unread: ClassVar = ["latest_state_root", "earliest_block_hash", "earliest_block_time"]
 
     latest_block_hash: str
     latest_block_height: int
@@ -228,6 +250,11 @@ class SyncInfo(Struct, gc=False):
 
 class Status(Struct, gc=False):
     """``status``."""
+
+    unread: ClassVar = """
+        genesis_hash rpc_addr validator_account_id validator_public_key node_public_key node_key
+        uptime_sec detailed_debug_status
+    """.split()
 
     chain_id: str
     sync_info: SyncInfo

@@ -1,15 +1,11 @@
-"""
-The responses of the services, with all documented members.
-
-Some verbs need fewer members; with all documented ones, `doctor` finds those that are unknown.
-"""
+"""The responses of the services; `unread` lists documented members that nothing reads."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from ledgerkit.api.models import chain
 from ledgerkit.errors import DecodeError, cut
@@ -45,67 +41,31 @@ def natural(value: str | int, member: str) -> int:
     return number
 
 
-class Version(chain.NodeVersion, gc=False):
-    """The node's version."""
-
-    commit: Any = None
-    rustc_version: Any = None
-
-
-class SyncInfo(chain.SyncInfo, gc=False):
-    """The progress of a node's synchronization."""
-
-    latest_state_root: Any = None
-    earliest_block_hash: Any = None
-    earliest_block_time: Any = None
-
-
 class ValidatorInfo(Struct, gc=False):
     """A validator of the current epoch; old nodes say whether it was slashed."""
 
+    unread: ClassVar = ["is_slashed"]
+
     account_id: str
-    is_slashed: Any = None
 
 
-class NodeStatus(Struct, gc=False):
+class NodeStatus(chain.Status, gc=False):
     """``status`` of JSON-RPC."""
 
-    chain_id: str
-    sync_info: SyncInfo
-    version: Version
-    protocol_version: int | None = None
-    latest_protocol_version: int | None = None
-    validators: list[ValidatorInfo] = []
-    genesis_hash: Any = None
-    rpc_addr: Any = None
-    validator_account_id: Any = None
-    validator_public_key: Any = None
-    node_public_key: Any = None
-    node_key: Any = None
-    uptime_sec: Any = None
-    detailed_debug_status: Any = None
+    validators: list[ValidatorInfo] = field(default_factory=list)
 
 
 class BlockRow(Struct, gc=False):
     """A block of the Transactions API."""
 
+    unread: ClassVar = """
+        prev_block_height block_hash prev_block_hash block_timestamp epoch_id next_epoch_id
+        chunks_included author_id gas_price block_ordinal total_supply num_transactions
+        num_receipts gas_burnt tokens_burnt
+    """.split()
+
     block_height: int
     protocol_version: int
-    prev_block_height: Any = None
-    block_hash: Any = None
-    prev_block_hash: Any = None
-    block_timestamp: Any = None
-    epoch_id: Any = None
-    next_epoch_id: Any = None
-    chunks_included: Any = None
-    author_id: Any = None
-    gas_price: Any = None
-    block_ordinal: Any = None
-    total_supply: Any = None
-    num_transactions: Any = None
-    num_receipts: Any = None
-    gas_burnt: Any = None
-    tokens_burnt: Any = None
 
 
 class BlockRows(Struct, gc=False):
@@ -284,59 +244,6 @@ class Transfers(Struct, gc=False):
 
     transfers: list[TransferRow]
     resume_token: str | None = None
-
-
-class BlockHeader(chain.BlockHeader, gc=False):
-    """The header in a block document."""
-
-    prev_state_root: Any = None
-    block_body_hash: Any = None
-    chunk_receipts_root: Any = None
-    chunk_headers_root: Any = None
-    chunk_tx_root: Any = None
-    chunk_execution_root: Any = None
-    outcome_root: Any = None
-    challenges_root: Any = None
-    challenges_result: Any = None
-    random_value: Any = None
-    validator_proposals: Any = None
-    block_ordinal: Any = None
-    rent_paid: Any = None
-    validator_reward: Any = None
-    last_ds_final_block: Any = None
-    next_bp_hash: Any = None
-    block_merkle_root: Any = None
-    epoch_sync_data_hash: Any = None
-    approvals: Any = None
-    signature: Any = None
-    chunk_endorsements: Any = None
-    shard_split: Any = None
-
-
-class ChunkHeader(chain.ChunkHeader, gc=False):
-    """A chunk's header in a block document."""
-
-    prev_block_hash: Any = None
-    outcome_root: Any = None
-    prev_state_root: Any = None
-    encoded_merkle_root: Any = None
-    encoded_length: Any = None
-    rent_paid: Any = None
-    validator_reward: Any = None
-    outgoing_receipts_root: Any = None
-    validator_proposals: Any = None
-    congestion_info: Any = None
-    bandwidth_requests: Any = None
-    proposed_split: Any = None
-    signature: Any = None
-
-
-class BlockDocument(Struct, gc=False):
-    """``/v0/block/{height}/headers`` of the block documents."""
-
-    author: str
-    header: BlockHeader
-    chunks: list[ChunkHeader] = []
 
 
 class _Height(Struct, gc=False):
