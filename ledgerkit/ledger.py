@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
+from ledgerkit.api.calls import RestSurface
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
 from ledgerkit.errors import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
-RestSurface = Literal["api", "transactions", "transfers", "blocks", "kv"]
 _MIN_CALLS_FOR_BAR = 2
 _MAX_IDS_IN_WARNING = 3
 
@@ -176,9 +176,7 @@ class Ledger:
         >>> ledger.get("/v1/account/leo.near/staking")["pools"]
         [{'last_update_block_height': 180000005, 'pool_id': 'north.poolv1.near'}]
         """
-        validation.one_of(surface, "surface", get_args(RestSurface))
-        path = validation.request_path(path)
-        return self.send(calls.get(path, Any, request=f"GET {path}", surface=surface))
+        return self.send(_service_call("GET", path, surface))
 
     def post(self, path: str, body: dict[str, Any], *, surface: RestSurface) -> Any:
         """
@@ -217,12 +215,10 @@ class Ledger:
         >>> page["transfers"][0]["amount"]
         '2000000000000000000000000'
         """
-        validation.one_of(surface, "surface", get_args(RestSurface))
-        path = validation.request_path(path)
+        call = _service_call("POST", path, surface)
         data = validation.json_args(body, "body")
         if not isinstance(body, dict):
             raise InvalidRequestError.refuse("body", body, "a dict, the members of a JSON object")
-        call = calls.get(path, Any, request=f"POST {path}", surface=surface)
         return self.send(replace(call, body=data))
 
     def send(self, call: Call[T]) -> T:
@@ -634,6 +630,12 @@ class Ledger:
     def __reduce__(self) -> Never:
         msg = "a Ledger holds connections and perhaps a key; pickle its frames instead"
         raise TypeError(msg)
+
+
+def _service_call(verb: str, path: object, surface: RestSurface) -> Call[Any]:
+    validation.one_of(surface, "surface", get_args(RestSurface))
+    checked = validation.request_path(path)
+    return calls.get(checked, Any, request=f"{verb} {checked}", surface=surface)
 
 
 def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:

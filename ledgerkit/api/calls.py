@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
 
 T = TypeVar("T")
-Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
+NodeSurface = Literal["rpc", "archival_rpc"]
+RestSurface = Literal["api", "transactions", "transfers", "blocks", "kv"]
+Surface = Literal[NodeSurface, RestSurface]
+Kind = Literal["", "block", "chunk", "transaction", "read", "metadata"]
 
 NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
-_RPC_SURFACES = ("rpc", "archival_rpc")
+_NODE_SURFACES = get_args(NodeSurface)
 
 
 class Response(NamedTuple):
@@ -60,7 +63,7 @@ class Call(Generic[T]):
     path: str = ""
     body: bytes | None = field(default=None, repr=False)
     keep: Callable[[T], bool] | None = field(default=None, repr=False)
-    kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
+    kind: Kind = ""
     parts: Callable[[T], Iterable[tuple[Call[Any], bytes]]] | None = field(default=None, repr=False)
     repeatable: bool = True
     url: str = ""
@@ -73,7 +76,7 @@ class Call(Generic[T]):
     @property
     def is_rpc(self) -> bool:
         """True for a JSON-RPC call, which is sent with an id of its own."""
-        return self.surface in _RPC_SURFACES
+        return self.surface in _NODE_SURFACES
 
 
 def rpc(
@@ -85,11 +88,12 @@ def rpc(
     read: Callable[[Response], Any] | None = None,
     expected: matching.Expected | None = None,
     keep: Callable[[Any], bool] | None = None,
+    kind: Kind = "",
     repeatable: bool = True,
     surface: Surface = "rpc",
 ) -> Call[Any]:
     """
-    Build a JSON-RPC call; `keep` and `repeatable` as in `Call`.
+    Build a JSON-RPC call; `keep`, `kind` and `repeatable` as in `Call`.
 
     `read` decodes the response where `result` alone does not. `expected` are members that repeat
     the request, beside those that `matching` knows.
@@ -108,6 +112,7 @@ def rpc(
         read=_checked(read, members, request, is_rest=False),
         body=body,
         keep=keep,
+        kind=kind,
         repeatable=repeatable,
     )
 

@@ -63,7 +63,7 @@ def query(
     """Build a `query` of any request type."""
     params = {"request_type": request_type, **fields, **at.params}
     keep = _has_block if at.pinned else None
-    return replace(calls.rpc("query", params, result, request=request, keep=keep), kind="read")
+    return calls.rpc("query", params, result, request=request, keep=keep, kind="read")
 
 
 def view_account(account_id: str, at: BlockReference) -> Call[chain.Account]:
@@ -155,15 +155,14 @@ def call_function(
 def block(at: BlockReference) -> Call[chain.Block]:
     """Build the call for a block. Only a block requested by hash is cached."""
     request = f"block {next(iter(at.params.values()))}"
-    base_call = calls.rpc("block", at.params, chain.Block, request=request)
-    return replace(base_call, keep=_always, kind="block") if at.pinned else base_call
+    cached: Any = {"keep": _always, "kind": "block"} if at.pinned else {}
+    return calls.rpc("block", at.params, chain.Block, request=request, **cached)
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
     """Build the call for a chunk, by its hash."""
     request, params = f"chunk {chunk_id}", {"chunk_id": chunk_id}
-    base_call = calls.rpc("chunk", params, chain.Chunk, request=request, keep=_always)
-    return replace(base_call, kind="chunk")
+    return calls.rpc("chunk", params, chain.Chunk, request=request, keep=_always, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
@@ -174,16 +173,15 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
     def keep(chunk: chain.Chunk) -> bool:
         return chunk.header.shard_id == shard_id
 
-    base_call = calls.rpc("chunk", params, chain.Chunk, request=request)
-    return replace(base_call, keep=keep, kind="chunk") if isinstance(block_id, str) else base_call
+    cached: Any = {"keep": keep, "kind": "chunk"} if isinstance(block_id, str) else {}
+    return calls.rpc("chunk", params, chain.Chunk, request=request, **cached)
 
 
 def block_header(block_hash: str) -> Call[commitments.BlockHeader]:
     """Build the call for a whole header, by the block's hash."""
-    params = {"block_id": block_hash}
+    params, result = {"block_id": block_hash}, commitments.BlockHeader
     request = f"the header of block {block_hash}"
-    base_call = calls.rpc("block", params, commitments.BlockHeader, request=request, keep=_always)
-    return replace(base_call, kind="block")
+    return calls.rpc("block", params, result, request=request, keep=_always, kind="block")
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
@@ -290,8 +288,8 @@ def transaction(
         is_final = response.result.final_execution_status == "FINAL"
         return is_final and transaction is not None and transaction.hash == tx_hash
 
-    base_call = calls.rpc(method, params, Any, request=request, read=read, keep=keep)
-    return replace(base_call, kind="transaction")
+    options: Any = {"read": read, "keep": keep, "kind": "transaction"}
+    return calls.rpc(method, params, Any, request=request, **options)
 
 
 class TimedOut(NamedTuple):

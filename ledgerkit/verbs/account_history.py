@@ -14,10 +14,10 @@ from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.verbs import service_pages, tokens
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.fetching import Fetcher, refuse_located
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     import pandas as pd
@@ -202,24 +202,20 @@ def account_transactions(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     ids = validation.account_ids(account_ids, "account_ids")
-    filters = {f"is_{name}": True for name in _roles(role)}
+    roles = [] if role is None else validation.subset_of(role, "role", ROLES)
+    filters = {f"is_{name}": True for name in roles}
     if success is not None:
         filters["is_success"] = _flag(success, "success")
     most = _row_limit(limit)
-    low, high = _heights(fetcher.ledger, start, stop)
-    newest_first = most is not None
-    pages = {
-        account_id: partial(
-            service_pages.transactions,
-            account_id=account_id,
-            start_height=low,
-            stop_height=high,
-            filters=filters,
-            newest_first=newest_first,
-        )
-        for account_id in ids
-    }
-    fetched = _collect(fetcher, pages, "transactions", most)
+    low, high = _range(fetcher.ledger, start, stop, _stated_height, _located_height)
+    pages = partial(
+        service_pages.transactions,
+        start_height=low,
+        stop_height=high,
+        filters=filters,
+        newest_first=most is not None,
+    )
+    fetched = _collect(fetcher, ids, pages, "transactions", most)
     frame = fetcher.frame(
         fetched, lambda lists: frames.account_transactions(_joined(lists)), "transactions"
     )
@@ -314,24 +310,19 @@ def transfers_of(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     ids = validation.account_ids(account_ids, "account_ids")
     asset_id = None if asset is None else _asset_id(asset)
-    side = direction
     if direction is not None:
         validation.one_of(direction, "direction", ("sender", "receiver"))
     most = _row_limit(limit)
-    low, high = _times(fetcher.ledger, start, stop)
-    pages = {
-        account_id: partial(
-            service_pages.transfers,
-            account_id=account_id,
-            start_ns=low,
-            stop_ns=high,
-            asset_id=asset_id,
-            direction=side,
-            newest_first=most is not None,
-        )
-        for account_id in ids
-    }
-    fetched = _collect(fetcher, pages, "transfers", most)
+    low, high = _range(fetcher.ledger, start, stop, _stated_time, _located_time)
+    pages = partial(
+        service_pages.transfers,
+        start_ns=low,
+        stop_ns=high,
+        asset_id=asset_id,
+        direction=direction,
+        newest_first=most is not None,
+    )
+    fetched = _collect(fetcher, ids, pages, "transfers", most)
     facts = _metadata(fetcher, fetched) if metadata else None
     frame = fetcher.frame(
         fetched, lambda lists: frames.transfers_of(_joined(lists), facts), "transfers"
@@ -451,10 +442,6 @@ def kv(
 # Arguments --------------------------------------------------------------------------------
 
 
-def _roles(role: str | Iterable[str] | None) -> list[str]:
-    return [] if role is None else validation.subset_of(role, "role", ROLES)
-
-
 def _flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidRequestError.refuse(field, value, "True or False")
@@ -478,86 +465,73 @@ def _asset_id(asset: object) -> str:
     return services.indexed_asset(text)
 
 
-def _heights(ledger: Ledger, start: object, stop: object) -> tuple[int, int | None]:
-    """Return the first and the last height of a range whose `stop` is not included."""
-    references = _references(start, stop)
-    heights: dict[str, int] = {}
-    for field, (reference, point) in _locate(ledger, references, are_heights=True).items():
-        if point is None:
-            heights[field] = int(reference.params["block_id"])
-        else:  # the first block at or after a time
-            is_before = (
-                reference.timestamp_ns is not None and point.time_ns < reference.timestamp_ns
-            )
-            heights[field] = point.height + is_before
-    _check_ends(start, stop, heights.get("start"), heights.get("stop"))
-    return heights.get("start", 0), heights["stop"] - 1 if "stop" in heights else None
+def _stated_height(reference: BlockReference) -> int | None:
+    height = reference.params.get("block_id")
+    return height if isinstance(height, int) else None
 
 
-def _times(ledger: Ledger, start: object, stop: object) -> tuple[int, int | None]:
-    """Return the first and the last nanosecond of a range whose `stop` is not included."""
-    references = _references(start, stop)
-    times: dict[str, int] = {}
-    for field, (reference, point) in _locate(ledger, references, are_heights=False).items():
-        if point is None:
-            times[field] = reference.timestamp_ns or 0
-        else:  # of a skipped height, the block below
-            is_below = reference.params.get("block_id") not in (point.height, point.hash)
-            is_height = isinstance(reference.params.get("block_id"), int)
-            times[field] = point.time_ns + (is_height and is_below)
-    _check_ends(start, stop, times.get("start"), times.get("stop"))
-    return times.get("start", 0), times["stop"] - 1 if "stop" in times else None
+def _located_height(reference: BlockReference, point: Point) -> int:
+    """Return the height of a block hash; for a time, that of the first block at or after it."""
+    time_ns = reference.timestamp_ns
+    return point.height + (time_ns is not None and point.time_ns < time_ns)
 
 
-def _references(start: object, stop: object) -> dict[str, BlockReference]:
-    """Check the ends of a range that are not None, before anything is sent."""
+def _stated_time(reference: BlockReference) -> int | None:
+    return reference.timestamp_ns
+
+
+def _located_time(reference: BlockReference, point: Point) -> int:
+    """Return the time of a block; a skipped height is after the block below it."""
+    height = _stated_height(reference)
+    return point.time_ns + (height is not None and height != point.height)
+
+
+def _range(
+    ledger: Ledger,
+    start: object,
+    stop: object,
+    stated: Callable[[BlockReference], int | None],
+    located: Callable[[BlockReference, Point], int],
+) -> tuple[int, int | None]:
+    """
+    Return the first and the last position of a range whose `stop` is not included.
+
+    A position is a height or a time. `stated` returns that of a reference, if it needs no
+    request, and `located` that of the block that was located for it.
+    """
     ends = {"start": start, "stop": stop}
     references = {f: validation.block_reference(at, f) for f, at in ends.items() if at is not None}
-    heights = {
-        f: h for f, r in references.items() if isinstance(h := r.params.get("block_id"), int)
-    }
-    times = {f: r.timestamp_ns for f, r in references.items()}
-    for known in (heights, times):
-        _check_ends(start, stop, known.get("start"), known.get("stop"))
-    return references
-
-
-def _locate(
-    ledger: Ledger, references: dict[str, BlockReference], *, are_heights: bool
-) -> dict[str, tuple[BlockReference, Point | None]]:
-    def is_known(reference: BlockReference) -> bool:
-        if are_heights:
-            return isinstance(reference.params.get("block_id"), int)
-        return reference.timestamp_ns is not None
-
-    unknown = {field: ref for field, ref in references.items() if not is_known(ref)}
-    located: dict[str, tuple[BlockReference, Point | None]] = {
-        field: (reference, None) for field, reference in references.items()
-    }
+    for position in (_stated_height, _stated_time):
+        _check_ends(ends, {field: position(at) for field, at in references.items()})
+    positions = {f: known for f, at in references.items() if (known := stated(at)) is not None}
+    unknown = {field: at for field, at in references.items() if field not in positions}
     points = ledger.locate_many(list(unknown.values())) if unknown else []
     for (field, reference), point in zip(unknown.items(), points, strict=True):
-        if isinstance(point, InvalidRequestError) and point.field == "at":
-            raise InvalidRequestError.refuse(field, reference.timestamp_ns, point.rule or "")
         if isinstance(point, LedgerError):
+            refuse_located(point, field, reference.timestamp_ns)
             with newest_block_in_errors(ledger):
                 raise point
-        located[field] = reference, point
-    return located
+        positions[field] = located(reference, point)
+    _check_ends(ends, positions)
+    return positions.get("start", 0), positions["stop"] - 1 if "stop" in positions else None
 
 
-def _check_ends(start: object, stop: object, first: int | None, last: int | None) -> None:
+def _check_ends(ends: Mapping[str, object], positions: Mapping[str, int | None]) -> None:
+    first, last = positions.get("start"), positions.get("stop")
     if first is not None and last is not None and last < first:
-        raise InvalidRequestError.refuse("stop", stop, f"a block or time not before {start}")
+        rule = f"a block or time not before {ends['start']}"
+        raise InvalidRequestError.refuse("stop", ends["stop"], rule)
 
 
 # Rows -------------------------------------------------------------------------------------
 
 
 def _collect(
-    fetcher: Fetcher, pages: dict[str, Any], label: str, limit: int | None
+    fetcher: Fetcher, ids: Sequence[str], pages: Callable[..., Any], label: str, limit: int | None
 ) -> list[tuple[str, list[Any]]]:
     """Collect the rows of accounts, the oldest first; with a limit the newest arrive first."""
-    fetched = service_pages.collect(fetcher, pages, label, limit)
+    pages_by_id = {account_id: partial(pages, account_id=account_id) for account_id in ids}
+    fetched = service_pages.collect(fetcher, pages_by_id, label, limit)
     return fetched if limit is None else [(name, rows[::-1]) for name, rows in fetched]
 
 

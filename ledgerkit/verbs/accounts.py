@@ -13,7 +13,7 @@ from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
+from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in_errors
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
@@ -264,11 +264,9 @@ def accounts_of(
     >>> lk.accounts_of(key)["account_id"].tolist()
     ['alice.near', '6e980912b718be64126cec4ca8e5ad4fb65a7775e3d99ccb01081f06f05d65d8']
     """
-    ledger = client.current(ledger)
-    key = validation.public_key(public_key)
-    response = ledger.send(rest.accounts_of(key, every_kind=include_limited))
+    call = rest.accounts_of(validation.public_key(public_key), every_kind=include_limited)
     source = "GET /v1/public_key/{public_key}" + ("/all" if include_limited else "")
-    return sourced_frame(ledger, lambda: account_frames.accounts_of(response), source)
+    return read_frame(ledger, call, account_frames.accounts_of, source)
 
 
 @overload

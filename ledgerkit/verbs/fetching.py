@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from ledgerkit import validation
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit import client, validation
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import build as frame_builder
 from ledgerkit.ledger import newest_block_in_errors
 
@@ -92,6 +92,12 @@ class Fetcher:
         return (frame, errors_frame(self.failures)) if self.on_error == "collect" else frame
 
 
+def refuse_located(error: LedgerError, field: str, value: object) -> None:
+    """Raise the error of an argument whose block was refused, by the argument's name."""
+    if isinstance(error, InvalidRequestError) and error.field == "at":
+        raise InvalidRequestError.refuse(field, value, error.rule or "")
+
+
 @contextmanager
 def request_in_errors(request: str) -> Iterator[None]:
     """Add the request to a `DecodeError` that does not state one."""
@@ -100,6 +106,15 @@ def request_in_errors(request: str) -> Iterator[None]:
     except DecodeError as error:
         error.request = error.request or request
         raise
+
+
+def read_frame(
+    ledger: Ledger | None, call: Call[T], build: Callable[[T], pd.DataFrame], source: str
+) -> pd.DataFrame:
+    """Send a call with a ledger or the default one, and return the frame of its response."""
+    ledger = client.current(ledger)
+    response = ledger.send(call)
+    return sourced_frame(ledger, lambda: build(response), source)
 
 
 def sourced_frame(

@@ -25,7 +25,7 @@ from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
 from ledgerkit.verbs import sampling
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.fetching import Fetcher, refuse_located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -243,9 +243,8 @@ def _locate_points(
     points: dict[str, Point] = {}
     located = fetcher.ledger.locate_many(references)
     for reference, point in zip(references, located, strict=True):
-        if isinstance(point, InvalidRequestError) and point.field == "at":
-            raise InvalidRequestError.refuse("start", start, point.rule or "")
         if isinstance(point, LedgerError):
+            refuse_located(point, "start", start)
             fetcher.fail(f"{account_id} at {_reference_text(reference)}", point)
         else:
             points[point.hash] = point

@@ -10,7 +10,7 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import sourced_frame
+from ledgerkit.verbs.fetching import read_frame, sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,9 +40,7 @@ def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
        chain_id  protocol_version  latest_block_height  syncing
     0  localnet                86            180000052    False
     """
-    ledger = client.current(ledger)
-    response = ledger.send(rpc.status())
-    return sourced_frame(ledger, lambda: chain_frames.status(response), "status")
+    return read_frame(ledger, rpc.status(), chain_frames.status, "status")
 
 
 @verb
@@ -66,9 +64,7 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
       version  sync_block_height  sync_latency_s
     0  0.10.0          180000050             1.2
     """
-    ledger = client.current(ledger)
-    response = ledger.send(rest.status())
-    return sourced_frame(ledger, lambda: chain_frames.indexer_status(response), "GET /status")
+    return read_frame(ledger, rest.status(), chain_frames.indexer_status, "GET /status")
 
 
 @verb
@@ -121,8 +117,8 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     0  100000000
     """
     ledger = client.current(ledger)
-    response = ledger.send(rpc.gas_price(None if at is None else _block_id(ledger, at)))
-    return sourced_frame(ledger, lambda: chain_frames.gas_price(response), "gas_price")
+    call = rpc.gas_price(None if at is None else _block_id(ledger, at))
+    return read_frame(ledger, call, chain_frames.gas_price, "gas_price")
 
 
 def _block_id(ledger: Ledger, at: object) -> int | str:

@@ -21,7 +21,7 @@ from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, sourced_frame
+from ledgerkit.verbs.fetching import Fetcher, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -189,12 +189,12 @@ def nft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     fetched = fetcher.fetch(account_ids, [rest.nft(name) for name in account_ids], "NFTs")
-    frame = fetcher.frame(fetched, _nft_frame, "the NFTs")
+
+    def build(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
+        return token_frames.nft([(response.account_id, response.tokens) for response in responses])
+
+    frame = fetcher.frame(fetched, build, "the NFTs")
     return fetcher.result(frame, "GET /v1/account/{account_id}/nft")
-
-
-def _nft_frame(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
-    return token_frames.nft([(response.account_id, response.tokens) for response in responses])
 
 
 @overload
@@ -584,7 +584,5 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     2     3   shop.near                                        1
     3     4  trent.near                                        0
     """
-    ledger = client.current(ledger)
-    response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
-    source = "GET /v1/ft/{contract_id}/top"
-    return sourced_frame(ledger, lambda: token_frames.top_holders(response), source)
+    call = rest.top_holders(validation.account_id(contract_id, "contract_id"))
+    return read_frame(ledger, call, token_frames.top_holders, "GET /v1/ft/{contract_id}/top")
