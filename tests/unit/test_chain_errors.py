@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ledgerkit import errors, units
 from ledgerkit.api import chain_errors
+from tests.strict_errors import resolve, schema_of
 
 KEY = "ed25519:HbcF7MfbaLv6EViPkS3pDELF5cfHDKV73JJR6TdYC5BV"
 ACCOUNT = {"account_id": "alice.near"}
@@ -16,45 +17,21 @@ COSTLY = {"signer_id": "alice.near", "balance": "5", "cost": str(2**128 - 1)}
 
 # Each family: its published model, and its place in a TxExecutionError.
 FAMILIES = {
-    "InvalidTxError": (published.InvalidTxError, ["InvalidTxError"]),
-    "InvalidAccessKeyError": (
-        published.InvalidAccessKeyError,
-        ["InvalidTxError", "InvalidAccessKeyError"],
-    ),
-    "ActionsValidation": (
-        published.ActionsValidationError,
-        ["InvalidTxError", "ActionsValidation"],
-    ),
-    "StorageError": (published.StorageError, ["InvalidTxError", "StorageError"]),
-    "ActionErrorKind": (published.ActionErrorKind, []),
-    "FunctionCallError": (published.FunctionCallError, ["FunctionCallError"]),
-    "MethodResolveError": (
-        published.MethodResolveError,
-        ["FunctionCallError", "MethodResolveError"],
-    ),
-    "CompilationError": (published.CompilationError, ["FunctionCallError", "CompilationError"]),
-    "PrepareError": (
-        published.PrepareError,
-        ["FunctionCallError", "CompilationError", "PrepareError"],
-    ),
-    "WasmTrap": (published.WasmTrap, ["FunctionCallError", "WasmTrap"]),
-    "HostError": (published.HostError, ["FunctionCallError", "HostError"]),
-    "NewReceiptValidationError": (
-        published.ReceiptValidationError,
-        ["NewReceiptValidationError"],
-    ),
+    "InvalidTxError": ("InvalidTxError", "InvalidTxError"),
+    "InvalidAccessKeyError": ("InvalidAccessKeyError", "InvalidTxError.InvalidAccessKeyError"),
+    "ActionsValidation": ("ActionsValidationError", "InvalidTxError.ActionsValidation"),
+    "StorageError": ("StorageError", "InvalidTxError.StorageError"),
+    "ActionErrorKind": ("ActionErrorKind", ""),
+    "FunctionCallError": ("FunctionCallError", "FunctionCallError"),
+    "MethodResolveError": ("MethodResolveError", "FunctionCallError.MethodResolveError"),
+    "CompilationError": ("CompilationError", "FunctionCallError.CompilationError"),
+    "PrepareError": ("PrepareError", "FunctionCallError.CompilationError.PrepareError"),
+    "WasmTrap": ("WasmTrap", "FunctionCallError.WasmTrap"),
+    "HostError": ("HostError", "FunctionCallError.HostError"),
+    "NewReceiptValidationError": ("ReceiptValidationError", "NewReceiptValidationError"),
 }
 # Examples of texts with a form of their own, by the name of their type.
 TEXTS = {"AccountId": "alice.near", "PublicKey": KEY, "NearToken": str(2**128 - 1)}
-
-
-def resolve(schema, definitions):
-    """Follow a reference of a JSON schema; return the name of its type too."""
-    name = ""
-    while "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        schema = definitions[name]
-    return name, schema
 
 
 def example(schema, definitions):
@@ -86,13 +63,10 @@ def variants(schema, definitions):
     return listed
 
 
-def published_variants(model):
-    """List the variants of a model of near-jsonrpc-client."""
-    schema = model.model_json_schema()
-    return variants(schema, schema.get("$defs", {}))
-
-
-VARIANTS = {family: published_variants(model) for family, (model, _) in FAMILIES.items()}
+VARIANTS = {
+    family: variants(schema_of(model), schema_of(model).get("$defs", {}))
+    for family, (model, _) in FAMILIES.items()
+}
 ALL = [
     (family, name, payload)
     for family, listed in VARIANTS.items()
@@ -100,20 +74,13 @@ ALL = [
 ]
 
 
-def nested(places, value):
-    """Wrap a variant into the ones that hold it."""
-    for place in reversed(places):
-        value = {place: value}
-    return value
-
-
 def failure(family, name, payload):
-    """Build the TxExecutionError of one variant."""
-    places = FAMILIES[family][1]
-    value = nested(places, name if payload is None else {name: payload})
-    return (
-        value if places[:1] == ["InvalidTxError"] else {"ActionError": {"index": 3, "kind": value}}
-    )
+    """Build the TxExecutionError of one variant, inside of those that contain it."""
+    value = name if payload is None else {name: payload}
+    place = FAMILIES[family][1]
+    for outer in reversed(place.split(".") if place else []):
+        value = {outer: value}
+    return value if "InvalidTxError" in place else {"ActionError": {"index": 3, "kind": value}}
 
 
 def refusal(value):
@@ -155,9 +122,9 @@ class TestEveryVariant:
         causes = set()
         for name in published.__all__:
             if name.startswith("Rpc") and "Error" in name:
-                schema = getattr(published, name).model_json_schema()
-                member = schema.get("properties", {}).get("name", {})
-                causes.add(resolve(member, schema.get("$defs", {}))[1].get("const"))
+                members = schema_of(name).get("properties", {})
+                definitions = schema_of(name).get("$defs", {})
+                causes.add(resolve(members.get("name", {}), definitions)[1].get("const"))
         assert len(causes) > 40
         assert causes - {None} <= set(chain_errors.CAUSES)
 
@@ -176,7 +143,7 @@ class TestEveryVariant:
         """The kind is the path of the names, and the message is one sentence with the values."""
         for family, name, payload in ALL:
             kind, message = chain_errors.failure_text(failure(family, name, payload))
-            assert kind == ".".join([*FAMILIES[family][1], name])
+            assert kind == f"{FAMILIES[family][1]}.{name}".removeprefix(".")
             assert [value for value in leaves(payload) if not is_in(value, message)] == []
             assert message.endswith(".") or name in {"ExecutionError", "GuestPanic"}
 
