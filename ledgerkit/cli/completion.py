@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
-    "network": ("mainnet", "testnet", "local"),
     "name": ("demo", "empty", "crowd"),
     "view": ("accounts", "ft", "nft", "staking", "exposure"),
     **dict.fromkeys(("at", "start", "stop", "until"), ("final", "genesis", "optimistic")),
@@ -38,6 +37,10 @@ def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> d
 
         views = {"history": ("accounts", "ft", "staking"), "collect": VIEWS["accounts"]}
         values = dict.fromkeys(views.get(parser.prog.split()[-1], VIEWS["blocks"]), "")
+    elif action.dest == "network":
+        from ledgerkit.transport import networks
+
+        return dict.fromkeys(networks.PRESETS, "")
     else:
         return dict.fromkeys(_VALUES.get(action.dest, ()), "")
     before, comma, _last = prefix.rpartition(",")

@@ -157,6 +157,7 @@ PRESETS = {
     ),
 }
 
+PUBLIC = PRESETS.keys() - {LOCAL}
 
 _NAME_RULE = f"one of {', '.join(PRESETS)}, or any short name with rpc_url= or api_url="
 

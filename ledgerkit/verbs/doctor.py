@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.settings import Settings
 
-_PUBLIC = ("mainnet", "testnet")
 # Block documents are a few blocks behind a node, and wait for a block that is not there yet.
 _BLOCKS_BEHIND = 20
 
@@ -188,7 +187,7 @@ def _problem(ledger: Ledger, answer: _Answer) -> LedgerError | None:
     if not isinstance(value, models.NodeStatus):
         return None
     name = ledger.network.name
-    if name in _PUBLIC and value.chain_id != name:
+    if name in networks.PUBLIC and value.chain_id != name:
         msg = f"the node is one of {value.chain_id}, not of {name}"
         return InvalidRequestError(
             msg, remedy=f"Pass connect() the {surface}_url= of a node of {name}.", field=surface
