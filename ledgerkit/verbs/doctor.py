@@ -10,16 +10,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ledgerkit import client
+from ledgerkit import client, errors
 from ledgerkit.api import calls, rest, services, unknown_members
 from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
-from ledgerkit.errors import (
-    InvalidRequestError,
-    LedgerError,
-    NodeNotReadyError,
-)
 from ledgerkit.frames import build
 from ledgerkit.ledger import open_like
 from ledgerkit.transport import networks
@@ -50,7 +45,7 @@ class _Answer:
     seconds: float = 0.0
     value: Any = None
     unknown: list[str] = field(default_factory=list)
-    error: LedgerError | None = None
+    error: errors.LedgerError | None = None
 
 
 def doctor(
@@ -152,7 +147,7 @@ def _ask(ledger: Ledger, calls: Sequence[tuple[Call[Any], Any]]) -> list[_Answer
     timed = [_timed(answer, start) for answer in answers]
     values = ledger.send_many(timed, on_error="collect", progress=False)
     for answer, value in zip(answers, values, strict=True):
-        if isinstance(value, LedgerError):
+        if isinstance(value, errors.LedgerError):
             answer.error = value
         else:
             answer.value = value
@@ -179,21 +174,21 @@ def _unknown(answer: _Answer, response: Response) -> list[str]:
     return unknown_members.unknown_members(document, answer.model)
 
 
-def _problem(ledger: Ledger, answer: _Answer) -> LedgerError | None:
+def _problem(ledger: Ledger, answer: _Answer) -> errors.LedgerError | None:
     """Return the error of a surface that answers and is not usable; None if it is."""
     value, surface = answer.value, answer.call.surface
     if isinstance(value, rest_models.Health) and value.status != "ok":
-        return NodeNotReadyError(f"the service reports that it is {value.status}")
+        return errors.NodeNotReadyError(f"the service reports that it is {value.status}")
     if not isinstance(value, models.NodeStatus):
         return None
     name = ledger.network.name
     if name in networks.PUBLIC and value.chain_id != name:
         msg = f"the node is one of {value.chain_id}, not of {name}"
-        return InvalidRequestError(
+        return errors.InvalidRequestError(
             msg, remedy=f"Pass connect() the {surface}_url= of a node of {name}.", field=surface
         )
     if value.sync_info.syncing:
-        return NodeNotReadyError("the node is still catching up with the chain")
+        return errors.NodeNotReadyError("the node is still catching up with the chain")
     return None
 
 

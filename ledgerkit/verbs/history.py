@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pandas as pd
 
-from ledgerkit import client, validation
+from ledgerkit import client, errors, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
-from ledgerkit.errors import (
-    ContractError,
-    DecodeError,
-    GarbageCollectedBlockError,
-    InvalidRequestError,
-    LedgerError,
-    NoContractCodeError,
-    NoGlobalContractCodeError,
-    UnknownAccountError,
-)
 from ledgerkit.frames import amounts
 from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
@@ -38,7 +28,11 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult
 
-_NO_CONTRACT = (UnknownAccountError, NoContractCodeError, NoGlobalContractCodeError)
+_NO_CONTRACT = (
+    errors.UnknownAccountError,
+    errors.NoContractCodeError,
+    errors.NoGlobalContractCodeError,
+)
 _SOURCES = {
     "accounts": "query view_account",
     "ft": "view call ft_balance_of",
@@ -169,12 +163,14 @@ def check_views(views: str | Iterable[str]) -> list[str]:
     """Check the views, without duplicates."""
     names = ", ".join(_SOURCES)
     if not hasattr(views, "__iter__"):
-        raise InvalidRequestError.refuse("views", views, f"one of {names}, or a list of them")
+        raise errors.InvalidRequestError.refuse(
+            "views", views, f"one of {names}, or a list of them"
+        )
     listed = [views] if isinstance(views, str) else list(views)
     checked = (validation.one_of(view, "views", tuple(_SOURCES)) for view in listed)
     view_names = list(dict.fromkeys(checked))
     if not view_names:
-        raise InvalidRequestError.refuse("views", views, f"at least one of {names}")
+        raise errors.InvalidRequestError.refuse("views", views, f"at least one of {names}")
     return view_names
 
 
@@ -184,7 +180,7 @@ def _check_contracts(
     contract_ids = validation.account_ids(() if ids is None else ids, field)
     if contract_ids and view not in view_names:
         msg = f'{field}= needs "{view}" among views'
-        raise InvalidRequestError(msg, field=field, value=contract_ids)
+        raise errors.InvalidRequestError(msg, field=field, value=contract_ids)
     return contract_ids
 
 
@@ -243,7 +239,7 @@ def _locate_points(
     points: dict[str, Point] = {}
     located = fetcher.ledger.locate_many(references)
     for reference, point in zip(references, located, strict=True):
-        if isinstance(point, LedgerError):
+        if isinstance(point, errors.LedgerError):
             refuse_located(point, "start", start)
             fetcher.fail(f"{account_id} at {_reference_text(reference)}", point)
         else:
@@ -268,7 +264,7 @@ def _read_all(
     rows: list[tuple[str, Row]] = []
     for (point, subject), reading in zip(pairs, readings, strict=True):
         name = f"{subject} at block {point.height}"
-        if isinstance(reading, LedgerError):
+        if isinstance(reading, errors.LedgerError):
             fetcher.fail(name, reading)
         else:
             row = Row(subject.account_id, subject.view, subject.contract_id, point, reading)
@@ -292,7 +288,7 @@ def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading
     def read_response(response: Response) -> Reading:
         try:
             return read(call, response)
-        except GarbageCollectedBlockError as error:
+        except errors.GarbageCollectedBlockError as error:
             error.remedy = _ARCHIVE_REMEDY
             raise
 
@@ -302,12 +298,12 @@ def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading
 def _read_state(call: Call[chain.Account], response: Response) -> Reading:
     try:
         state = call.read(response)
-    except UnknownAccountError:
+    except errors.UnknownAccountError:
         return Reading("no_account")
     values = amounts.plain([state.amount, state.locked])
     if values is None:
         sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
-        raise DecodeError(sentence, request=call.request, path="$.result.amount")
+        raise errors.DecodeError(sentence, request=call.request, path="$.result.amount")
     return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
 
 
@@ -316,7 +312,7 @@ def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
         result = call.read(response)
     except _NO_CONTRACT:
         return Reading("no_contract")
-    except ContractError:
+    except errors.ContractError:
         return Reading("broken")
     values = amounts.plain([_decode_result(result, str, call.request)])
     return Reading("broken") if values is None else Reading("ok", values[0])
@@ -328,7 +324,7 @@ def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
         result = call.read(response)
     except _NO_CONTRACT:
         return Reading("no_contract")
-    except ContractError:
+    except errors.ContractError:
         return Reading("not_a_pool")
     position = _decode_result(result, chain.StakingPosition, call.request)
     if position is None:
@@ -343,7 +339,7 @@ def _decode_result(result: chain.CallResult, kind: Any, request: str) -> Any:
     """Decode the value that a contract returned; None if it is of another type."""
     try:
         return rpc.result_json(result, kind, request)
-    except DecodeError:
+    except errors.DecodeError:
         return None
 
 

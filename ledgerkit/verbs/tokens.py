@@ -6,16 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from ledgerkit import client, json_decoding, validation
+from ledgerkit import client, errors, json_decoding, validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import chain
-from ledgerkit.errors import (
-    ContractError,
-    ContractPanicError,
-    DecodeError,
-    InvalidRequestError,
-    UnknownAccountError,
-)
 from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
-_NO_CONTRACT = (ContractError, UnknownAccountError)
+_NO_CONTRACT = (errors.ContractError, errors.UnknownAccountError)
 _PAGE = 50
 _MAX_PAGE = 1000
 _MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
@@ -129,7 +122,7 @@ def _read_facts(
     for contract_id, error in collector.failures:
         if isinstance(error, _NO_CONTRACT):
             facts[contract_id] = token_frames.TokenFacts("missing")
-        elif isinstance(error, DecodeError):
+        elif isinstance(error, errors.DecodeError):
             facts[contract_id] = token_frames.TokenFacts("broken")
         else:
             failures.append((contract_id, error))
@@ -141,7 +134,7 @@ def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
     """Decode a token's metadata; metadata that can't be decoded is ``broken``, not an error."""
     try:
         metadata = json_decoding.decode(rpc.result_bytes(result, "ft_metadata"), chain.FtMetadata)
-    except (ValueError, DecodeError):
+    except (ValueError, errors.DecodeError):
         return token_frames.TokenFacts("broken")
     return token_frames.token_facts(metadata)
 
@@ -311,7 +304,7 @@ def _read_page(call: calls.Call[chain.CallResult], response: calls.Response) -> 
     # near-contract-standards, the usual library, panics when from_index is the number of tokens.
     try:
         return call.read(response)
-    except ContractPanicError as error:
+    except errors.ContractPanicError as error:
         if "out of bounds" not in error.panic_msg.lower():
             raise
         return chain.CallResult(list(b"[]"))
@@ -329,7 +322,7 @@ def _add_pages(
     for account_id, result in pages:
         try:
             page = rpc.result_json(result, list[chain.NftToken], request)
-        except DecodeError as error:
+        except errors.DecodeError as error:
             fetcher.fail(account_id, error)
             continue
         known = tokens[account_id]
@@ -337,7 +330,7 @@ def _add_pages(
         known.update((token.token_id, token) for token in new)
         if len(known) > _MAX_TOKENS:
             msg = f"{request} returned more than {_MAX_TOKENS} tokens"
-            fetcher.fail(account_id, ContractError(msg))
+            fetcher.fail(account_id, errors.ContractError(msg))
         elif new:  # a short page is not the last one: contracts may cap their pages
             open_ids.append(account_id)
     return open_ids
@@ -448,7 +441,7 @@ def _position(result: Any, pool_id: str) -> Any:
     try:
         decoded = rpc.result_json(result, chain.StakingPosition, f"get_account of {pool_id}")
         amounts.parse([decoded.staked_balance, decoded.unstaked_balance])
-    except DecodeError:
+    except errors.DecodeError:
         return Position("not_a_pool")
     return Position("ok", decoded.staked_balance, decoded.unstaked_balance, decoded.can_withdraw)
 
@@ -540,7 +533,7 @@ def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -
         return frozenset(validation.account_ids(liquid_tokens, "liquid_tokens"))
     if not ledger.network.liquid_tokens:
         rule = f"their contracts, since none are known for network {ledger.network.name!r}"
-        raise InvalidRequestError.required("liquid_tokens", rule)
+        raise errors.InvalidRequestError.required("liquid_tokens", rule)
     return frozenset(ledger.network.liquid_tokens)
 
 
