@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.model import Entry, Facts
 
 Format = Literal["plain", "koinly", "cointracking"]
-FORMATS: tuple[Format, ...] = ("plain", "koinly", "cointracking")
+FORMATS: tuple[Format, ...] = get_args(Format)
 _NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _MAX_NOTE = 200  # characters
 
