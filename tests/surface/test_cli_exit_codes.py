@@ -63,13 +63,15 @@ def test_a_missing_argument_is_named(words, sentence, capsys):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_command_exits_as_the_help_says(case, capsys):
-    """Each outcome has its code, and every failure one line on stderr."""
+    """Each outcome has its code; a failure prints one line on stderr, and nothing else."""
     handler, argv, code = CASES[case]
     with serve(handler) as server:
         addresses = ["--rpc-url", server.url, "--api-url", server.url, "--network", "lab"]
         assert main([*argv, *addresses]) == code
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == (code != 0)
+    out, err = capsys.readouterr()
+    assert bool(out) == (code == 0)
+    lines = err.splitlines()
+    assert [line[:11] for line in lines] == ["ledgerkit: "] * (code != 0)
 
 
 def test_the_help_lists_the_codes_and_each_is_tried(capsys):
