@@ -81,7 +81,7 @@ def accounts(
     account_ids = validation.account_ids(ids)
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
-    fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "accounts")
+    fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "accounts")
     frame = fetcher.frame(fetched, account_frames.accounts, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
@@ -91,8 +91,8 @@ def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameR
     block = validation.block_reference(block_hash)
     # Errors are collected first: an unknown account is a row, and no failure.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    calls = [rpc.view_account(name, block) for name in account_ids]
-    existing = collector.fetch(account_ids, calls, "accounts")
+    calls = {name: rpc.view_account(name, block) for name in account_ids}
+    existing = collector.fetch(calls, "accounts")
     states: dict[str, chain.Account | None] = {**dict(existing)}
     for account_id, error in collector.failures:
         if isinstance(error, UnknownAccountError):
@@ -352,8 +352,8 @@ def _all_keys(
     pages: dict[str, list[chain.KeyList]] = {}
     names = account_ids
     while names:
-        calls = [_next_page(name, pages.get(name), at) for name in names]
-        fetched = dict(fetcher.fetch(names, calls, "accounts"))
+        calls = {name: _next_page(name, pages.get(name), at) for name in names}
+        fetched = dict(fetcher.fetch(calls, "accounts"))
         for name in set(names) - set(fetched):
             pages.pop(name, None)
         for name, page in fetched.items():
@@ -361,10 +361,13 @@ def _all_keys(
         names = [name for name, page in fetched.items() if page.last_key is not None]
     # Nodes also return an empty list for an account that does not exist; reading the account
     # returns the error for it.
-    empty = {name: _block_of(listed[0], at) for name, listed in pages.items() if not listed[0].keys}
-    calls_of_empty = [rpc.view_account(name, block) for name, block in empty.items()]
-    existing = dict(fetcher.fetch(list(empty), calls_of_empty, "accounts"))
-    missing = set(empty) - set(existing)
+    existence_calls = {
+        name: rpc.view_account(name, _block_of(listed[0], at))
+        for name, listed in pages.items()
+        if not listed[0].keys
+    }
+    existing = dict(fetcher.fetch(existence_calls, "accounts"))
+    missing = set(existence_calls) - set(existing)
     return [(name, _join(listed)) for name, listed in pages.items() if name not in missing]
 
 
@@ -390,8 +393,8 @@ def _one_key(
     fetcher: Fetcher, account_ids: list[str], public_key: str, at: validation.BlockReference
 ) -> list[tuple[str, chain.KeyList]]:
     """Read one key of each account, as lists."""
-    calls = [rpc.view_access_key(name, public_key, at) for name in account_ids]
-    fetched = fetcher.fetch(account_ids, calls, "accounts")
+    calls = {name: rpc.view_access_key(name, public_key, at) for name in account_ids}
+    fetched = fetcher.fetch(calls, "accounts")
     return [
         (name, chain.KeyList([chain.KeyEntry(public_key, k)], None, k.block_height, k.block_hash))
         for name, k in fetched

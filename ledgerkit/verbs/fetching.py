@@ -16,7 +16,7 @@ from ledgerkit.frames import build as frame_builder
 from ledgerkit.ledger import newest_block_in_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.ledger import Ledger, OnError
@@ -38,13 +38,11 @@ class Fetcher:
     def __post_init__(self) -> None:
         validation.one_of(self.on_error, "on_error", ("raise", "collect"))
 
-    def fetch(
-        self, subjects: Sequence[str], calls: Sequence[Call[T]], label: str
-    ) -> list[tuple[str, T]]:
-        """Send one call per subject; return the subjects that succeeded, with their values."""
-        values = self.send(calls, label)
+    def fetch(self, calls: Mapping[str, Call[T]], label: str) -> list[tuple[str, T]]:
+        """Send the call of each subject; return the subjects that succeeded, with their values."""
+        values = self.send(list(calls.values()), label)
         fetched = []
-        for subject, value in zip(subjects, values, strict=True):
+        for subject, value in zip(calls, values, strict=True):
             if isinstance(value, LedgerError):
                 self.failures.append((subject, value))
             else:

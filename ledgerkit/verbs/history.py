@@ -226,9 +226,9 @@ def _list_subjects(
 
 def _indexed_contracts(fetcher: Fetcher, account_id: str, view: str) -> list[str]:
     if view == "ft":
-        tokens = fetcher.fetch([account_id], [rest.ft(account_id)], "tokens")
+        tokens = fetcher.fetch({account_id: rest.ft(account_id)}, "tokens")
         return [token.contract_id for _, listed in tokens for token in listed.tokens or ()]
-    pools = fetcher.fetch([account_id], [rest.staking(account_id)], "staking")
+    pools = fetcher.fetch({account_id: rest.staking(account_id)}, "staking")
     return [pool.pool_id for _, listed in pools for pool in listed.pools or ()]
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from ledgerkit import client, errors, json_decoding, validation
-from ledgerkit.api import calls, rest, rpc
+from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as exposure_frames
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.api.calls import Call, Response
     from ledgerkit.api.models import rest as rest_models
     from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger, OnError
@@ -84,8 +85,8 @@ def ft(
     1   torn.near         <NA>  broken   TORN         8      <NA>
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
-    fetched = fetcher.fetch(account_ids, [rest.ft(name) for name in account_ids], "tokens")
+    calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
+    fetched = fetcher.fetch(calls, "tokens")
     facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
     frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
@@ -114,9 +115,9 @@ def _read_facts(
 ) -> tuple[dict[str, token_frames.TokenFacts], list[tuple[str, LedgerError]]]:
     """Read the metadata of tokens, and list the requests that failed."""
     final = validation.block_reference("final")
-    requests = [rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids]
+    calls = {c: rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids}
     collector = Fetcher(ledger, "collect", progress)
-    fetched = collector.fetch(contract_ids, requests, "metadata")
+    fetched = collector.fetch(calls, "metadata")
     facts = {contract_id: _facts(result) for contract_id, result in fetched}
     failures = []
     for contract_id, error in collector.failures:
@@ -180,8 +181,8 @@ def nft(
     2    uma.near   stamps.grace.near
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
-    fetched = fetcher.fetch(account_ids, [rest.nft(name) for name in account_ids], "NFTs")
+    calls = {name: rest.nft(name) for name in validation.account_ids(ids)}
+    fetched = fetcher.fetch(calls, "NFTs")
 
     def build(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
         return token_frames.nft([(response.account_id, response.tokens) for response in responses])
@@ -264,8 +265,8 @@ def nft_tokens(
     height, block_hash = None, None
     next_ids, waiting_ids = account_ids[:1], account_ids[1:]
     while next_ids:
-        requests = [_page_call(a, contract_id, len(tokens[a]), page, block) for a in next_ids]
-        pages = fetcher.fetch(next_ids, requests, "NFT tokens")
+        calls = {a: _page_call(a, contract_id, len(tokens[a]), page, block) for a in next_ids}
+        pages = fetcher.fetch(calls, "NFT tokens")
         if height is None:
             height, block_hash = _block_of(fetcher.ledger, pages, block)
             block = validation.block_reference(block_hash)
@@ -293,13 +294,13 @@ def _block_of(
 
 def _page_call(
     account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
-) -> calls.Call[chain.CallResult]:
+) -> Call[chain.CallResult]:
     args = {"account_id": account_id, "from_index": str(start), "limit": limit}
     call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
     return replace(call, read=partial(_read_page, call)) if start else call
 
 
-def _read_page(call: calls.Call[chain.CallResult], response: calls.Response) -> chain.CallResult:
+def _read_page(call: Call[chain.CallResult], response: Response) -> chain.CallResult:
     """Read a page after the first; a panic for an index out of bounds is an empty page."""
     # near-contract-standards, the usual library, panics when from_index is the number of tokens.
     try:
@@ -398,7 +399,7 @@ def staking(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     extra_pools = validation.account_ids(pools, "pools")
-    fetched = fetcher.fetch(account_ids, [rest.staking(name) for name in account_ids], "staking")
+    fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
@@ -514,7 +515,7 @@ def exposure(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
-    fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "exposure")
+    fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "exposure")
     stakes: dict[tuple[str | None, str], int | None] | None = None
     if nonzero:
         rows = token_frames.pool_rows([response for _, response in fetched])
