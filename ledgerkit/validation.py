@@ -217,6 +217,8 @@ def replace_file(path: Path, parts: Iterable[bytes]) -> None:
         try:
             with part.open("xb") as file:  # follows no symbolic link
                 file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())  # a crash after the renaming loses nothing
             part.replace(path)
         finally:
             with suppress(OSError):  # the folder may be missing, or no folder
