@@ -40,11 +40,16 @@ class Fetcher:
 
     def fetch(self, calls: Mapping[str, Call[T]], label: str) -> list[tuple[str, T]]:
         """Send the call of each subject; return the subjects that succeeded, with their values."""
-        values = self.send(list(calls.values()), label)
+        return self.succeeded(calls, self.send(list(calls.values()), label))
+
+    def succeeded(
+        self, subjects: Iterable[str], values: Iterable[T | LedgerError]
+    ) -> list[tuple[str, T]]:
+        """Return the subjects with their values; an error in the place of a value is a failure."""
         fetched = []
-        for subject, value in zip(calls, values, strict=True):
+        for subject, value in zip(subjects, values, strict=True):
             if isinstance(value, LedgerError):
-                self.failures.append((subject, value))
+                self.fail(subject, value)
             else:
                 fetched.append((subject, value))
         return fetched

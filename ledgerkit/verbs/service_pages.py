@@ -76,19 +76,13 @@ def collect(
         while new_counts:
             bar.update(new_counts.popleft())
 
-    fetched = []
     options = {"desc": label, "unit": " rows", "delay": 0.5, "leave": False}
     values = fetcher.ledger.session.read_each(pages, read, progress=show)
     with (
         progress.bar(total=None, disable=not fetcher.progress, **options) as bar,
         closing(values),
     ):
-        for subject, value in zip(pages, values, strict=True):
-            if isinstance(value, LedgerError):
-                fetcher.fail(subject, value)
-            else:
-                fetched.append((subject, value))
-    return fetched
+        return fetcher.succeeded(pages, values)
 
 
 # Transactions of an account ---------------------------------------------------------------
