@@ -67,10 +67,11 @@ Handler = Callable[[str, str, Mapping[str, str], bytes], Reply]
 
 @dataclass(slots=True)
 class Server:
-    """A running server: its address, and all requests it received."""
+    """A running server: its address, all requests it received, and the ledger that asks it."""
 
     url: str
     requests: list[Request] = field(default_factory=list)
+    ledger: lk.Ledger = field(init=False)
 
     @property
     def paths(self) -> list[str]:
@@ -121,7 +122,7 @@ def asking(handler: Handler, **options: Any) -> Iterator[Server]:
     options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), **options}
     with serve(handler) as server:
         try:
-            lk.connect("lab", rpc_url=server.url, api_url=server.url, **options)
+            server.ledger = lk.connect("lab", rpc_url=server.url, api_url=server.url, **options)
             yield server
         finally:
             lk.disconnect()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors, validation
+from ledgerkit import errors, validation
 from ledgerkit.api import calls, matching, rest, rpc
 from ledgerkit.errors import UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
@@ -187,8 +187,8 @@ def test_a_listing_of_another_account(read: Callable[[lk.Ledger], object]) -> No
     def reply(*_: object) -> Reply:
         return as_json({"account_id": account_id, "tokens": [], "contract_ids": []})
 
-    with asking(reply):
-        ledger = client.current(None)
+    with asking(reply) as server:
+        ledger = server.ledger
         with pytest.raises(UnmatchedResponseError, match=r"account_id is b\.near, not a\.near"):
             read(ledger)
         account_id = "a.near"
@@ -209,8 +209,8 @@ def test_a_response_of_another_kind(kind: str) -> None:
 def test_an_error_about_another_account() -> None:
     """An account is not missing because another one is."""
     info = {"requested_account_id": "b.near", "block_height": 7, "block_hash": OTHER}
-    with asking(lambda *_: failure("UNKNOWN_ACCOUNT", info)):
-        ledger = client.current(None)
+    with asking(lambda *_: failure("UNKNOWN_ACCOUNT", info)) as server:
+        ledger = server.ledger
         final = validation.block_reference("final")
         with pytest.raises(UnmatchedResponseError, match=r"account_id is b\.near"):
             ledger.send(rpc.view_account("a.near", final))

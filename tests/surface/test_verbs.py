@@ -18,8 +18,7 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
-from ledgerkit.frames import schemas
+from ledgerkit import errors
 from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
 from tests.unit.builders import RULES
 
@@ -873,7 +872,7 @@ def test_a_response_with_nothing_but_its_account() -> None:
 def test_a_query_passes_through() -> None:
     """`get` sends a query unchanged, and never a key in it."""
     with asking(lambda *_: as_json([1])) as server:
-        ledger = client.current()
+        ledger = server.ledger
         assert ledger.get("/v1/x?network=testnet&a=%20b") == [1]
         assert server.paths == ["/v1/x?network=testnet&a=%20b"]
         with pytest.raises(errors.InvalidRequestError) as caught:
@@ -1440,7 +1439,7 @@ def test_blocks_at_the_edge_of_a_gap(start: int, stop: int, heights: list[int]) 
     with asking(Fake()):
         frame = lk.blocks(start, stop, progress=False)
     assert frame["block_height"].tolist() == heights
-    assert len(frame.columns) == len(schemas.SCHEMAS["blocks"])
+    assert len(frame.columns) == len(lk.schema("blocks"))
 
 
 def test_blocks_above_the_head() -> None:
@@ -1461,9 +1460,8 @@ NEWEST = f"The newest block is {HEAD}: pass a height up to it, or wait."
         lambda: lk.accounts("a.near", at=10**12),
         lambda: lk.keys("a.near", at=10**12),
         lambda: lk.history("a.near", HEAD, HEAD + 2, every=1, progress=False),
-        lambda: client.current().rpc("block", {"block_id": 10**12}),
     ],
-    ids=["block", "blocks", "chunks", "accounts", "keys", "history", "rpc"],
+    ids=["block", "blocks", "chunks", "accounts", "keys", "history"],
 )
 def test_a_block_above_the_head_names_the_head(read: Callable[[], object]) -> None:
     """A height that is still to come is refused with the newest height, after one request."""
@@ -1949,7 +1947,7 @@ def test_traces_and_a_blocks_traces() -> None:
     expected = [(tx_hash, fake_hash("receipt"), 121, 3) for tx_hash, _ in pairs]
     assert rows(found.receipts, *columns) == expected
     assert again.receipts["block_height"].isna().all()
-    declared = [column.name for column in schemas.SCHEMAS["traces_receipts"]]
+    declared = lk.schema("traces_receipts")["name"].tolist()
     assert list(found.receipts.columns) == declared
     asked = Counter(call["method"] for call in server.calls)
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
@@ -2099,20 +2097,21 @@ def test_version_0_by_its_path() -> None:
     fake = Fake()
     for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
         fake.rest[f"/v0/account/a.near/{view}"] = {"account_id": "a.near", told: ["x.near"]}
-    with asking(fake):
-        ledger = client.current()
+    with asking(fake) as server:
         for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
-            found = ledger.get(f"/v0/account/a.near/{view}")
+            found = server.ledger.get(f"/v0/account/a.near/{view}")
             assert found == {"account_id": "a.near", told: ["x.near"]}
 
 
 def test_raw_calls() -> None:
     """Any method is reachable, with integers of any size; its errors are typed."""
-    with asking(Fake(methods={"genesis_config": {"supply": 2**100}})):
-        ledger = client.current()
-        assert ledger.rpc("genesis_config") == {"supply": 2**100}
+    with asking(Fake(methods={"genesis_config": {"supply": 2**100}})) as server:
+        assert server.ledger.rpc("genesis_config") == {"supply": 2**100}
         with pytest.raises(errors.RpcMethodNotFoundError) as caught:
-            ledger.rpc("no_such_method", {})
+            server.ledger.rpc("no_such_method", {})
+        with pytest.raises(errors.UnknownBlockError) as unknown:
+            server.ledger.rpc("block", {"block_id": 10**12})
+    assert unknown.value.remedy == NEWEST
     assert caught.value.method_name == "no_such_method"
 
 
@@ -2126,10 +2125,10 @@ def test_raw_query_that_failed_inside_its_result() -> None:
         "finality": "final",
     }
     with (
-        asking(Fake(views={("c.near", "fail"): panic("no")})),
+        asking(Fake(views={("c.near", "fail"): panic("no")})) as server,
         pytest.raises(errors.ContractPanicError),
     ):
-        client.current().rpc("query", params)
+        server.ledger.rpc("query", params)
 
 
 def test_connect_and_disconnect() -> None:
@@ -2139,7 +2138,8 @@ def test_connect_and_disconnect() -> None:
         lk.disconnect()
         with pytest.raises(errors.InvalidRequestError, match="closed"):
             lk.ft("a.near", ledger=ledger)
-        assert lk.connect("lab", rpc_url="http://127.0.0.1:9") is client.current()
+        with asking(two_of_three()):
+            assert len(lk.ft("a.near")) == 1
 
 
 # Answers that are none ------------------------------------------------------------------
@@ -2318,10 +2318,6 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.read(b"{}", "tokens"), "view", "'tokens'", "one of"),
     (lambda: lk.read("/no/such/file", "ft"), "source", "'/no/such/file'", "No such file"),
     (lambda: lk.schema("tokens"), "name", "'tokens'", "one of"),
-    (lambda: client.current().get("v1/x"), "path", "'v1/x'", "begins with /"),
-    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "api_key="),
-    (lambda: client.current().get("/x?a=b#c"), "path", "/x", "without a fragment"),
-    (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
 ]
 COLLECTING: dict[str, Callable[..., Any]] = MANY | {
     "keys": lk.keys,
@@ -2357,6 +2353,21 @@ def test_refused_before_sending(ask: Callable[[], Any], field_: str, value: str,
     assert field_ in str(error)
     assert value in str(error)
     assert rule in str(error)
+
+
+def test_raw_requests_are_refused_before_sending() -> None:
+    """A malformed path or method is refused by name and rule, and nothing is sent."""
+    with asking(Fake()) as server:
+        for path, rule in (
+            ("v1/x", "begins with /"),
+            ("/x?apiKey=1", "api_key="),
+            ("/x#c", "without a fragment"),
+        ):
+            with pytest.raises(errors.InvalidRequestError, match=f"path .*{rule}"):
+                server.ledger.get(path)
+        with pytest.raises(errors.InvalidRequestError, match=r"method .*1 to 256"):
+            server.ledger.rpc("")
+        assert server.requests == []
 
 
 def test_a_secret_key_is_not_repeated() -> None:
@@ -2399,7 +2410,7 @@ def test_a_ledger_can_be_passed() -> None:
         return lk.connect("other", rpc_url=server.url, api_url=server.url)
 
     with asking(two_of_three()) as first:
-        default = client.current()
+        default = first.ledger
         with asking(two_of_three()) as second, named(second) as ledger:
             frame = lk.ft("a.near", ledger=ledger)
             assert frame.attrs["network"] == "other"
