@@ -145,7 +145,6 @@ def _text(value: object, limit: int = _MAX_TEXT) -> str:
 
 
 def _paragraphs(explanation: str) -> Iterable[str]:
-    """Format paragraphs, with their line breaks."""
     for paragraph in explanation.split("\n\n"):
         lines = [_text(line, 4 * _MAX_TEXT) for line in paragraph.splitlines() if line.strip()]
         if lines:
@@ -153,7 +152,6 @@ def _paragraphs(explanation: str) -> Iterable[str]:
 
 
 def _section(name: str, n_rows: int, body: str, *, is_open: bool = False) -> str:
-    """Format a section that folds."""
     n_hidden = n_rows - MAX_ROWS
     hidden = f"<p>and {n_hidden:,} more in the frame</p>" if n_hidden > 0 else ""
     title = f"<summary><strong>{name}</strong> ({n_rows:,})</summary>"
@@ -199,12 +197,10 @@ def children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
 
 
 def _reversed(rows: Sequence[Record], depth: int) -> list[tuple[int, Record | str]]:
-    """Return the items to push on a stack so that the first row is popped first."""
     return [(depth, row) for row in reversed(rows)]
 
 
 def _receipt(row: Record) -> str:
-    """Format the start of a receipt: a line that folds its children, and folded details."""
     line = f"{_status(row)}: <strong>{_action(row)}</strong> on {_text(row['receiver_id'])}"
     items = "".join(f"<li>{name}: {value}</li>" for name, value in _details(row))
     return (
@@ -214,19 +210,16 @@ def _receipt(row: Record) -> str:
 
 
 def _action(row: Record) -> str:
-    """Return the method or the actions of a receipt."""
     if row["kind"] == "refund":
         return "refund"
     return _text(row["method_name"] or row["actions"])
 
 
 def _status(row: Record) -> str:
-    """Return the status of a receipt in words."""
     return STATUSES.get(row["status"], UNKNOWN_STATUS)
 
 
 def _details(row: Record) -> Iterable[tuple[str, str]]:
-    """List what is known of a receipt, as names and HTML."""
     if row["error_message"] or row["error_kind"]:
         error = ": ".join(filter(None, (row["error_kind"], row["error_message"])))
         yield "error", _text(error, 2 * _MAX_TEXT)
@@ -264,13 +257,11 @@ def _execution(row: Record) -> str:
 
 
 def _tgas(gas: int) -> str:
-    """Format gas in Tgas, without the unit."""
     digits = (2, None)
     return _with_tooltip(*(amount_text(gas, TGAS_DECIMALS, "", places) for places in digits))
 
 
 def _logs(logs: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """List the first log lines of a receipt."""
     for line in logs[:_MAX_LOGS]:
         yield "log", f"<code>{_text(line)}</code>"
     n_hidden = len(logs) - _MAX_LOGS
@@ -282,7 +273,6 @@ def _logs(logs: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _receipt_table(rows: Sequence[Record], edges: pd.DataFrame) -> str:
-    """Format receipts as a table, in causal order."""
     waits = _dependencies(rows, edges)
     head = ("", "Action", "Receiver", "Depth", "Block", "Shard", "Tgas", "Waits for", "Result")
     body = [
@@ -314,7 +304,6 @@ def _dependencies(rows: Sequence[Record], edges: pd.DataFrame) -> dict[str, list
 
 
 def _result(row: Record) -> str:
-    """Return the status of a receipt, and its error."""
     error = row["error_message"] or row["error_kind"]
     return f"{_status(row)}: {_text(error)}" if error else _status(row)
 
@@ -330,7 +319,6 @@ def _number(value: object) -> str:
 
 
 def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
-    """Format transfers as a table."""
     head = ("", "Kind", "Asset", "From", "To", "Amount", "Memo")
     body = [
         (
@@ -348,7 +336,6 @@ def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
 
 
 def _amount(row: Record, format_amount: Format) -> str:
-    """Format the amount of a transfer."""
     if row["amount"] is None:
         return "unknown"
     short, full = (format_amount(row["asset"], int(row["amount"]), digits) for digits in (2, None))
@@ -370,12 +357,10 @@ def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
 
 
 def _asset_cell(row: Record, amount: object) -> str:
-    """Format a cell with an amount, with all digits as its tooltip."""
     return _with_tooltip(*(asset_amount(row, amount, digits) for digits in (2, None)))
 
 
 def _total_table(assets: Sequence[Record]) -> str:
-    """Format the opening and closing balances of assets, and the flows between them."""
     head = ("Asset", "Opening", "In", "Out", "of it fees", "Closing", "Missing", "Entries")
     names = ("opening", "inflow", "outflow", "fees", "closing", "missing")
     body = [
@@ -390,7 +375,6 @@ def _total_table(assets: Sequence[Record]) -> str:
 
 
 def _causes(assets: Sequence[Record]) -> list[tuple[Record, str, int]]:
-    """Return asset, cause and sum of each flow."""
     return [
         (row, cause, amount)
         for row in assets
@@ -400,7 +384,6 @@ def _causes(assets: Sequence[Record]) -> list[tuple[Record, str, int]]:
 
 
 def _cause_table(causes: Sequence[tuple[Record, str, int]]) -> str:
-    """Format the sums of changes by cause."""
     body = [
         (_text(row["asset"]), _text(cause.replace("_", " ")), _asset_cell(row, amount))
         for row, cause, amount in causes[:MAX_ROWS]
@@ -409,7 +392,6 @@ def _cause_table(causes: Sequence[tuple[Record, str, int]]) -> str:
 
 
 def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
-    """Format the changes that no entry explains."""
     known = {row["asset"]: row for row in assets}
     head = ("Asset", "After block", "Up to block", "Missing", "Note")
     body = [
@@ -426,7 +408,6 @@ def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
 
 
 def _reward_table(rewards: Sequence[Record]) -> str:
-    """Format staking rewards by pool and epoch."""
     head = ("Pool", "After block", "Up to block", "Reward", "APY", "Stake after it")
     body = [
         (
@@ -443,7 +424,6 @@ def _reward_table(rewards: Sequence[Record]) -> str:
 
 
 def _near_cell(amount: Any) -> str:
-    """Format a cell with an amount of NEAR."""
     if amount is None:
         return "unknown"
     return _with_tooltip(near_amount(int(amount)), near_amount(int(amount), None))

@@ -97,7 +97,6 @@ def gas(value: int | str, field: str = "gas") -> int:
 def _parse_quantity(
     value: object, field: str, units: dict[str, int], maximum: int, examples: str
 ) -> int:
-    """Parse text with a unit, or an integer of the smallest unit."""
     expected = f"text with its unit, such as {examples}, or an integer of the smallest unit"
     if isinstance(value, str):
         match = _QUANTITY.fullmatch(value.strip()) if len(value) <= _MAX_DIGITS else None
@@ -458,7 +457,6 @@ def _format(units: int, decimals: int, symbol: str, digits: int | None, thousand
 
 
 def _split(number: str, decimals: int) -> tuple[str, str]:
-    """Split the digits of a number of smallest units at its decimal point."""
     digits = number.zfill(decimals + 1)
     point = len(digits) - decimals
     return digits[:point], digits[point:]
@@ -477,7 +475,6 @@ def _as_integer(value: object) -> int | None:
 
 
 def _plain_digits(number: object, field: str) -> str:
-    """Format a number as digits with at most one decimal point."""
     text = number if isinstance(number, str) else _number_text(number, field)
     if len(text) > _MAX_DIGITS or not _NUMBER.fullmatch(text):
         raise InvalidRequestError.refuse(field, number, _NUMBER_RULE)
@@ -485,7 +482,6 @@ def _plain_digits(number: object, field: str) -> str:
 
 
 def _number_text(number: object, field: str) -> str:
-    """Format an integer, a Decimal or an exact float as text."""
     integer = _as_integer(number)
     if integer is not None and integer.bit_length() <= 3 * _MAX_DIGITS:
         return str(integer)
@@ -502,7 +498,6 @@ def _number_text(number: object, field: str) -> str:
 
 
 def _to_smallest(digits: str, decimals: int, value: object, field: str) -> int:
-    """Convert a decimal number to smallest units; raise if it has too many decimals."""
     before, _, after = digits.partition(".")
     after = after.rstrip("0")
     if len(after) > decimals:
@@ -511,7 +506,6 @@ def _to_smallest(digits: str, decimals: int, value: object, field: str) -> int:
 
 
 def _check_range(units: int, value: object, field: str, maximum: int) -> int:
-    """Return the units if they are from 0 to `maximum`."""
     if 0 <= units <= maximum:
         return units
     raise InvalidRequestError.refuse(
@@ -520,7 +514,6 @@ def _check_range(units: int, value: object, field: str, maximum: int) -> int:
 
 
 def _check_units(units: object, decimals: object) -> int:
-    """Return the units if they are an integer, after checking the decimals."""
     _check_decimals(decimals)
     integer = _as_integer(units)
     if integer is None:

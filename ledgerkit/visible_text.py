@@ -83,7 +83,6 @@ def _is_visible(text: str, at: int) -> bool:
 
 
 def _is_symbol(char: str) -> bool:
-    """Return True for symbols beyond ASCII, among them the emoji."""
     return bool(char) and not char.isascii() and category(char)[0] in "SP"
 
 
@@ -93,7 +92,6 @@ def _is_virama(char: str) -> bool:
 
 
 def _is_arabic(char: str) -> bool:
-    """Return True for letters of Arabic and the scripts written like it."""
     return bool(char) and bidirectional(char) == "AL"
 
 

@@ -157,7 +157,6 @@ class Archive:
         return "Nothing was minted. Archive the widget again to finish."
 
     def _mint_text(self, submission: Submission) -> str:
-        """Describe the result of the transaction that mints."""
         verbs = {True: "was minted", False: "was not minted", None: "may have been minted"}
         verb = verbs[submission.fully_succeeded]
         return f"Token {cut(self.token_id)} {verb} by transaction {submission.tx_hash}."
@@ -260,7 +259,6 @@ class _Flow:
         yield self.archive(outcome)
 
     def run_steps(self) -> Generator[Archive, None, str]:
-        """Run the steps, and return the outcome."""
         yield self.begin_step("receiver_view")
         self.check_receiver()
         yield self.begin_step("read_source")
@@ -300,7 +298,6 @@ class _Flow:
     # Steps --------------------------------------------------------------------------------
 
     def check_receiver(self) -> None:
-        """Check whether the receiver's NFT list includes the collection; it need not."""
         request = self.request
         collections = tokens.receiver_view(
             request.receiver_id, request.collection, target=request.target
@@ -310,7 +307,6 @@ class _Flow:
         self.end_step("receiver_view", detail)
 
     def read_source(self) -> Widget | None:
-        """Read the final source."""
         widget, path = self._read_final(), self._path
         if widget is None:
             detail = f"{path} does not exist at the last final block"
@@ -324,7 +320,6 @@ class _Flow:
         return widget
 
     def plan_token(self, widget: Widget) -> TokenPlan:
-        """Derive the token from the source."""
         request = self.request
         self.plan = tokens.plan_token(widget, request.receiver_id, **request.plan_options)
         self.end_step("token_id", f"{self.plan.token_id}, from SHA-256 {widget.sha256}")
@@ -415,7 +410,6 @@ class _Flow:
 
     @property
     def _path(self) -> str:
-        """The path of the widget."""
         return widget_sources.widget_path(self.request.author_account_id, self.request.widget_name)
 
     def _read_final(self) -> Widget | None:
@@ -428,7 +422,6 @@ class _Flow:
         )
 
     def _read(self, finality: str) -> Widget | None:
-        """Read the widget."""
         request = self.request
         return widget_sources.read_widget(
             request.author_account_id,
@@ -439,7 +432,6 @@ class _Flow:
         )
 
     def _find_at_head(self, plan: TokenPlan) -> TokenReading:
-        """Read the token at the head of the chain."""
         request = self.request
         return tokens.find_token(
             plan.token_id, request.collection, target=request.target, at="optimistic"
@@ -448,7 +440,6 @@ class _Flow:
     # Rows of the steps --------------------------------------------------------------------
 
     def begin_step(self, step: str, detail: str | None = None, **columns: Any) -> Archive:
-        """Begin a step, and return the state."""
         self.running = {"step": step, "state": "running", "detail": detail, **columns}
         return self.archive("under_way")
 
@@ -460,13 +451,11 @@ class _Flow:
         block_height: int | None = None,
         tx_hash: str | None = None,
     ) -> None:
-        """Add the row of a step that has ended."""
         self.running = None
         row = {"step": step, "state": state, "detail": detail}
         self.finished.append({**row, "block_height": block_height, "tx_hash": tx_hash})
 
     def fail_step(self, error: LedgerError) -> None:
-        """Add the row of a step whose request failed."""
         if self.running is not None:
             tx_hash = self.running.get("tx_hash")
             self.end_step(self.running["step"], cut(error.sentence), "failed", tx_hash=tx_hash)
@@ -483,7 +472,6 @@ class _Flow:
         self.end_step("mint", detail, state, height, str(submission.tx_hash))
 
     def _submission_text(self, submission: Submission) -> str:
-        """Describe the stage of the transaction that mints."""
         signer_id = self.request.signer.account_id
         if submission.fully_succeeded is True:
             return f"minted by {signer_id}"
@@ -503,7 +491,6 @@ class _Flow:
         return build.build_frame("archive_steps", columns)
 
     def archive(self, outcome: str) -> Archive:
-        """Build the state or the outcome of the flow."""
         request, plan = self.request, self.plan
         return Archive(
             outcome,
@@ -520,7 +507,6 @@ class _Flow:
 
 
 def _source(widget: Widget | None) -> str | None:
-    """Return a widget's source; None without a widget."""
     return None if widget is None else widget.source
 
 
@@ -657,7 +643,6 @@ def archive_steps(
 
 
 def _check_request(**arguments: Any) -> _Request:
-    """Check the arguments of `archive_widget`."""
     author, name = widget_sources.check_widget(
         arguments["author_account_id"], arguments["widget_name"]
     )
@@ -686,7 +671,6 @@ def _check_request(**arguments: Any) -> _Request:
 
 
 def _check_signer(value: object) -> Signer:
-    """Check the signer."""
     if not isinstance(value, signers.Signer):
         name = type(value).__name__
         raise InvalidRequestError.refuse("signer", name, "the result of lk.signer()")

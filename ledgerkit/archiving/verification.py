@@ -169,7 +169,6 @@ def verify_archive(
 
 
 def _read_recorded(record: Record, source: Ledger) -> Widget | None:
-    """Read the source at the recorded block."""
     network = source.send(rpc.status()).chain_id
     if network != record.source_network:
         expected = f"a ledger of {cut(record.source_network)}, where the source was read"

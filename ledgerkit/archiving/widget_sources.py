@@ -208,6 +208,5 @@ def _leaf(node: Any, path: str, request: str) -> tuple[str, int] | None:
 
 
 def _decode_error(request: str, path: str, problem: str) -> DecodeError:
-    """Build the error for an unexpected response of the database."""
     sentence = f"the response to {request} has {problem} at {path}"
     return DecodeError(sentence, request=request, path=path)

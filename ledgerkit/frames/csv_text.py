@@ -38,7 +38,6 @@ def _column(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _is_number(value: Any) -> bool:
-    """Return True for numbers and missing values."""
     is_missing = pd.api.types.is_scalar(value) and pd.isna(value)
     return bool(is_missing or pd.api.types.is_number(value))
 

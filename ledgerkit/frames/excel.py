@@ -113,7 +113,6 @@ def _network_name(frame: pd.DataFrame) -> str:
 
 
 def _is_sheet_name(name: str) -> bool:
-    """Return True for a name that Excel accepts."""
     has_size = 0 < len(name) <= _MAX_NAME
     return has_size and not _NOT_IN_NAMES & set(name) and name.strip("'") == name
 
@@ -161,7 +160,6 @@ def _are_integers(values: pd.Series[Any]) -> bool:
 
 
 def _row_decimals(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return the decimals of each row's token, missing where they are unknown."""
     if "decimals" in frame:
         return frame["decimals"].reset_index(drop=True)
     decimals = [None if unit is None else unit[0] for unit in row_units(frame)]
@@ -187,7 +185,6 @@ def _has_many_digits(values: pd.Series[Any]) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Convert a value to text; lists and dicts become JSON."""
     if isinstance(value, (list, dict)):
         return json.dumps(value, default=str)
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):

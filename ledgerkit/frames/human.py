@@ -357,7 +357,6 @@ def _text(value: object) -> object:
 
 
 def _amount_format(unit: str, digits: int | None) -> Format:
-    """Return the function that writes amounts of a unit of the schemas."""
     if unit == YOCTO:
         return lambda value: _amount(value, _NEAR, digits)
     if unit == "gas":
@@ -382,7 +381,6 @@ def _amount(value: Any, unit: TokenUnit, digits: int | None) -> str:
 
 
 def _percent(value: Any, digits: int | None) -> str:
-    """Write a fraction as a percentage."""
     if is_missing(value) or not math.isfinite(value):
         return plain_text(value)
     percent = Decimal(repr(float(value))).scaleb(2)
@@ -390,17 +388,14 @@ def _percent(value: Any, digits: int | None) -> str:
 
 
 def _grouped(value: Any) -> str:
-    """Write an integer with thousands separators."""
     return f"{value:,}" if _is_integer(value) else plain_text(value)
 
 
 def _is_integer(value: object) -> bool:
-    """Return True for integers, also of numpy."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _words(value: Any) -> str:
-    """Write a status as words."""
     return _WORDS.get(value, plain_text(value).replace("_", " "))
 
 
@@ -418,7 +413,6 @@ def _short_name(value: Any) -> str:
 
 
 def _time(stamp: pd.Timestamp) -> str:
-    """Write a time, in UTC if its zone is known."""
     if stamp.tzinfo is None:
         return stamp.isoformat(sep=" ")
     return f"{stamp.tz_convert(UTC).tz_localize(None).isoformat(sep=' ')} UTC"
@@ -428,7 +422,6 @@ def _time(stamp: pd.Timestamp) -> str:
 
 
 def _token_columns(frame: pd.DataFrame) -> set[str]:
-    """Return the columns with amounts of tokens."""
     declared = declared_columns(frame)
     return {name for name, column in declared.items() if column.unit == AMOUNT_UNIT}
 
@@ -469,7 +462,6 @@ def row_units(frame: pd.DataFrame) -> Sequence[TokenUnit]:
 
 
 def _unit(tokens: Any, asset: Any) -> TokenUnit:
-    """Return the decimals and the symbol of an asset; None where they are unknown."""
     known = tokens.get(asset) if isinstance(tokens, dict) and isinstance(asset, str) else None
     if not isinstance(known, (list, tuple)) or len(known) != len(_NEAR):
         return None
@@ -478,12 +470,10 @@ def _unit(tokens: Any, asset: Any) -> TokenUnit:
 
 
 def _is_decimals(value: Any) -> bool:
-    """Return True for a number of decimals that amounts can have."""
     return _is_integer(value) and 0 <= value <= _MAX_DECIMALS
 
 
 def _is_near(asset: object) -> bool:
-    """Return True for NEAR, on an account, in a gas key or with a staking pool."""
     return isinstance(asset, str) and (asset == "near" or asset.startswith(("gas_key", "stake:")))
 
 
@@ -500,7 +490,6 @@ def _displayed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _caption(frame: pd.DataFrame) -> str:
-    """Return the number of rows, and the network that they were read from if it is known."""
     network = frame.attrs.get("network")
     rows = units.count_text(len(frame), "row")
     return rows if network is None else f"{rows}; network: {cut(network)}"
@@ -529,6 +518,5 @@ def _styles(frame: pd.DataFrame) -> list[str]:
 
 
 def _cell(text: str, full: str, style: str) -> str:
-    """Write a cell."""
     title = "" if text == full else f' title="{html_text(full)}"'
     return f"<td{style}{title}>{html_text(text)}</td>"

@@ -42,21 +42,17 @@ class _Line(NamedTuple):
 
     @property
     def values(self) -> list[float]:
-        """The readings in units, NaN where unknown."""
         return [float("nan") if v is None else self.unit.number(v) for v in self.amounts]
 
     @property
     def known(self) -> list[int]:
-        """The readings that have an amount."""
         return [amount for amount in self.amounts if amount is not None]
 
     @property
     def extent(self) -> float:
-        """The largest distance from zero, in units."""
         return self.unit.number(max(map(abs, self.known)))
 
     def hover_texts(self) -> list[str]:
-        """Return the label, time and amount of each known reading."""
         return [
             f"{self.label(200)}, {str(time)[:19]}: {self.unit.text(amount)}"
             for time, amount in zip(self.times, self.amounts, strict=True)
@@ -140,7 +136,6 @@ def history(
 
 
 def _check_view(frame: pd.DataFrame, view: str | None) -> str:
-    """Return the view to draw, after checking that the frame has it."""
     views = list(dict.fromkeys(canvas.column_values(frame, "view")))
     if view is not None and view not in views:
         expected = f"a view of the frame, which has {', '.join(views) or 'none'}"
@@ -156,7 +151,6 @@ class _Units(NamedTuple):
     units_of: Mapping[str, TokenUnit]
 
     def of(self, contract_id: object) -> TokenUnit:
-        """Return the unit of a contract's amounts."""
         if self.view != "ft":
             return token_units.NEAR
         name, decimals = str(contract_id), self.decimals
@@ -185,7 +179,6 @@ def _lines(rows: pd.DataFrame, view: str, units_of: _Units, *, change: bool) -> 
 
 
 def _amounts(rows: pd.DataFrame, part: str, *, change: bool) -> list[int | None]:
-    """Read exact amounts, or their exact differences from the first known one."""
     exact = canvas.column_values(rows, part)
     start = next((v for v in exact if v is not None), 0) if change else 0
     return [None if v is None else v - start for v in exact]
@@ -208,7 +201,6 @@ def _farthest(lines: list[_Line]) -> list[_Line]:
 
 
 def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
-    """Draw one line, with a dot per reading."""
     has_dots = len(line.amounts) <= _MAX_DOTS
     values = line.values
     (handle,) = ax.step(
@@ -230,14 +222,12 @@ def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
 
 
 def _title(quantity: str, accounts: Sequence[str], limit: int) -> str:
-    """Return the title: the quantity and the accounts, whose names are shortened."""
     names = ", ".join(texts.shorten(account_id, limit) for account_id in accounts)
     several = units.count_text(len(accounts), "account")
     return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else several}"
 
 
 def _notes(rows: pd.DataFrame, n_lines: int) -> list[str]:
-    """Count the readings without an amount by reason, and the lines that are not drawn."""
     counts = Counter(status for status in canvas.column_values(rows, "status") if status != "ok")
     notes = [
         f"{_STATUS_TEXTS.get(status, status)}: {n:,} of {len(rows):,} readings"

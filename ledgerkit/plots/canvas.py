@@ -101,7 +101,6 @@ def size(ax: Axes) -> tuple[float, float]:
 
 
 def _dpi(ax: Axes) -> float:
-    """Return the resolution of the figure."""
     return float(ax.figure.get_dpi())
 
 
@@ -137,7 +136,6 @@ def column_values(frame: pd.DataFrame, column: str) -> list[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    """Return True for None, NA, NaT and NaN."""
     return value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124 - NaN
 
 
@@ -213,7 +211,6 @@ def finish(
 
 
 def _draw_legend(ax: Axes, handles: Sequence[Any]) -> int:
-    """Draw the legend above the axes, and return its number of lines: as few as fit."""
     widths = [_HANDLE + texts.width(str(handle.get_label())) for handle in handles]
     columns = _legend_columns(widths, _room_above(ax) - _LEGEND_ENDS)
     legend = ax.legend(
@@ -254,7 +251,6 @@ def _legend_columns(widths: Sequence[float], room: float) -> list[Sequence[float
 
 
 def _write_notes(ax: Axes, notes: Sequence[str]) -> None:
-    """Write notes below the label of the horizontal axis."""
     label = ax.get_xlabel()
     lines = texts.wrap(notes, size(ax)[0])
     ax.set_xlabel("\n".join([label, *lines] if label else lines), fontsize=SMALL, parse_math=False)

@@ -82,12 +82,10 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
 
 
 def _tgas(gas: int) -> float:
-    """Convert gas to Tgas."""
     return units.to_float(gas, units.TGAS_DECIMALS)
 
 
 def _subtree_gas(rows: Rows) -> list[int]:
-    """Sum the gas of each row and its descendants."""
     burnt = [row.gas for row in rows.rows]
     for at in reversed(range(len(burnt))):
         parent = rows.rows[at].parent
@@ -113,7 +111,6 @@ def _gas_by_name(rows: Rows) -> dict[str, int]:
 
 
 def _style(name: str, legend: Sequence[str], ink: Inks) -> dict[str, Any]:
-    """Return the colours and hatch of a contract's boxes."""
     if name == _REFUNDS:
         return {"facecolor": ink.face, "edgecolor": ink.faint}
     if name not in legend or name == _OTHERS:
@@ -159,7 +156,6 @@ def _starts(rows: Rows, burnt: list[int]) -> list[int]:
 
 
 def _label_boxes(ax: Axes, boxes: Sequence[tuple[Any, Row]], levels: int) -> None:
-    """Write labels into the boxes, as far as they fit."""
     if canvas.line_capacity(ax) / levels < _MIN_LEVEL_HEIGHT:
         return
     points_per_tgas = canvas.size(ax)[0] / ax.get_xlim()[1]
@@ -173,7 +169,6 @@ def _label_boxes(ax: Axes, boxes: Sequence[tuple[Any, Row]], levels: int) -> Non
 
 
 def _label_box(ax: Axes, box: Any, label: str) -> None:
-    """Write a label into its box, over the hatch."""
     background = box.get_facecolor()
     ax.text(
         box.get_x() + box.get_width() / 2,
@@ -190,7 +185,6 @@ def _label_box(ax: Axes, box: Any, label: str) -> None:
 
 
 def _label_axes(ax: Axes, levels: int, total: int) -> None:
-    """Label the horizontal axis in Tgas."""
     ax.set_xlim(0, _tgas(total))
     ax.set_ylim(levels, 0)
     ax.set_yticks([])
@@ -200,7 +194,6 @@ def _label_axes(ax: Axes, levels: int, total: int) -> None:
 
 
 def _legend_handles(ax: Axes, gas_by_name: dict[str, int], total: int) -> list[Any]:
-    """Return the legend entries: contracts with their share of the gas."""
     patch, ink = canvas.mpl("patches").Patch, inks.inside(ax)
     room = canvas.legend_room(ax)
     handles = []
@@ -212,5 +205,4 @@ def _legend_handles(ax: Axes, gas_by_name: dict[str, int], total: int) -> list[A
 
 
 def _share_text(name: str, share: str, limit: int) -> str:
-    """Format a contract and its share of the gas."""
     return f"{texts.shorten(name, limit)} {share}"

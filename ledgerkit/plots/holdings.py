@@ -55,12 +55,10 @@ class _Balance(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The balance in units, for drawing; 0 if it is unknown."""
         return self.unit.number(self.amount or 0)
 
     @property
     def text(self) -> str:
-        """The balance in units, for reading."""
         return self.unit.text(self.amount or 0)
 
     def token(self, limit: int) -> str:
@@ -135,14 +133,12 @@ def balances(
 
 
 def _balance_title(subject: _Balance | list[str], limit: int) -> str:
-    """Return the title: the token whose holders are drawn, or the accounts."""
     if isinstance(subject, list):
         return f"tokens of {texts.join_names(subject, limit, _MAX_NAMES)}"
     return f"holders of {subject.token(limit)}"
 
 
 def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
-    """Read the rows of the frame."""
     canvas.check_columns(ft_frame, _BALANCES, token_units.SOURCE)
     columns = [canvas.column_values(ft_frame, name) for name in _BALANCES]
     records = []
@@ -154,7 +150,6 @@ def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
 
 
 def _balance_label(row: _Balance, limit: int, *, n_accounts: int, by_account: bool) -> str:
-    """Label a row by what distinguishes it: the token, the account or both."""
     account_id = texts.shorten(row.account_id, limit)
     if by_account:
         return account_id
@@ -162,7 +157,6 @@ def _balance_label(row: _Balance, limit: int, *, n_accounts: int, by_account: bo
 
 
 def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) -> None:
-    """Draw a dot and an amount per row."""
     values = [row.value for row in drawn]
     low, high = min(values) / 10, max(values) * 2
     levels, ink = range(len(drawn)), inks.inside(ax)
@@ -204,7 +198,6 @@ class _Bar(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The sum of the parts."""
         return sum(self.parts)
 
 
@@ -262,7 +255,6 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
 
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
-    """Return the label and the three parts of a position."""
     account_id, pool_id, staked, unstaked, can_withdraw = row
     names = [account_id, pool_id] if with_account else [pool_id]
     withdrawable = int(unstaked) if can_withdraw else 0
@@ -271,7 +263,6 @@ def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
 
 
 def _pool_label(names: Sequence[str], limit: int) -> str:
-    """Join account and pool, each shortened."""
     return " · ".join(texts.shorten(name, limit) for name in names)
 
 
@@ -287,7 +278,6 @@ def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
-    """Stack the parts of each bar, and write its sum at the end."""
     levels = range(len(bars))
     for part, (label, palette, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(bar.parts[:part])) for bar in bars]
@@ -306,19 +296,16 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
 
 
 def _part_style(ax: Axes, palette: str, hatch: str) -> dict[str, Any]:
-    """Return the colours and hatch of a part of a bar."""
     ink = inks.inside(ax)
     style = {"facecolor": ink.shape(palette), "hatch": hatch, "edgecolor": ink.face}
     return {**style, "hatch_linewidth": 0.6, "linewidth": 0.4}
 
 
 def _near(yocto: int) -> float:
-    """Convert yoctoNEAR to NEAR."""
     return units.to_float(yocto, units.NEAR_DECIMALS)
 
 
 def _stake_handles(ax: Axes, bars: list[_Bar]) -> list[Any]:
-    """Return the legend entries of the parts that occur."""
     patch = canvas.mpl("patches").Patch
     return [
         patch(label=label, **_part_style(ax, palette, hatch))
@@ -452,7 +439,6 @@ def concentration(
 
 
 def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int]) -> Any:
-    """Draw the curve of one token."""
     amounts = sorted(amounts)
     total = sum(amounts)
     sums = [0, *accumulate(amounts)]
@@ -483,7 +469,6 @@ def gini(amounts: Sequence[int]) -> Fraction:
 
 
 def _label_percent_axes(ax: Axes) -> None:
-    """Label both axes in percent."""
     ax.set_xlim(0, 100)
     ax.set_ylim(0, 100)
     ax.set_xlabel("% of holders, smallest first", size=SMALL)

@@ -81,7 +81,6 @@ def contrast(one: Any, other: Any) -> float:
 
 
 def _luminance(colour: Any) -> float:
-    """Compute the relative luminance of WCAG."""
     linear: list[float] = [
         part / 12.92 if part <= _LINEAR_PART else ((part + 0.055) / 1.055) ** 2.4
         for part in _colors().to_rgb(colour)
@@ -113,22 +112,18 @@ def _over(colour: Any, below: str) -> str:
 
 
 def _mix(one: str, other: str, share: float) -> str:
-    """Mix two colours; a share of 1 is the other one."""
     pairs = zip(_colors().to_rgb(one), _colors().to_rgb(other), strict=True)
     return _hex(tuple(a + (b - a) * share for a, b in pairs))
 
 
 def _hex(colour: Any) -> str:
-    """Return a colour as #rrggbb."""
     text: str = _colors().to_hex(colour)
     return text
 
 
 def _colors() -> Any:
-    """Import the colour conversions of matplotlib."""
     return extras.require("matplotlib.colors", "notebook", "A plot")
 
 
 def _rc(name: str) -> Any:
-    """Return a setting of matplotlib."""
     return extras.require("matplotlib", "notebook", "A plot").rcParams[name]

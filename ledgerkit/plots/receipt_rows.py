@@ -143,7 +143,6 @@ def select(rows: Rows, max_rows: int) -> Rows:
 
 
 def _path_to(rows: Sequence[Row], at: int, chosen: set[int]) -> list[int]:
-    """List a row and its ancestors up to one that is chosen already."""
     path = []
     while at >= 0 and at not in chosen:
         path.append(at)
@@ -222,7 +221,6 @@ def _subtree_keys(rows: Sequence[Row]) -> list[int]:
 
 
 def _merge(target: Row, row: Row) -> None:
-    """Add a row to an equal one."""
     target.times += row.times
     target.gas += row.gas
     target.n_unknown_gas += row.n_unknown_gas
@@ -261,7 +259,6 @@ def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
 
 
 def _summary(rows: Rows) -> str:
-    """Return the number of receipts and failures, for a title."""
     n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
     failed = f", {n_failed:,} failed" if n_failed else ""
     return f"{units.count_text(rows.total, 'receipt')}{failed}"

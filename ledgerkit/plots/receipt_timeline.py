@@ -34,7 +34,6 @@ class _Scale:
 
     @property
     def end(self) -> float:
-        """The right end of the last block."""
         return max(self.places.values()) + 1
 
     def ticks(self, room: float) -> tuple[list[float], list[str]]:
@@ -137,7 +136,6 @@ def _block_scale(rows: Sequence[Row]) -> _Scale:
 
 
 def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
-    """Place the rows, ordered by shard."""
     level = {at: y for y, at in enumerate(_by_shard(rows.rows))}
     bars: list[_Bar] = []
     for at, row in enumerate(rows.rows):
@@ -150,7 +148,6 @@ def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
 
 
 def _arrow_end(bar: _Bar, share: float) -> tuple[float, float]:
-    """Return the point at a share of the width of a bar's solid part."""
     return bar.ran + share, float(bar.level)
 
 
@@ -162,12 +159,10 @@ def _by_shard(rows: Sequence[Row]) -> list[int]:
 
 
 def _height(row: Row) -> float:
-    """Return the height in which a row ran, infinite if it has not."""
     return float("inf") if row.height is None else row.height
 
 
 def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
-    """Label the shards at the left, and draw a line between them."""
     levels: dict[int | None, list[int]] = {}
     for bar in bars:
         levels.setdefault(bar.row.shard, []).append(bar.level)
@@ -207,7 +202,6 @@ def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
 def _draw_spans(
     ax: Axes, bars: Sequence[_Bar], spans: Sequence[tuple[float, float]], **style: Any
 ) -> None:
-    """Draw one span, a left end and a width, per bar."""
     if not bars:
         return
     lefts, widths = zip(*spans, strict=True)
@@ -220,7 +214,6 @@ def _draw_spans(
 
 
 def _waiting_style(ink: Inks) -> dict[str, Any]:
-    """Return the style of the time before a receipt was executed."""
     hatch = {"hatch": "////", "hatch_linewidth": 0.6}
     return {"color": ink.face, "edgecolor": ink.faint, "linewidth": 0.6, **hatch}
 
@@ -239,7 +232,6 @@ def _style(state: str, ink: Inks) -> dict[str, Any]:
 
 
 def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
-    """Draw a line from the end of each parent to the start of its children."""
     pairs = [(bars[row.parent], bars[at]) for at, row in enumerate(rows.rows) if row.parent >= 0]
     lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in pairs]
     width = 0.8 if len(bars) <= receipt_rows.MAX_UNMERGED else _THIN_LINE
@@ -247,7 +239,6 @@ def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
 
 
 def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
-    """Label rows and blocks where labels fit, and mark the shortened gaps."""
     ordered = sorted(bars, key=lambda bar: bar.level)
     end = max(bar.ran for bar in bars) + 1
     ax.set_xlim(-0.15, end + 0.15)
@@ -263,7 +254,6 @@ def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
 
 
 def _mark_gap(ax: Axes, middle: float, n_blocks: int) -> None:
-    """Mark a shortened gap with its number of blocks."""
     ink = inks.inside(ax)
     ax.axvspan(middle - 1, middle + 1, color=ink.shade, lw=0, zorder=0)
     ax.text(
@@ -280,7 +270,6 @@ def _mark_gap(ax: Axes, middle: float, n_blocks: int) -> None:
 
 
 def _legend_handles(ax: Axes, rows: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list[Any]:
-    """Return the legend entries: the states, waiting, and the kinds of lines."""
     patch, line = canvas.mpl("patches").Patch, canvas.mpl("lines").Line2D
     ink = inks.inside(ax)
     styles = {_STATE_LABELS.get(state, state): _style(state, ink) for state in rows.states()}

@@ -92,7 +92,6 @@ def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
 
 
 def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
-    """Draw a marker per row, by its state."""
     size = 60.0 if len(ordered) <= receipt_rows.MAX_UNMERGED else 18.0
     for state in receipt_rows.STATES:
         own = [(row, y) for y, row in enumerate(ordered) if row.state == state]
@@ -104,7 +103,6 @@ def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
 
 
 def _style(ax: Axes, state: str) -> dict[str, Any]:
-    """Return the marker of a state, with the background's colour around it or the text's."""
     ink = inks.inside(ax)
     edge = ink.text if state == receipt_rows.WAITING else ink.face
     return {
@@ -116,7 +114,6 @@ def _style(ax: Axes, state: str) -> dict[str, Any]:
 
 
 def _label_axes(ax: Axes, ordered: list[Row]) -> None:
-    """Label the rows at the right, and number the depths."""
     max_depth = max(row.depth for row in ordered)
     ax.set_xlim(-0.4, max_depth + 0.6)
     starts = [float(row.depth) for row in ordered]
@@ -126,7 +123,6 @@ def _label_axes(ax: Axes, ordered: list[Row]) -> None:
 
 
 def _legend_handles(ax: Axes, rows: Rows, *, has_data: bool) -> list[Any]:
-    """Return the legend entries: the states, and the kinds of lines."""
     line, ink = canvas.mpl("lines").Line2D, inks.inside(ax)
     handles = []
     for state in rows.states():

@@ -49,8 +49,6 @@ class _Place(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The changes of an asset."""
-
     asset: str
     unit: TokenUnit
     places: list[float]  # on the horizontal axis
@@ -61,7 +59,6 @@ class _Line(NamedTuple):
 
     @property
     def extent(self) -> float:
-        """The largest balance, in units."""
         return max((self.unit.number(v) for v in (*self.before, *self.after) if v), default=0.0)
 
     def points(self, gaps: Sequence[_Place]) -> tuple[list[float], list[float]]:
@@ -89,7 +86,6 @@ class _Line(NamedTuple):
         return x, y
 
     def number(self, balance: int | None) -> float:
-        """Convert a balance for drawing, NaN if it is unknown."""
         return float("nan") if balance is None else self.unit.number(balance)
 
 
@@ -170,12 +166,10 @@ def statement(
 
 
 def _title(account_id: object, limit: int) -> str:
-    """Return the title with a shortened account id."""
     return f"balances of {texts.shorten(account_id, limit)}"
 
 
 def _rows_of(entries: pd.DataFrame, asset: str) -> pd.DataFrame:
-    """Return the entries of an asset."""
     assets = list(dict.fromkeys(canvas.column_values(entries, "asset")))
     if asset not in assets:
         expected = f"an asset of the statement, which has {', '.join(assets) or 'none'}"
@@ -184,7 +178,6 @@ def _rows_of(entries: pd.DataFrame, asset: str) -> pd.DataFrame:
 
 
 def _units(totals: pd.DataFrame | None) -> Mapping[str, TokenUnit]:
-    """Return the units of assets whose decimals are known."""
     if totals is None:
         return {}
     canvas.check_columns(totals, _TOTAL_COLUMNS, "lk.statement(...).totals")
@@ -278,14 +271,12 @@ def _draw_changes(
 
 
 def _change_text(line: _Line, at: int) -> str:
-    """Describe a change."""
     return f"{line.causes[at].replace('_', ' ')} {line.unit.text(line.changes[at])}: {line.asset}"
 
 
 def _draw_lines(
     ax: Axes, lines: Sequence[_Line], gaps: Mapping[str, Sequence[_Place]]
 ) -> list[Any]:
-    """Draw the balance of each asset; return handles if there are several."""
     handles = []
     for style, line in zip(canvas.LINE_STYLES, lines, strict=False):
         ink = inks.inside(ax)
@@ -298,7 +289,6 @@ def _draw_lines(
 
 
 def _gap_places(gaps: pd.DataFrame | None, axis: _Axis) -> Mapping[str, Sequence[_Place]]:
-    """Return the places of gaps by asset."""
     places: dict[str, list[_Place]] = defaultdict(list)
     for asset, start, stop, missing, _ in _gap_rows(gaps):
         places[asset].append(_Place(axis.place(start), axis.place(stop), missing))
@@ -306,7 +296,6 @@ def _gap_places(gaps: pd.DataFrame | None, axis: _Axis) -> Mapping[str, Sequence
 
 
 def _gap_rows(gaps: pd.DataFrame | None) -> Iterable[tuple[Any, ...]]:
-    """Return the rows of gaps."""
     if gaps is None:
         return []
     canvas.check_columns(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
@@ -316,7 +305,6 @@ def _gap_rows(gaps: pd.DataFrame | None) -> Iterable[tuple[Any, ...]]:
 def _draw_gaps(
     ax: Axes, gaps: pd.DataFrame | None, lines: Sequence[_Line], axis: _Axis
 ) -> list[Any]:
-    """Hatch the gaps of the assets that are drawn; return their areas."""
     unit_of = {line.asset: line.unit for line in lines}
     areas = []
     left, right = ax.get_xlim()
@@ -356,6 +344,5 @@ class _Axis(NamedTuple):
 
 
 def _gap_notes(gaps: pd.DataFrame | None, n_drawn: int) -> list[str]:
-    """Count the gaps that are not drawn."""
     n_hidden = (0 if gaps is None else len(gaps)) - n_drawn
     return [f"gaps of assets not drawn: {n_hidden:,}"] if n_hidden > 0 else []

@@ -105,7 +105,6 @@ def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET
 
 
 def _texts(element: ET.Element) -> str:
-    """Join the attributes in which an element can refer to another one."""
     return " ".join(element.get(name, "") for name in (_HREF, "style", "clip-path", "fill"))
 
 
@@ -129,12 +128,10 @@ def _clean(element: ET.Element, titles: dict[str, list[str]], references: set[st
 
 
 def _local(element: ET.Element) -> str:
-    """Return the name of an element of SVG; those of other namespaces keep theirs."""
     return element.tag.removeprefix(f"{{{_SVG}}}")
 
 
 def _style(style: str) -> dict[str, str]:
-    """Split a style into presentation attributes."""
     pairs = (part.partition(":") for part in style.split(";"))
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -153,7 +150,6 @@ def _add_titles(group: ET.Element, titles: list[str]) -> None:
 
 
 def _add_title(element: ET.Element, text: str) -> None:
-    """Add a title, which browsers show under the pointer."""
     title = ET.Element("title")
     title.text = text
     element.insert(0, title)

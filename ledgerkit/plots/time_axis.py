@@ -30,7 +30,6 @@ def label_axes(ax: Axes, unit: str) -> None:
 
 
 def _tick_text(value: float) -> str:
-    """Format an amount with all digits that a tick can have."""
     return f"{value:,.10g}" if abs(value) < _LARGEST else texts.format_number(value)
 
 

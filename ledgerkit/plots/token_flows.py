@@ -75,7 +75,6 @@ class _Node:
 
     @property
     def middle(self) -> float:
-        """The row of its middle."""
         return self.top + self.height / 2
 
 
@@ -92,7 +91,6 @@ class _Section:
 
     @property
     def bottom(self) -> float:
-        """The top row of the next section."""
         nodes = (*self.senders.values(), *self.receivers.values())
         return max(node.top + max(1.0, node.height) for node in nodes) + 0.6
 
@@ -221,7 +219,6 @@ def _sections(
 
 
 def _asset_unit(asset: str, units_of: Mapping[str, TokenUnit]) -> TokenUnit:
-    """Return the unit of an asset."""
     standard, _, contract_id = asset.partition(":")
     if standard in (NEAR, _GAS_KEY):
         return token_units.NEAR
@@ -239,7 +236,6 @@ def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
 
 
 def _side_sums(flows: Sequence[_Flow]) -> tuple[dict[str, int], dict[str, int]]:
-    """Sum the amounts that each account sent, and that each received."""
     sent: dict[str, int] = {}
     received: dict[str, int] = {}
     for flow in flows:
@@ -249,7 +245,6 @@ def _side_sums(flows: Sequence[_Flow]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _drawn_names(sums: dict[str, int]) -> dict[str, str]:
-    """Map each account of a side to the name under which it is drawn."""
     if len(sums) <= _MAX_ACCOUNTS:
         return {name: name for name in sums}
     largest = sorted(sums, key=lambda name: (-sums[name], name))[: _MAX_ACCOUNTS - 1]
@@ -258,7 +253,6 @@ def _drawn_names(sums: dict[str, int]) -> dict[str, str]:
 
 
 def _draw_section(ax: Axes, section: _Section, line_height: float) -> None:
-    """Draw the flows of one asset, with its name above them."""
     ink = inks.inside(ax)
     ax.text(
         0.5,
@@ -290,7 +284,6 @@ def _draw_section(ax: Axes, section: _Section, line_height: float) -> None:
 
 
 def _node_text(node: _Node, amount: str, limit: int) -> str:
-    """Format an account and its amount, the name shortened."""
     return f"{texts.shorten(node.name, limit)} · {amount}"
 
 
@@ -356,7 +349,6 @@ def _style(group: str, ink: Inks) -> dict[str, Any]:
 
 
 def _label_node(ax: Axes, text: str, x: float, y: float, align: str) -> None:
-    """Write an account's name and amount beside its bar."""
     offset = -2 * _HALF_BAR if align == "right" else 2 * _HALF_BAR
     colour = inks.outside(ax).text
     style: dict[str, Any] = {"ha": align, "va": "center", "size": SMALL, "color": colour}
@@ -364,7 +356,6 @@ def _label_node(ax: Axes, text: str, x: float, y: float, align: str) -> None:
 
 
 def _hide_axes(ax: Axes, bottom: float) -> None:
-    """Set the limits, and hide ticks and frame."""
     ax.set_xlim(-0.05, 1.05)
     ax.set_ylim(bottom, -0.6)
     ax.set_xticks([])
@@ -373,7 +364,6 @@ def _hide_axes(ax: Axes, bottom: float) -> None:
 
 
 def _legend_handles(groups: set[str], ink: Inks) -> list[Any]:
-    """Return the legend entries of the groups that are drawn."""
     patch = canvas.mpl("patches").Patch
     return [
         patch(**_style(group, ink), label=label)

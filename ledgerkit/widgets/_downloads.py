@@ -55,12 +55,10 @@ def objects_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _to_csv(frame: pd.DataFrame) -> bytes:
-    """Write a frame as CSV for a spreadsheet."""
     return csv_text(objects_as_text(frame)).encode()
 
 
 def _to_parquet(frame: pd.DataFrame) -> bytes:
-    """Write a frame as Parquet, which needs pyarrow."""
     from ledgerkit.u128.parquet import write_parquet
 
     buffer = io.BytesIO()
@@ -69,7 +67,6 @@ def _to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _to_excel(frame: pd.DataFrame) -> bytes:
-    """Write a frame as an Excel file, which needs xlsxwriter."""
     buffer = io.BytesIO()
     to_excel(frame, buffer)
     return buffer.getvalue()
@@ -88,7 +85,6 @@ FORMATS = {
 
 
 def _cell_text(value: Any) -> str | None:
-    """Convert one value to text."""
     if isinstance(value, str):
         return value
     if value is None or value is pd.NA or isinstance(value, float):

@@ -91,7 +91,6 @@ class Source:
 
     @property
     def values(self) -> pd.Series[Any]:
-        """The column."""
         return self.frame.iloc[:, self.position]
 
 
@@ -136,7 +135,6 @@ def search(source: Source, text: str, check: Callable[[], None]) -> Flags | None
 
 
 def _part(source: Source, text: str, check: Callable[[], None]) -> Flags:
-    """Return the rows with a text that is no comparison."""
     if source.kind == "text":
         return contains(source, text, check)
     if source.kind == "number":
@@ -148,7 +146,6 @@ def _part(source: Source, text: str, check: Callable[[], None]) -> Flags:
 
 
 def _refusal(source: Source, text: str) -> InvalidRequestError:
-    """Build the error for a text that is no filter."""
     symbols = (symbol for _, symbol, _ in _token_units(source))
     unit = next(symbols, "") or _SHOWN_UNITS.get(source.unit, "")
     high = f"100 {cut(unit)}".strip()
@@ -180,7 +177,6 @@ def contains(source: Source, part: str, check: Callable[[], None]) -> Flags:
 
 
 def _in_texts(texts: pd.Series[Any], part: str) -> Flags:
-    """Return which texts have a part."""
     matching = texts.str.contains(part, case=False, regex=False, na=False)
     return matching.to_numpy(dtype=np.bool_)
 
@@ -196,7 +192,6 @@ def _in_words(source: Source, part: str) -> Flags:
 
 
 def _object_text(value: object) -> str:
-    """Write an object as it is searched."""
     return plain_text(value, _MAX_OBJECT_TEXT)
 
 
@@ -223,7 +218,6 @@ def _missing(source: Source) -> Flags:
 
 
 def _compare(source: Source, sign: str, value: str, text: str) -> Flags:
-    """Return the rows that a comparison selects."""
     if source.kind == "number":
         return _numbers(source, {sign: value}, text)
     if source.kind == "time":
@@ -256,7 +250,6 @@ def _between(source: Source, low: str, high: str, text: str) -> Flags:
 
 
 def _quantity(source: Source, value: str, text: str) -> tuple[Fraction, str]:
-    """Parse a number and the unit behind it."""
     match = _QUANTITY.fullmatch(value.strip())
     if match is None or len(match[1]) > _MAX_DIGITS:
         raise _refusal(source, text)
@@ -346,7 +339,6 @@ def is_number(value: object) -> bool:
 
 
 def _exact(value: Any) -> Any:
-    """Return a number that compares exactly with fractions."""
     return Fraction(value) if isinstance(value, Decimal) else value
 
 
@@ -405,7 +397,6 @@ def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
 
 
 def _period(text: str) -> pd.Period | None:
-    """Parse a year, month, day, hour, minute or second."""
     try:
         return pd.Period(text.strip().removesuffix("UTC").rstrip("Zz ").replace("T", " "))
     except (ValueError, TypeError, OverflowError):

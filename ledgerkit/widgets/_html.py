@@ -32,7 +32,6 @@ def text(value: object, limit: int = _MAX_TEXT) -> str:
 
 
 def paragraph(value: object) -> str:
-    """Format a paragraph."""
     return f"<p>{text(value, 2_000)}</p>"
 
 
@@ -43,7 +42,6 @@ def preformatted(value: str) -> str:
 
 
 def badge(word: str) -> str:
-    """Format a word as a badge."""
     return f'<strong class="badge" style="border-color:{COLOURS[0]}">{text(word)}</strong>'
 
 
@@ -95,7 +93,6 @@ def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
 
 
 def bars(counts: Mapping[str, int], caption: str) -> str:
-    """Format counts as horizontal bars."""
     largest = max(counts.values(), default=0) or 1
     rows = "".join(
         f'<tr><th scope="row">{text(name)}</th>'
@@ -107,10 +104,8 @@ def bars(counts: Mapping[str, int], caption: str) -> str:
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as dicts."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def caption_tag(caption: str) -> str:
-    """Format a table's caption."""
     return f"<caption>{text(caption, 200)}</caption>" if caption else ""

@@ -122,12 +122,10 @@ class ReceiptDetails:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        """The position of each receipt, by its id."""
         return {receipt_id: at for at, receipt_id in enumerate(self._tx.tree.ids.tolist())}
 
     @cached_property
     def _created(self) -> dict[int, list[int]]:
-        """The receipts that each receipt created."""
         created: dict[int, list[int]] = {}
         for at, parent in enumerate(self._tx.tree.parents.tolist()):
             created.setdefault(parent, []).append(at)
@@ -135,7 +133,6 @@ class ReceiptDetails:
 
     @cached_property
     def _transfers(self) -> dict[int, list[Transfer]]:
-        """The transfers of each receipt."""
         transfers: dict[int, list[Transfer]] = {}
         for transfer in self._tx.transfers:
             transfers.setdefault(transfer.at, []).append(transfer)
@@ -154,7 +151,6 @@ class ReceiptDetails:
     # Sections -------------------------------------------------------------------------------
 
     def _facts(self, at: int, row: Json) -> list[Any]:
-        """List who sent the receipt, where it ran, and the receipts around it."""
         parent = int(self._tx.tree.parents[at])
         waits = [self._positions[receipt_id] for receipt_id in row["waits_for"]]
         return _known(
@@ -176,13 +172,11 @@ class ReceiptDetails:
         return [*links, *([f"and {n_others:,} more"] if n_others > 0 else [])] or None
 
     def _items(self, name: str, at: int, item: Callable[[Json], Json]) -> list[Json]:
-        """Describe the rows of a frame that belong to a receipt."""
         frame, positions = self._rows[name]
         rows = frame.iloc[positions.get(at, [])]
         return _limited([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
 
     def _gas(self, at: int, row: Json) -> list[Any]:
-        """List the gas of a receipt and what it cost."""
         own = _row(self._trace.gas, at + 1)  # after the row of the transaction itself
         return _known(
             ("Burnt", _gas(row["gas_burnt"])),
@@ -195,7 +189,6 @@ class ReceiptDetails:
         )
 
     def _result(self, receipt_id: str) -> list[Json]:
-        """Describe the return value."""
         value = self._results.get(receipt_id)
         if value is None:
             return []
@@ -209,7 +202,6 @@ class ReceiptDetails:
             return [_document(data)]
 
     def _transfer(self, transfer: Transfer) -> Json:
-        """Describe a transfer in a line."""
         sender = _party(transfer.sender_id, "minted")
         receiver = _party(transfer.receiver_id, "burnt")
         amount = amount_value(self._tx.amounts, transfer.asset, transfer.amount)
@@ -231,7 +223,6 @@ class ReceiptDetails:
 
 
 def _row(frame: pd.DataFrame, at: int) -> Json:
-    """Return a row of a frame, with exact numbers."""
     return {str(name): column.iloc[at] for name, column in frame.items()}
 
 
@@ -253,39 +244,32 @@ def amount_value(amounts: AmountTexts, asset: str, amount: Any, sign: str = "") 
 
 
 def change_value(amounts: AmountTexts, asset: str, change: Any) -> Any:
-    """Return a signed amount."""
     if is_missing(change):
         return "an unknown amount"
     return amount_value(amounts, asset, abs(change), "-" if change < 0 else "+")
 
 
 def _known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
-    """Leave out what is unknown."""
     return [fact for fact in facts if fact[1] is not None]
 
 
 def _plain(value: Any) -> str | None:
-    """Return a value as text; None if it is missing."""
     return None if is_missing(value) else cut(value, _MAX_LINE)
 
 
 def _positive(value: Any) -> Any:
-    """Return a number; None if it is zero or missing."""
     return None if is_missing(value) else value or None
 
 
 def _gas(gas: Any) -> Json | None:
-    """Return an amount of gas."""
     return None if is_missing(gas) else _amount(gas_amount, gas)
 
 
 def _near(yocto: Any) -> Json | None:
-    """Return an amount of NEAR."""
     return None if is_missing(yocto) else _amount(near_amount, yocto)
 
 
 def _amount(write: Callable[[int, int | None], str], amount: int) -> Json:
-    """Return a rounded amount, and all its digits."""
     return {"text": write(amount, 2), "exact": write(amount, None)}
 
 
@@ -305,7 +289,6 @@ def _limited(items: list[Json], total: int | None = None) -> list[Json]:
 
 
 def _action(row: Json) -> Json:
-    """Describe an action."""
     is_inner = not is_missing(row["inner_index"])
     method = "" if is_missing(row["method_name"]) else f" {cut(row['method_name'])}()"
     facts = _known(
@@ -323,7 +306,6 @@ def _action(row: Json) -> Json:
 
 
 def _event(row: Json) -> Json:
-    """Describe an event (NEP-297)."""
     names = (row["standard"], row["version"], row["event"])
     title = " ".join(cut(name) for name in names if not is_missing(name))
     item: Json = {"line": [title or "invalid event"]}
@@ -349,5 +331,4 @@ def _document(value: Any) -> Json:
 
 
 def _code(text: str) -> Json:
-    """Describe a text."""
     return {"json": cut(text, _MAX_LINE)}

@@ -92,7 +92,6 @@ class Rows:
         return None if flags is None else np.flatnonzero(flags)
 
     def _searched(self, text: str, check: Callable[[], None]) -> NDArray[np.bool_]:
-        """Return the rows with a text in any column."""
         flags = np.zeros(self._count, dtype=np.bool_)
         for source in self._sources:
             check()

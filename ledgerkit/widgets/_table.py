@@ -55,7 +55,6 @@ class _Column:
 
     @property
     def is_right(self) -> bool:
-        """True if its values are aligned to the right."""
         return self.kind == "number"
 
 
@@ -128,7 +127,6 @@ class Table(Block):
             return {"error": str(error)}
 
     def _page(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the rows of a page, and how many are selected."""
         start = validation.integer(message.get("start"), "start", most=2**53)
         count = validation.integer(message.get("count"), "count", least=1, most=_MAX_PAGE)
         visible = [self._position(column) for column in _list(message, "columns")]
@@ -137,7 +135,6 @@ class Table(Block):
         return {"n_rows": len(rows), "start": start, "rows": self._cells(page, visible)}
 
     def _cell(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole text of a cell, to copy and to read."""
         row = validation.integer(message.get("row"), "row", most=max(len(self._shown) - 1, 0))
         column = self._position(message.get("column"))
         text = exact_text(self._shown.iloc[:, column].iloc[row])
@@ -164,7 +161,6 @@ class Table(Block):
         }
 
     def _select(self, message: Mapping[str, Any]) -> np.ndarray:
-        """Return the positions of the rows that a message selects."""
         filters = message.get("filters") or {}
         if not isinstance(filters, dict):
             raise InvalidRequestError.refuse("filters", filters, "an object of texts")
@@ -196,13 +192,11 @@ class Table(Block):
         return check
 
     def _sort_key(self, key: object) -> tuple[int, bool]:
-        """Check a column to sort by and its direction."""
         if not isinstance(key, dict):
             raise InvalidRequestError.refuse("sort", key, "objects with column and descending")
         return self._position(key.get("column")), bool(key.get("descending"))
 
     def _position(self, column: object) -> int:
-        """Check the position of a column; the keys of JSON objects are texts."""
         number = int(column) if isinstance(column, str) and column.isdecimal() else column
         return validation.integer(number, "column", most=len(self._columns) - 1)
 
@@ -262,12 +256,10 @@ def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _label(name: object) -> str:
-    """Write the name of a column; the levels of one are joined."""
     return " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _index_name(name: object, level: int) -> str:
-    """Return the name of a level of an index."""
     return f"index {level}" if name is None and level else "index" if name is None else str(name)
 
 
@@ -299,7 +291,6 @@ def _kind(values: pd.Series[Any]) -> str:
 
 
 def _object_kind(values: pd.Series[Any]) -> str:
-    """Return the kind of a column of Python objects."""
     word = pd.api.types.infer_dtype(values, skipna=True)
     is_mixed = word.startswith("mixed") and all(map(is_number, values.dropna()))
     if is_mixed or word in ("integer", "decimal", "floating"):
@@ -308,7 +299,6 @@ def _object_kind(values: pd.Series[Any]) -> str:
 
 
 def _columns(frame: pd.DataFrame, sources: Sequence[Source]) -> list[_Column]:
-    """Describe the columns for the front end."""
     declared = declared_columns(frame)
     kinds = id_kinds(frame)
     columns = []
@@ -351,6 +341,5 @@ def _list(message: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _too_large(size: str, remedy: str) -> InvalidRequestError:
-    """Build the error for a file that is too large for a front end."""
     sentence = f"{size} are too large to pass through the notebook's page"
     return InvalidRequestError(sentence, field="format", remedy=remedy)

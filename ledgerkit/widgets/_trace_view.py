@@ -52,7 +52,6 @@ class TraceView(Block):
         self._receipt_id = receipt_id
 
     def describe(self) -> dict[str, Any]:
-        """Return the verdict, the explanation, the receipts as columns, and one in detail."""
         tx, names = self._tx, [*STATUSES, "unknown"]
         headline, *paragraphs = self.trace.explain().split("\n\n")
         selected, statuses = self._first_selected(), tx.column("status")
@@ -78,7 +77,6 @@ class TraceView(Block):
         }
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the details of a receipt, or a page of the balance changes."""
         what, at = message.get("do"), message.get("at")
         answers = {
             "receipt": (self._details.describe, len(self._labels)),
@@ -97,23 +95,19 @@ class TraceView(Block):
 
     @cached_property
     def _tx(self) -> TransactionData:
-        """The data that the explanation is written from, with the texts of amounts."""
         return self.trace._data(metadata=True)  # noqa: SLF001 - of this package
 
     @cached_property
     def _labels(self) -> list[str]:
-        """The method or the actions of each receipt."""
         columns = (self._tx.column(name) for name in ("kind", "method_name", "actions"))
         return [_label(*values) for values in zip(*columns, strict=True)]
 
     @cached_property
     def _details(self) -> ReceiptDetails:
-        """The details of receipts."""
         return ReceiptDetails(self.trace, self._tx, self._labels)
 
     @cached_property
     def _changes(self) -> list[tuple[Any, ...]]:
-        """The balance changes: account, asset and amount."""
         columns = balance_change_columns(self._tx.transfers)
         return list(zip(*columns.values(), strict=True))
 
@@ -145,7 +139,6 @@ class TraceView(Block):
         }
 
     def _moved(self, start: int) -> Json:
-        """Return a page of the balance changes."""
         amounts, page = self._tx.amounts, self._changes[start : start + _PAGE]
         rows = [(id_value("account", id_), change_value(amounts, *by)) for id_, *by in page]
         return {"rows": rows, "total": len(self._changes)}
@@ -165,17 +158,14 @@ def _status(name: str) -> tuple[str, str, str]:
 
 
 def _label(kind: str | None, method: str | None, actions: str | None) -> str:
-    """Return the method or the actions of a receipt."""
     if kind == "refund":
         return "refund"
     return f"{cut(method)}()" if method else cut(actions or "no actions")
 
 
 def _receiver(account_id: str | None) -> str:
-    """Return the receiver of a receipt."""
     return "an unknown account" if account_id is None else cut(account_id)
 
 
 def _shard(shard_id: int | None) -> str:
-    """Return the name of a lane of the timeline."""
     return "shard unknown" if shard_id is None else f"shard {shard_id}"

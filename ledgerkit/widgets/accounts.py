@@ -50,7 +50,6 @@ class AccountExplorer(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the snapshot, and details from contracts."""
         snapshot = accounts.snapshot(values["account_id"], ledger=ledger)
         ft, staking, errors = snapshot.ft, snapshot.staking, pd.DataFrame()
         if values["details"]:
@@ -79,7 +78,6 @@ class AccountExplorer(Panel):
 def _read_details(
     account_id: str, ledger: Ledger
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Read tokens, staking positions and errors from contracts."""
     options: Any = {"on_error": "collect", "progress": False, "ledger": ledger}
     ft, ft_errors = tokens.ft(account_id, metadata=True, **options)
     staking, staking_errors = tokens.staking(account_id, positions=True, **options)
@@ -94,7 +92,6 @@ def _read_exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
-    """Format the exposure class as a badge, and the state as a table of names and values."""
     word = "unknown" if exposure is None else _exposure_word(exposure)
     account_id = str(state["account_id"].iloc[0])
     statement = _html.link("statement", account_id, f"Statement of {account_id}")
@@ -102,13 +99,11 @@ def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
 
 
 def _exposure_word(exposure: pd.DataFrame) -> str:
-    """Return the exposure class, or the status of an account that is not indexed."""
     column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
     return str(readable(exposure)[column].iloc[0])
 
 
 def _table_pages(ft: pd.DataFrame, nft: pd.DataFrame, staking: pd.DataFrame) -> list[Page]:
-    """Build one page per table."""
     frames = {"Tokens": ft, "NFTs": nft, "Staking": staking}
     return [
         Page(title, Table(frame.drop(columns=_HIDDEN, errors="ignore"), name=title.lower()))
@@ -146,7 +141,6 @@ class KeyLookup(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the accounts of the key."""
         limited = values["kinds"] == "all"
         frame = accounts.accounts_of(values["public_key"], include_limited=limited, ledger=ledger)
         sentence = f"{units.count_text(len(frame), 'account')} on {ledger.network.name}."

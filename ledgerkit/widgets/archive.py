@@ -88,7 +88,6 @@ class ArchiveFlow(Panel):
             super().ask()
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Archive the widget, and show the state at each step."""
         target = refuse_public(ledger)
         signer = signers.find_signer(values["signer_id"] or None, self.key.secret, target)
         archives = archiving.archive_steps(
@@ -101,12 +100,10 @@ class ArchiveFlow(Panel):
         return _next_result(archives)
 
     def _set_busy(self) -> None:
-        """Disable all buttons but Cancel."""
         self._is_archiving = True
         super()._set_busy()
 
     def _set_ready(self) -> None:
-        """Enable the button, and drop the key."""
         self._is_archiving = False
         self.key.clear()
         super()._set_ready()
@@ -154,7 +151,6 @@ def _next_result(archives: Iterator[Archive]) -> PanelResult:
 
 
 def _step_text(archive: Archive) -> str:
-    """Return the number and name of the current step."""
     if archive.step is None:
         return archiving.MEANWHILE[archive.outcome]
     number = archiving.STEPS.index(archive.step) + 1

@@ -36,7 +36,6 @@ class BlockExplorer(Panel):
         super().__init__({"at": Field("Block", at, "height, hash, final or a time")}, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the block, then its chunks and transactions."""
         block = blocks.block(block_reference(values["at"]) or "final", ledger=ledger)
         row = _html.records(block)[0]
         chunks = blocks.chunks(row["block_hash"], ledger=ledger)

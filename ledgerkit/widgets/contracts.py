@@ -110,7 +110,6 @@ def result_frame(value: Any) -> pd.DataFrame:
 
 
 def _member_names(value: Any) -> list[str]:
-    """List the member names of a list of objects; nothing for any other value."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return []
     return list(dict.fromkeys(name for item in value for name in item))

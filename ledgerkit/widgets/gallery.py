@@ -63,7 +63,6 @@ class NftGallery(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the tokens, collection by collection."""
         account_id = values["account_id"]
         contract_ids = [values["contract_id"]]
         if not values["contract_id"]:
@@ -109,7 +108,6 @@ def _with_media_url(frame: pd.DataFrame, ledger: Ledger) -> pd.DataFrame:
 
 
 def _base_uri(contract_id: str, ledger: Ledger) -> str | None:
-    """Read the base address of a collection's media, or None."""
     try:
         metadata = contracts.view(contract_id, "nft_metadata", ledger=ledger)
     except LedgerError:
@@ -119,7 +117,6 @@ def _base_uri(contract_id: str, ledger: Ledger) -> str | None:
 
 
 def _is_absolute(media: str) -> bool:
-    """Return True if media is a complete address."""
     return _SCHEME.match(media) is not None
 
 
@@ -145,7 +142,6 @@ def cards(frame: pd.DataFrame) -> str:
 
 
 def _card(row: dict[str, Any]) -> str:
-    """Format one token."""
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
     description = row["description"] if isinstance(row["description"], str) else ""
     address = row.get("media_url", row["media"])

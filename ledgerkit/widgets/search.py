@@ -100,7 +100,6 @@ class Search(Panel):
             self._waits = False
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Recognise the text, with requests only for a hash."""
         opened = recognise(values["text"], ledger)
         frame = pd.DataFrame([opened.values])
         return PanelResult(f"Opening {opened.panel_class.title}.", frame, (), value=opened)
@@ -111,7 +110,6 @@ class Search(Panel):
             self.content = Content("", pages=self._examples())
 
     def _examples(self) -> tuple[Page, ...]:
-        """Return the examples of the present network."""
         self._offered = self.ledger or client.default()
         return tuple(_examples(self._offered))
 
@@ -165,13 +163,10 @@ def recognise(text: str, ledger: Ledger) -> Target:
 
 
 def _refuse(text: str) -> Target:
-    """Raise the error of a text that names nothing."""
     raise InvalidRequestError.refuse("search", text, _RULE)
 
 
 def _accepts(check: Callable[[str, str], object]) -> Callable[[str], bool]:
-    """Turn a validation into a test."""
-
     def test(text: str) -> bool:
         try:
             check(text, "search")
@@ -228,7 +223,6 @@ def _examples(ledger: Ledger | None) -> Iterator[Page]:
 
 
 def _link_list(rows: Iterable[tuple[str, str, str, str]]) -> str:
-    """Format links with their descriptions; a row has kind, id, text and description."""
     items = "".join(
         f"<li>{_html.link(kind, id_, text)}: {_html.text(description)}</li>"
         for kind, id_, text, description in rows

@@ -130,7 +130,6 @@ class SendForm(Panel):
             super().ask()
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Preview the transaction."""
         refuse_public(ledger)
         send = send_function(values, self.key.secret, ledger)
         frame: pd.DataFrame = send(dry_run=True)
@@ -147,7 +146,6 @@ class SendForm(Panel):
         super()._show(content)
 
     def _set_busy(self) -> None:
-        """Disable all buttons but Cancel."""
         self.send.enabled = False
         super()._set_busy()
 

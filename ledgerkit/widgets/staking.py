@@ -55,7 +55,6 @@ class StakingExposure(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Classify the accounts, and list those that could not be read."""
         ids = [name for name in re.split(r"[\s,;]+", values["account_ids"]) if name]
         if not ids:
             raise InvalidRequestError.required("account_ids", "one account per line")

@@ -52,7 +52,6 @@ class StatementExplorer(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the statement."""
         ends = [int(end) if end.isdecimal() else end or None for end in _ends(values)]
         statement = verbs.statement(values["account_id"], *ends, progress=False, ledger=ledger)
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
@@ -79,7 +78,6 @@ class StatementExplorer(Panel):
 
 
 def _ends(values: dict[str, Any]) -> tuple[str, str]:
-    """Return the texts of the first and the last block."""
     return values["start"], values["stop"]
 
 

@@ -41,7 +41,6 @@ class TransactionExplorer(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the trace of the transaction."""
         tx_hash, sender = values["tx_hash"], values["sender"]
         if sender:
             trace = transactions.trace(tx_hash, sender, ledger=ledger)
