@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import cut
-from ledgerkit.units import TGAS_DECIMALS, amount_text, gas_amount, near_amount, token_symbol
+from ledgerkit.frames import html_tables, human
+from ledgerkit.units import (
+    TGAS_DECIMALS,
+    amount_text,
+    count_text,
+    gas_amount,
+    near_amount,
+    token_symbol,
+)
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
@@ -23,7 +32,6 @@ _MAX_DEPTH = 30  # nested lists; deeper receipts are siblings
 _MAX_LOGS = 10
 _MAX_TEXT = 200  # characters
 _END = "</details></li>"
-NO_MATH = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
 UNKNOWN_STATUS = "? unknown"
 STATUSES = {
     "success_value": "✓ succeeded",
@@ -124,7 +132,7 @@ def statement_card(
 
 def card(css_class: str, parts: Iterable[str]) -> str:
     """Wrap the parts of a card."""
-    return f'<div class="{css_class} {NO_MATH}">{"".join(parts)}</div>'
+    return f'<div class="{css_class} {html_tables.NO_MATH}">{"".join(parts)}</div>'
 
 
 def network_line(network: object) -> str:
@@ -165,7 +173,7 @@ def _tree(rows: Sequence[Record]) -> str:
     """Format receipts as nested lists."""
     if not rows:
         return "<p>none</p>"
-    children = children_by_parent(rows)
+    children = _children_by_parent(rows)
     pieces = ["<ul>"]
     # A stack in place of recursion, since traces can be deeper than Python's recursion limit.
     # It holds closing tags, and receipts with their depth.
@@ -186,7 +194,7 @@ def _tree(rows: Sequence[Record]) -> str:
     return "".join(pieces)
 
 
-def children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
+def _children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
     """Group receipts by `parent_id`; None stands for a parent that is not among them."""
     known = {row["receipt_id"] for row in rows}
     children: dict[object, list[Record]] = {}
@@ -226,11 +234,9 @@ def _details(row: Record) -> Iterable[tuple[str, str]]:
     if row["args"] is not None:
         yield "arguments", f"<code>{_arguments(row['args'])}</code>"
     if row["deposit"]:
-        deposit = int(row["deposit"])
-        yield "deposit", _with_tooltip(near_amount(deposit), near_amount(deposit, None))
+        yield "deposit", _rounded(near_amount, int(row["deposit"]))
     if row["gas_burnt"] is not None:
-        gas = int(row["gas_burnt"])
-        yield "gas burnt", _with_tooltip(gas_amount(gas), gas_amount(gas, None))
+        yield "gas burnt", _rounded(gas_amount, int(row["gas_burnt"]))
     yield from _logs(row["logs"] or [])
     yield "from", _text(row["predecessor_id"])
     yield "receipt", f"<code>{_text(row['receipt_id'])}</code>"
@@ -239,8 +245,7 @@ def _details(row: Record) -> Iterable[tuple[str, str]]:
 def _arguments(args: object) -> str:
     """Format arguments as JSON, or as a number of bytes and the first 32."""
     if isinstance(args, bytes):
-        unit = "byte" if len(args) == 1 else "bytes"
-        return f"{len(args):,} {unit}: {_text(args[:32].hex(), 64)}"
+        return f"{count_text(len(args), 'byte')}: {_text(args[:32].hex(), 64)}"
     try:
         return _text(json.dumps(args, ensure_ascii=False, default=repr))
     except RecursionError:
@@ -256,17 +261,12 @@ def _execution(row: Record) -> str:
     return _text(", ".join(parts) or "details")
 
 
-def _tgas(gas: int) -> str:
-    digits = (2, None)
-    return _with_tooltip(*(amount_text(gas, TGAS_DECIMALS, "", places) for places in digits))
-
-
 def _logs(logs: Sequence[str]) -> Iterable[tuple[str, str]]:
     for line in logs[:_MAX_LOGS]:
         yield "log", f"<code>{_text(line)}</code>"
     n_hidden = len(logs) - _MAX_LOGS
     if n_hidden > 0:
-        yield "log", f"and {n_hidden:,} more line{'' if n_hidden == 1 else 's'}"
+        yield "log", f"and {count_text(n_hidden, 'more line')}"
 
 
 # Tables ---------------------------------------------------------------------------------
@@ -283,13 +283,18 @@ def _receipt_table(rows: Sequence[Record], edges: pd.DataFrame) -> str:
             _cell(row["depth"]),
             _cell(row["block_height"]),
             _cell(row["shard_id"]),
-            "" if row["gas_burnt"] is None else _tgas(row["gas_burnt"]),
+            _tgas(row["gas_burnt"]),
             ", ".join(waits.get(row["receipt_id"], [])),
             _result(row),
         )
         for number, row in enumerate(rows, 1)
     ]
     return _table("Receipts in causal order; Waits for: row numbers", head, body)
+
+
+def _tgas(gas: Any) -> str:
+    """Format gas in Tgas, without the unit."""
+    return "" if gas is None else _rounded(amount_text, gas, TGAS_DECIMALS, "")
 
 
 def _dependencies(rows: Sequence[Record], edges: pd.DataFrame) -> dict[str, list[str]]:
@@ -327,19 +332,12 @@ def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
             _text(row["asset"]),
             _text(row["sender_id"] or "(minted)"),
             _text(row["receiver_id"] or "(burnt)"),
-            _amount(row, format_amount),
+            _known(row["amount"], partial(format_amount, row["asset"])),
             _cell(row["memo"]),
         )
         for number, row in enumerate(rows, 1)
     ]
     return _table("Transfers", head, body)
-
-
-def _amount(row: Record, format_amount: Format) -> str:
-    if row["amount"] is None:
-        return "unknown"
-    short, full = (format_amount(row["asset"], int(row["amount"]), digits) for digits in (2, None))
-    return _with_tooltip(short, full)
 
 
 # Statements -----------------------------------------------------------------------------
@@ -349,15 +347,11 @@ def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
     """Format an amount of the asset of a row that has its symbol and decimals."""
     if amount is None:
         return "unknown"
-    if row["decimals"] is None:
-        return f"{int(amount):,} {'unit' if abs(int(amount)) == 1 else 'units'}"
-    if row["asset"].startswith("nep"):
-        return amount_text(int(amount), int(row["decimals"]), token_symbol(row["symbol"]), digits)
-    return near_amount(int(amount), digits)
-
-
-def _asset_cell(row: Record, amount: object) -> str:
-    return _with_tooltip(*(asset_amount(row, amount, digits) for digits in (2, None)))
+    unit: human.TokenUnit = None
+    if row["decimals"] is not None:
+        is_near = human.is_near(row["asset"])
+        unit = human.NEAR if is_near else (int(row["decimals"]), token_symbol(row["symbol"]))
+    return human.unit_text(int(amount), unit, digits)
 
 
 def _total_table(assets: Sequence[Record]) -> str:
@@ -366,7 +360,7 @@ def _total_table(assets: Sequence[Record]) -> str:
     body = [
         (
             _text(row["asset"]),
-            *(_asset_cell(row, row[name]) for name in names),
+            *(_rounded(asset_amount, row, row[name]) for name in names),
             _number(row["n_entries"]),
         )
         for row in assets
@@ -385,7 +379,7 @@ def _causes(assets: Sequence[Record]) -> list[tuple[Record, str, int]]:
 
 def _cause_table(causes: Sequence[tuple[Record, str, int]]) -> str:
     body = [
-        (_text(row["asset"]), _text(cause.replace("_", " ")), _asset_cell(row, amount))
+        (_text(row["asset"]), _text(cause.replace("_", " ")), _rounded(asset_amount, row, amount))
         for row, cause, amount in causes[:MAX_ROWS]
     ]
     return _table("Sums by cause", ("Asset", "Cause", "Change"), body)
@@ -399,7 +393,9 @@ def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
             _text(gap["asset"]),
             _text(gap["start_height"]),
             _text(gap["stop_height"]),
-            _asset_cell(known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"]),
+            _rounded(
+                asset_amount, known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"]
+            ),
             _cell(gap["note"]),
         )
         for gap in gaps
@@ -414,38 +410,30 @@ def _reward_table(rewards: Sequence[Record]) -> str:
             _text(row["pool_id"]),
             _text(row["start_height"]),
             _text(row["stop_height"]),
-            _near_cell(row["reward"]),
+            _known(row["reward"], near_amount),
             "" if row["apy"] is None else f"{row['apy']:.2%}",
-            _near_cell(row["total_after"]),
+            _known(row["total_after"], near_amount),
         )
         for row in rewards
     ]
     return _table("Growth of stakes, without deposits and withdrawals", head, body)
 
 
-def _near_cell(amount: Any) -> str:
-    if amount is None:
-        return "unknown"
-    return _with_tooltip(near_amount(int(amount)), near_amount(int(amount), None))
+def _known(amount: Any, write: Callable[[int, int | None], str]) -> str:
+    """Format an amount that may be unknown."""
+    return "unknown" if amount is None else _rounded(write, int(amount))
 
 
-def _with_tooltip(short: str, full: str) -> str:
-    """Format a text whose full form is its tooltip."""
-    if short == full:
-        return _text(short)
-    return f'<span title="{_text(full)}">{_text(short)}</span>'
+def _rounded(write: Callable[..., str], *args: Any) -> str:
+    """Format an amount with two decimals; all its digits are the tooltip."""
+    short, full = write(*args, 2), write(*args, None)
+    return _text(short) if short == full else f'<span title="{_text(full)}">{_text(short)}</span>'
 
 
 def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Format a table with column and row headings; all texts are HTML already."""
     if not body:
         return "<p>none</p>"
-    names = "".join(f'<th scope="col">{name or "#"}</th>' for name in head)
-    lines = [
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-        for first, *cells in body
-    ]
-    return (
-        f"<table><caption>{caption}</caption><thead><tr>{names}</tr></thead>"
-        f"<tbody>{''.join(lines)}</tbody></table>"
-    )
+    names = [html_tables.heading(name or "#") for name in head]
+    rows = (html_tables.row(map(html_tables.cell, cells), name=name) for name, *cells in body)
+    return html_tables.table(rows, head=names, caption=caption)

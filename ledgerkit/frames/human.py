@@ -13,6 +13,7 @@ import pandas as pd
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.frames import html_tables
 from ledgerkit.frames.schemas import AMOUNT_UNIT, FRACTION, YOCTO, declared_columns, schema_names
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import is_missing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Format = Callable[[object], str]
     TokenUnit = tuple[int, str] | None  # decimals and symbol, if they are known
 
-_NEAR = (units.NEAR_DECIMALS, "NEAR")
+NEAR = (units.NEAR_DECIMALS, "NEAR")
 _MAX_TEXT, _MAX_FULL_TEXT = 80, 2000  # characters
 _MAX_HASH, _MAX_NAME = 24, 36  # longer ids are shortened
 _MAX_EXPONENT = 40
@@ -144,20 +145,18 @@ class Human:
     def _repr_html_(self) -> str:
         """Return the table as HTML; all texts are escaped."""
         head, tail = _displayed(self._frame)
-        lines = _html_rows(head, self._digits)
+        rows = _html_rows(head, self._digits)
         if len(tail):
-            more = f"<td>{_MORE}</td>" * self._frame.shape[1]
-            lines += [f'<tr><th scope="row">{_MORE}</th>{more}</tr>']
-            lines += _html_rows(tail, self._digits)
-        headings = zip(self._frame.columns, _styles(self._frame), strict=True)
-        names = "".join(
-            f'<th scope="col"{style}>{html_text(str(name))}</th>' for name, style in headings
+            more = html_tables.cell(_MORE)
+            rows.append(html_tables.row([more] * self._frame.shape[1], name=_MORE))
+            rows += _html_rows(tail, self._digits)
+        styles = zip(self._frame.columns, _styles(self._frame), strict=True)
+        names = [html_tables.heading(html_text(str(name)), style) for name, style in styles]
+        caption = html_text(_caption(self._frame))
+        table = html_tables.table(
+            rows, head=[html_tables.cell(""), *names], caption=caption, css_class="dataframe"
         )
-        return (  # without these classes MathJax would typeset a token's name that contains $A$
-            '<div class="ledgerkit-human tex2jax_ignore mathjax_ignore"><table class="dataframe">'
-            f"<caption>{html_text(_caption(self._frame))}</caption>"
-            f"<thead><tr><td></td>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-        )
+        return f'<div class="ledgerkit-human {html_tables.NO_MATH}">{table}</div>'
 
 
 def readable(
@@ -331,11 +330,10 @@ def record_html(frame: pd.DataFrame) -> str:
         tooltip.
     """
     texts, full = (readable(frame.head(1), digits=digits).iloc[0] for digits in (2, None))
-    rows = [
-        f'<tr><th scope="row">{html_text(str(name))}</th>{_cell(text, full_value, "")}</tr>'
-        for name, text, full_value in zip(frame.columns, texts, full, strict=True)
-    ]
-    return f"<table><tbody>{''.join(rows)}</tbody></table>"
+    return html_tables.table(
+        html_tables.row([_cell(text, full_text, "")], name=html_text(str(name)))
+        for name, text, full_text in zip(frame.columns, texts, full, strict=True)
+    )
 
 
 # Values -----------------------------------------------------------------------------------
@@ -358,7 +356,7 @@ def _text(value: object) -> object:
 
 def _amount_format(unit: str, digits: int | None) -> Format:
     if unit == YOCTO:
-        return lambda value: _amount(value, _NEAR, digits)
+        return lambda value: _amount(value, NEAR, digits)
     if unit == "gas":
         return lambda value: _amount(value, (units.TGAS_DECIMALS, "Tgas"), digits)
     if unit == AMOUNT_UNIT:
@@ -367,17 +365,22 @@ def _amount_format(unit: str, digits: int | None) -> Format:
 
 
 def _amount(value: Any, unit: TokenUnit, digits: int | None) -> str:
-    """Write an amount, or a dict of amounts, in units; in the smallest if no other is known."""
+    """Write an amount, or a dict of amounts, in units."""
     if isinstance(value, dict):
         texts = (f"{_words(name)}: {_amount(part, unit, digits)}" for name, part in value.items())
         return ", ".join(texts)
     if not _is_integer(value):
         return plain_text(value)
+    return unit_text(value, unit, digits)
+
+
+def unit_text(amount: int, unit: TokenUnit, digits: int | None = 2) -> str:
+    """Write an amount in a unit; in the smallest unit if no other is known."""
     if unit is None:
-        return f"{value:,} {'unit' if value == 1 else 'units'}"
-    if unit is _NEAR:
-        return units.near_amount(value, digits)
-    return units.amount_text(value, *unit, digits)
+        return f"{amount:,} {'unit' if abs(amount) == 1 else 'units'}"
+    if unit is NEAR:
+        return units.near_amount(amount, digits)
+    return units.amount_text(amount, *unit, digits)
 
 
 def _percent(value: Any, digits: int | None) -> str:
@@ -453,17 +456,17 @@ def row_units(frame: pd.DataFrame) -> Sequence[TokenUnit]:
     if "asset" in frame:
         pairs = zip(frame["asset"], known, strict=True)
         tokens = frame.attrs.get("tokens", {})
-        return [_NEAR if _is_near(asset) else unit or _unit(tokens, asset) for asset, unit in pairs]
+        return [NEAR if is_near(asset) else unit or _unit(tokens, asset) for asset, unit in pairs]
     if "decimals" in frame:
         return known
     if "view" in frame:
-        return [_NEAR if view == "accounts" else None for view in frame["view"]]
+        return [NEAR if view == "accounts" else None for view in frame["view"]]
     return known
 
 
 def _unit(tokens: Any, asset: Any) -> TokenUnit:
     known = tokens.get(asset) if isinstance(tokens, dict) and isinstance(asset, str) else None
-    if not isinstance(known, (list, tuple)) or len(known) != len(_NEAR):
+    if not isinstance(known, (list, tuple)) or len(known) != len(NEAR):
         return None
     decimals, symbol = known
     return (int(decimals), units.token_symbol(symbol)) if _is_decimals(decimals) else None
@@ -473,7 +476,8 @@ def _is_decimals(value: Any) -> bool:
     return _is_integer(value) and 0 <= value <= _MAX_DECIMALS
 
 
-def _is_near(asset: object) -> bool:
+def is_near(asset: object) -> bool:
+    """Return True for NEAR, on an account, in a gas key or with a staking pool."""
     return isinstance(asset, str) and (asset == "near" or asset.startswith(("gas_key", "stake:")))
 
 
@@ -499,11 +503,11 @@ def _html_rows(frame: pd.DataFrame, digits: int | None) -> list[str]:
     """Write rows of a table, with the full text of a shortened cell as its tooltip."""
     texts, full = readable(frame, digits=digits), readable(frame, digits=None)
     styles = _styles(frame)
-    lines = []
+    rows = []
     for label, row, full_row in zip(frame.index, texts.values, full.values, strict=True):
-        cells = "".join(map(_cell, row, full_row, styles))
-        lines.append(f'<tr><th scope="row">{html_text(plain_text(label))}</th>{cells}</tr>')
-    return lines
+        cells = map(_cell, row, full_row, styles)
+        rows.append(html_tables.row(cells, name=html_text(plain_text(label))))
+    return rows
 
 
 def _styles(frame: pd.DataFrame) -> list[str]:
@@ -519,4 +523,4 @@ def _styles(frame: pd.DataFrame) -> list[str]:
 
 def _cell(text: str, full: str, style: str) -> str:
     title = "" if text == full else f' title="{html_text(full)}"'
-    return f"<td{style}{title}>{html_text(text)}</td>"
+    return html_tables.cell(html_text(text), f"{style}{title}")

@@ -1,5 +1,5 @@
 """
-The parts that the page of a panel consists of.
+What a panel shows below its form: pages of blocks, such as tables.
 
 A block describes itself to the front end once, answers the front end's messages, and can be
 formatted as HTML without scripts, for a notebook that is only read.
@@ -7,10 +7,19 @@ formatted as HTML without scripts, for a notebook that is only read.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from ledgerkit.widgets import _html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pandas as pd
+
+_NUMBERS = count(1)
 
 
 class Block:
@@ -47,9 +56,55 @@ class Html(Block):
         self.html = html
 
     def describe(self) -> dict[str, Any]:
-        """Return the markup."""
         return {"html": self.html}
 
     def static(self) -> str:
-        """Return the markup."""
         return self.html
+
+
+class Page:
+    """
+    One page of a result.
+
+    Parameters
+    ----------
+    title
+        The title of its tab.
+    blocks
+        What the page consists of; a text is markup, as in `Html`.
+    """
+
+    def __init__(self, title: str, *blocks: Block | str) -> None:
+        self.title = title
+        self.blocks = [Html(block) if isinstance(block, str) else block for block in blocks]
+
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
+        """The blocks as the front end draws them first; computed in the request's thread."""
+        return [{"kind": block.kind, **block.describe()} for block in self.blocks]
+
+    def static(self) -> str:
+        body = "".join(block.static() for block in self.blocks)
+        return f"<h4>{_html.text(self.title)}</h4>{body}" if body else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a panel shows: a status, the main frame, pages, all frames and where they come from."""
+
+    status: str = "No request yet."
+    result: pd.DataFrame | None = None
+    pages: tuple[Page, ...] = ()
+    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
+    value: Any = None
+    error: Exception | None = None
+    warnings: tuple[str, ...] = ()
+    number: int = field(default_factory=lambda: next(_NUMBERS))  # of no other content
+
+    @property
+    def message(self) -> str:
+        """The status or the error as HTML."""
+        lines = "<br>".join(_html.text(line, 600) for line in (self.status, *self.warnings))
+        if self.error is None:
+            return _html.status(lines)
+        return _html.alert(self.error) + (_html.status(lines) if lines else "")

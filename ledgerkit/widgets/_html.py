@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.cards import NO_MATH
 from ledgerkit.errors import LedgerError, cut
+from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import full_text, id_kinds, readable
 from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible, html_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MAX_TEXT = 100  # characters
 _MAX_LONG_TEXT = 20_000  # characters of an explanation or a decoded result
 STYLE = f"<style>{files(__package__).joinpath('static', 'static.css').read_text('utf-8')}</style>"
-CLASSES = f"ledgerkit ledgerkit-panel {NO_MATH}"
+CLASSES = f"ledgerkit ledgerkit-panel {html_tables.NO_MATH}"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blind safe
 
 
@@ -86,26 +86,21 @@ def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
         title = f' title="{text(exact, 600)}"' if exact != words else ""
         plain = f"<span{title}>{text(words)}</span>"
         cells[str(name)] = link(kind, exact) if kind and exact else plain
-    rows = "".join(
-        f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>' for name, cell in cells.items()
+    return html_tables.table(
+        (html_tables.row([html_tables.cell(c)], name=text(name)) for name, c in cells.items()),
+        css_class="facts",
     )
-    return f'<table class="facts"><tbody>{rows}</tbody></table>'
 
 
 def bars(counts: Mapping[str, int], caption: str) -> str:
     largest = max(counts.values(), default=0) or 1
-    rows = "".join(
-        f'<tr><th scope="row">{text(name)}</th>'
-        f'<td style="width:22em"><div style="width:{100 * count // largest}%;height:1.1em;'
-        f'background:{COLOURS[at % len(COLOURS)]}"></div></td><td>{count}</td></tr>'
-        for at, (name, count) in enumerate(counts.items())
-    )
-    return f"<table>{caption_tag(caption)}<tbody>{rows}</tbody></table>"
+    rows = []
+    for at, (name, count) in enumerate(counts.items()):
+        style = f"width:{100 * count // largest}%;height:1.1em;background:{COLOURS[at]}"
+        bar = html_tables.cell(f'<div style="{style}"></div>', ' style="width:22em"')
+        rows.append(html_tables.row([bar, html_tables.cell(str(count))], name=text(name)))
+    return html_tables.table(rows, caption=text(caption))
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-
-
-def caption_tag(caption: str) -> str:
-    return f"<caption>{text(caption, 200)}</caption>" if caption else ""

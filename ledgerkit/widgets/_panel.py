@@ -8,9 +8,7 @@ request runs in a thread, so that Cancel, or the next request, is handled meanwh
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import count
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ledgerkit import client, validation
@@ -19,88 +17,19 @@ from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._downloads import file_bytes
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._window import Window, in_thread, network_badge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import pandas as pd
 
     from ledgerkit.ledger import Ledger
-    from ledgerkit.widgets._blocks import Block
     from ledgerkit.widgets._fields import Button, Field, SecretField
-
-_NO_REQUEST = "No request yet."
-_NUMBERS = count(1)
-
-
-class Page:
-    """
-    One page of a result.
-
-    Parameters
-    ----------
-    title
-        The title of its tab.
-    blocks
-        What the page consists of.
-    """
-
-    def __init__(self, title: str, *blocks: Block) -> None:
-        self.title = title
-        self.blocks = blocks
-
-    @cached_property
-    def described(self) -> list[dict[str, Any]]:
-        """The blocks as the front end draws them first; computed in the request's thread."""
-        return [{"kind": block.kind, **block.describe()} for block in self.blocks]
-
-    def static(self) -> str:
-        """Format the page as HTML without scripts."""
-        body = "".join(block.static() for block in self.blocks)
-        return f"<h4>{_html.text(self.title)}</h4>{body}" if body else ""
-
-
-@dataclass(frozen=True, slots=True)
-class PanelResult:
-    """
-    The result of a request: a status sentence, the main frame and the pages.
-
-    `read_next` reads the result that replaces an intermediate one. It is called once this one is
-    shown, so that Cancel shows what was begun, and what was not begun never is.
-    """
-
-    sentence: str
-    result: pd.DataFrame
-    pages: tuple[Page, ...]
-    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
-    value: object = None
-    read_next: Callable[[], PanelResult] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The content below the form of a panel."""
-
-    status: str = _NO_REQUEST
-    warnings: tuple[str, ...] = ()
-    error: Exception | None = None
-    result: pd.DataFrame | None = None
-    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
-    value: Any = None
-    pages: tuple[Page, ...] = ()
-    number: int = field(default_factory=lambda: next(_NUMBERS))  # of no other content
-
-    @property
-    def message(self) -> str:
-        """The status or the error as HTML."""
-        lines = "<br>".join(_html.text(line, 600) for line in (self.status, *self.warnings))
-        if self.error is None:
-            return _html.status(lines)
-        return _html.alert(self.error) + (_html.status(lines) if lines else "")
 
 
 def error_pages(errors: pd.DataFrame) -> list[Page]:
@@ -218,13 +147,18 @@ class Panel(Displayable):
 
     # To override --------------------------------------------------------------------------
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         """Read the result for the values of the fields; runs in a thread."""
         raise NotImplementedError
 
-    def _read_with_session(self, values: dict[str, Any]) -> PanelResult:
-        """Read the result, with the session's default ledger if the panel has none."""
-        return self._read(values, client.current(self.ledger))
+    def _results(self, values: dict[str, Any]) -> Iterator[Content]:
+        """
+        Yield the result; before it, intermediate ones that it replaces.
+
+        Each is shown before the next one is read, so that Cancel shows what was begun, and what
+        was not begun never is. Each may be read in a thread of its own.
+        """
+        yield self._read(values, client.current(self.ledger))
 
     def refresh(self) -> None:
         """Update what depends on the session's network; called when the panel is opened."""
@@ -246,12 +180,12 @@ class Panel(Displayable):
         """
         self.cancel()
         self._task = None
-        self._run(partial(self._read_with_session, self.values()))
+        self._run(self._results(self.values()))
         return self
 
     def ask(self) -> None:
         """Send the request as the button does; in a notebook, without waiting for the result."""
-        self._start(partial(self._read_with_session, self.values()))
+        self._start(self._results(self.values()))
 
     def cancel(self) -> None:
         """Stop waiting for the result."""
@@ -313,35 +247,33 @@ class Panel(Displayable):
         self._n_filled += 1
         self.accept(values)
 
-    def _start(self, read: Callable[[], PanelResult]) -> None:
+    def _start(self, results: Iterator[Content]) -> None:
         """Run a request in place of the current one; without an event loop, wait for it."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._run(read)
+            self._run(results)
             return
         self.cancel()
-        self._task = loop.create_task(self._run_in_thread(read))
+        self._task = loop.create_task(self._run_in_threads(results))
 
-    def _run(self, read: Callable[[], PanelResult] | None) -> None:
+    def _run(self, results: Iterator[Content]) -> None:
         """Run a request in this thread."""
         self._set_busy()
         try:
-            while read is not None:
-                content, read = _read_content(read)
+            while (content := _next_content(results)) is not None:
                 self._show(content)
         except Exception as error:  # noqa: BLE001 - shown in the panel, as after a click
             self._show_error(error)
         finally:
             self._set_ready()
 
-    async def _run_in_thread(self, read: Callable[[], PanelResult] | None) -> None:
-        """Run a request in a thread, until it ends or another one replaces it."""
+    async def _run_in_threads(self, results: Iterator[Content]) -> None:
+        """Run a request in threads, until it ends or another one replaces it."""
         me = asyncio.current_task()
         try:
             self._set_busy()
-            while read is not None:
-                content, read = await in_thread(_read_content, read)
+            while (content := await in_thread(_next_content, results)) is not None:
                 self._show(content)
         except asyncio.CancelledError:
             if self._task is me:
@@ -361,21 +293,17 @@ class Panel(Displayable):
         self._show(Content(self.waiting))
 
     def _set_ready(self) -> None:
-        """Enable the button."""
         self.is_busy = False
         self.window.finish(self)
 
     def _show(self, content: Content) -> None:
-        """Show a result or a status."""
         self.content = content
         self.window.send_panel(self)
 
     def _show_error(self, error: Exception) -> None:
-        """Show an error in place of a result."""
         self._show(Content("", error=error))
 
     def _show_cancelled(self) -> None:
-        """Show that the request was cancelled."""
         self._show(Content("Cancelled."))
 
     def restore(self, values: Mapping[str, Any], content: Content) -> None:
@@ -419,20 +347,15 @@ class Panel(Displayable):
         return f"<{type(self).__name__}: {escape_invisible(text)}>"
 
 
-def _read_content(
-    read: Callable[[], PanelResult],
-) -> tuple[Content, Callable[[], PanelResult] | None]:
-    """Read a result; return its content, with the warnings about it, and what reads the next."""
+def _next_content(results: Iterator[Content]) -> Content | None:
+    """Read the next result, with the warnings about it; None after the last one."""
     with collect_warnings() as warnings:
-        result = read()
-    for page in result.pages:
+        content = next(results, None)
+    if content is None:
+        return None
+    for page in content.pages:
         page.described  # noqa: B018 - computed here, since a large table takes a while
-    content = Content(
-        result.sentence,
-        tuple(dict.fromkeys(warnings)),
-        result=result.result,
-        frames=result.frames or {"result": result.result},
-        value=result.value,
-        pages=result.pages,
-    )
-    return content, result.read_next
+    frames = content.frames
+    if not frames and content.result is not None:
+        frames = {"result": content.result}
+    return replace(content, frames=frames, warnings=tuple(dict.fromkeys(warnings)))

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
+from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import column_formats, exact_text, id_kinds, readable
 from ledgerkit.frames.schemas import declared_columns
 from ledgerkit.units import count_text
@@ -56,6 +57,11 @@ class _Column:
     @property
     def is_right(self) -> bool:
         return self.kind == "number"
+
+    @property
+    def css_class(self) -> str:
+        """The attribute that aligns its cells."""
+        return ' class="number"' if self.is_right else ""
 
 
 class Table(Block):
@@ -225,22 +231,15 @@ class Table(Block):
         """Format the first rows as HTML; the exact text of a cell is its tooltip."""
         columns = self._columns[:_MAX_COLUMNS]
         rows = self._cells(np.arange(min(len(self._shown), _MAX_STATIC)), range(len(columns)))
-        classes = [' class="number"' if column.is_right else "" for column in columns]
-        names = "".join(
-            f'<th scope="col"{css}>{_html.text(column.name)}</th>'
-            for column, css in zip(columns, classes, strict=True)
+        table = html_tables.table(
+            [html_tables.row(map(_static_cell, row["cells"], columns)) for row in rows],
+            head=[html_tables.heading(_html.text(c.name), c.css_class) for c in columns],
+            caption=_html.text(self.caption, 2 * _MAX_NAME),
         )
-        body = "".join(
-            f"<tr>{''.join(map(_static_cell, row['cells'], columns))}</tr>" for row in rows
-        )
-        caption = _html.caption_tag(self.caption)
         hidden = _html.hidden_count(len(self._shown) - len(rows), "more row", " in .result")
         n_more = len(self._columns) + self._n_hidden - len(columns)
         hidden += _html.hidden_count(n_more, "more column", " in .result")
-        return (
-            f'<div class="scroll"><table>{caption}'
-            f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>{hidden}"
-        )
+        return f'<div class="scroll">{table}</div>{hidden}'
 
 
 def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -326,10 +325,8 @@ def _cell(text: str, exact: str) -> Any:
 def _static_cell(cell: Any, column: _Column) -> str:
     """Format a cell as HTML, a rounded number with all its digits as a tooltip."""
     text, exact = (cell["text"], cell.get("exact", "")) if isinstance(cell, dict) else (cell, "")
-    if not column.is_right:
-        return f"<td>{_html.text(text)}</td>"
-    title = f' title="{_html.text(exact, _MAX_EXACT)}"' if exact else ""
-    return f'<td class="number"{title}>{_html.text(text)}</td>'
+    title = f' title="{_html.text(exact, _MAX_EXACT)}"' if column.is_right and exact else ""
+    return html_tables.cell(_html.text(text), f"{column.css_class}{title}")
 
 
 def _list(message: Mapping[str, Any], name: str) -> list[Any]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ledgerkit.ledger import Ledger
-    from ledgerkit.widgets._panel import Content, Panel
+    from ledgerkit.widgets._blocks import Content
+    from ledgerkit.widgets._panel import Panel
     from ledgerkit.widgets.search import Target
 
     Message = Mapping[str, Any]
@@ -86,7 +87,6 @@ class Window:
 
     @cached_property
     def _handlers(self) -> dict[object, Callable[[Message], None]]:
-        """Map the type of a message to its handler."""
         return {
             "ready": lambda _: self.send_all(),
             "select": lambda m: self.select(self._panel(m)),
@@ -116,7 +116,6 @@ class Window:
             button.press()
 
     def _enter_secret(self, message: Message) -> None:
-        """Store the text of a password field."""
         panel = self._panel(message)
         secret = panel.secrets.get(str(message.get("name")))
         if secret is not None:
@@ -124,25 +123,22 @@ class Window:
         self.send_panel(panel)
 
     def _ask_block(self, message: Message) -> None:
-        """Answer a message to a block of a result, in a thread."""
+        """Answer a message to a block of a result; in a thread, if an event loop runs here."""
         content = self._panel(message).content  # as it is now, and not once the thread runs
         try:
             asyncio.get_running_loop().create_task(self._answer_in_thread(content, message))
         except RuntimeError:
-            self._answer(message, _block_reply(content, message))
+            self._send_reply(message, _block_reply(content, message))
 
     async def _answer_in_thread(self, content: Content, message: Message) -> None:
-        """Answer a message to a block without stopping the kernel meanwhile."""
-        self._answer(message, await in_thread(_block_reply, content, message))
+        self._send_reply(message, await in_thread(_block_reply, content, message))
 
-    def _answer(self, message: Message, payload: dict[str, Any]) -> None:
-        """Send the answer to a question, with its number."""
+    def _send_reply(self, message: Message, payload: dict[str, Any]) -> None:
         self.send({"type": "reply", "request": message.get("request"), "payload": payload})
 
     # Navigation ---------------------------------------------------------------------------
 
     def select(self, panel: Panel) -> None:
-        """Open a panel."""
         self.selected = panel
         panel.refresh()
         self.send_window()
@@ -241,7 +237,6 @@ class Window:
             )
 
     def send_panel(self, panel: Panel, *, is_new: bool = False) -> None:
-        """Send the form and the content of a panel, if it is the open one."""
         if self._is_shown and panel is self.selected:
             pages = panel.pages() if is_new or panel.content is not self._sent else None
             self._sent = panel.content

@@ -10,9 +10,9 @@ from ledgerkit import units
 from ledgerkit.frames.human import readable
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class AccountExplorer(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         snapshot = accounts.snapshot(values["account_id"], ledger=ledger)
         ft, staking, errors = snapshot.ft, snapshot.staking, pd.DataFrame()
         if values["details"]:
@@ -57,7 +57,7 @@ class AccountExplorer(Panel):
         exposure = _read_exposure(snapshot.account_id, ledger)
         state, nft = snapshot.state, snapshot.nft
         frames = {"account": state, "ft": ft, "nft": nft, "staking": staking}
-        pages = [Page("Account", Html(_account_card(state, exposure)))]
+        pages = [Page("Account", _account_card(state, exposure))]
         pages += _table_pages(ft, nft, staking)
         if exposure is not None:
             frames["exposure"] = exposure
@@ -72,7 +72,7 @@ class AccountExplorer(Panel):
         else:
             counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
             sentence += f": {', '.join(counted)}."
-        return PanelResult(sentence, state, tuple(pages), frames, snapshot)
+        return Content(sentence, state, tuple(pages), frames, snapshot)
 
 
 def _read_details(
@@ -140,9 +140,9 @@ class KeyLookup(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         limited = values["kinds"] == "all"
         frame = accounts.accounts_of(values["public_key"], include_limited=limited, ledger=ledger)
         sentence = f"{units.count_text(len(frame), 'account')} on {ledger.network.name}."
         page = Page("Accounts", Table(frame.drop(columns="public_key"), name="accounts"))
-        return PanelResult(sentence, frame, (page,))
+        return Content(sentence, frame, (page,))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import archiving
+from ledgerkit import archiving, client
 from ledgerkit.sending import signers
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.sending import refuse_public, secret_key_field
 
@@ -87,8 +86,9 @@ class ArchiveFlow(Panel):
         if not self._is_archiving:
             super().ask()
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        target = refuse_public(ledger)
+    def _results(self, values: dict[str, Any]) -> Iterator[Content]:
+        """Archive the widget, and yield the state at each step."""
+        target = refuse_public(client.current(self.ledger))
         signer = signers.find_signer(values["signer_id"] or None, self.key.secret, target)
         archives = archiving.archive_steps(
             *(values[name] for name in _WIDGET),
@@ -97,7 +97,7 @@ class ArchiveFlow(Panel):
             collection=values["collection"],
             signer=signer,
         )
-        return _next_result(archives)
+        yield from map(_archive_content, archives)
 
     def _set_busy(self) -> None:
         self._is_archiving = True
@@ -131,27 +131,21 @@ class ArchiveFlow(Panel):
 def _steps_content(status: str, archive: Archive, steps: pd.DataFrame) -> Content:
     """Build the content that shows the steps of a flow without a result."""
     page = Page("Steps", Table(steps, name="steps", slim=True))
-    return Content(status, frames={"steps": steps}, value=archive, pages=(page,))
+    return Content(status, pages=(page,), frames={"steps": steps}, value=archive)
 
 
-def _next_result(archives: Iterator[Archive]) -> PanelResult:
-    """Run the next step of a flow; return the result that shows its state or its outcome."""
-    archive = next(archives)
+def _archive_content(archive: Archive) -> Content:
+    """Build the content that shows the state or the outcome of a flow."""
     row, steps = archive.to_frame(), archive.steps
+    pages = [Page("Steps", Table(steps, name="steps", slim=True))]
+    if archive.outcome in archiving.OUTCOMES:
+        pages.append(Page("Token", _html.record(row)))
     frames = {"archive": row, "steps": steps}
-    table = Table(steps, name="steps", slim=True)
-    if archive.outcome in archiving.MEANWHILE:
-        page, read_next = Page("Steps", table), partial(_next_result, archives)
-        return PanelResult(_step_text(archive), row, (page,), frames, archive, read_next)
-    pages = (
-        Page("Steps", table),
-        Page("Token", Html(_html.record(row))),
-    )
-    return PanelResult(archiving.OUTCOMES[archive.outcome], row, pages, frames, archive)
+    return Content(_status_text(archive), row, tuple(pages), frames, archive)
 
 
-def _step_text(archive: Archive) -> str:
+def _status_text(archive: Archive) -> str:
     if archive.step is None:
-        return archiving.MEANWHILE[archive.outcome]
+        return {**archiving.OUTCOMES, **archiving.MEANWHILE}[archive.outcome]
     number = archiving.STEPS.index(archive.step) + 1
     return f"Step {number} of {len(archiving.STEPS)}: {archive.step}…"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import units
 from ledgerkit.verbs import blocks
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import block_reference
 
@@ -35,17 +35,17 @@ class BlockExplorer(Panel):
     def __init__(self, at: str = "", *, ledger: Ledger | None = None) -> None:
         super().__init__({"at": Field("Block", at, "height, hash, final or a time")}, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         block = blocks.block(block_reference(values["at"]) or "final", ledger=ledger)
         row = _html.records(block)[0]
         chunks = blocks.chunks(row["block_hash"], ledger=ledger)
         transactions = blocks.transactions(row["block_hash"], ledger=ledger)
         pages = (
-            Page("Block", Html(_html.record(block))),
+            Page("Block", _html.record(block)),
             Page("Transactions", Table(transactions, name="transactions")),
             Page("Chunks", Table(chunks, name="chunks")),
         )
         count = units.count_text(len(transactions), "transaction")
         sentence = f"Block {row['block_height']} on {ledger.network.name}: {count}."
         frames = {"block": block, "transactions": transactions, "chunks": chunks}
-        return PanelResult(sentence, block, pages, frames)
+        return Content(sentence, block, pages, frames)

@@ -10,9 +10,9 @@ import pandas as pd
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.verbs import contracts
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
@@ -58,18 +58,18 @@ class ContractViewer(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         """Call the method, with the arguments exactly as typed."""
         contract_id, method = values["contract_id"], values["method"]
         args, at = json_bytes(values["args"]), block_reference(values["at"])
         value = contracts.view(contract_id, method, args, at=at, ledger=ledger)
         frame = result_frame(value)
         pages = (
-            Page("Result", Html(_html.preformatted(_result_text(value)))),
+            Page("Result", _html.preformatted(_result_text(value))),
             Page("Table", Table(frame, name=method)),
         )
         sentence = f"{method} of {contract_id} on {ledger.network.name} returned a result."
-        return PanelResult(sentence, frame, pages, value=value)
+        return Content(sentence, frame, pages, value=value)
 
 
 def json_bytes(text: str) -> bytes:

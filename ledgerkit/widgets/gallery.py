@@ -13,9 +13,9 @@ from ledgerkit.errors import LedgerError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class NftGallery(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         account_id = values["account_id"]
         contract_ids = [values["contract_id"]]
         if not values["contract_id"]:
@@ -72,7 +72,7 @@ class NftGallery(Panel):
         frame = _concat([_with_media_url(owned, ledger) for owned, _ in results])
         errors = _concat([failed for _, failed in results])
         pages = [
-            Page("Gallery", Html(cards(frame))),
+            Page("Gallery", cards(frame)),
             Page("Table", Table(frame, name="nft_tokens", slim=True)),
             *_panel.error_pages(errors),
         ]
@@ -83,7 +83,7 @@ class NftGallery(Panel):
         if n_skipped:
             sentence += f"; {count_text(n_skipped, 'more collection')} not read: enter one above"
         frames = {"nft_tokens": frame, "errors": errors}
-        return PanelResult(f"{sentence}.", frame, tuple(pages), frames)
+        return Content(f"{sentence}.", frame, tuple(pages), frames)
 
 
 def _read_tokens(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 from ledgerkit.verbs import node
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field, SecretField
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class NetworkPicker(Panel):
@@ -41,7 +44,7 @@ class NetworkPicker(Panel):
         fields = {"network": Field("Network", network, kind="choice", options=options)}
         super().__init__(fields, secrets={"key": self.key})
 
-    def _read_with_session(self, values: dict[str, Any]) -> PanelResult:
+    def _results(self, values: dict[str, Any]) -> Iterator[Content]:
         """Read the status of the network's node, then make the network the default."""
         name, key = values["network"], self.key.secret
         if name == networks.LOCAL or key is None:
@@ -53,8 +56,8 @@ class NetworkPicker(Panel):
         row = _html.records(frame)[0]
         chain_id, height = row["chain_id"], row["latest_block_height"]
         sentence = f"Connected to {name}: chain {chain_id}, block {height}."
-        pages = (Page("Node", Html(_html.record(frame))),)
-        return PanelResult(sentence, frame, pages, value=ledger)
+        pages = (Page("Node", _html.record(frame)),)
+        yield Content(sentence, frame, pages, value=ledger)
 
     def _set_ready(self) -> None:
         """Drop the key, which is for one network only."""

@@ -13,9 +13,9 @@ from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError, NotFoundError
 from ledgerkit.verbs import blocks, documents
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
 from ledgerkit.widgets.blocks import BlockExplorer
 from ledgerkit.widgets.contracts import ContractViewer
@@ -99,10 +99,10 @@ class Search(Panel):
         finally:
             self._waits = False
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         opened = recognise(values["text"], ledger)
         frame = pd.DataFrame([opened.values])
-        return PanelResult(f"Opening {opened.panel_class.title}.", frame, (), value=opened)
+        return Content(f"Opening {opened.panel_class.title}.", frame, value=opened)
 
     def refresh(self) -> None:
         """Offer the examples of the session's present network."""
@@ -218,8 +218,8 @@ def _examples(ledger: Ledger | None) -> Iterator[Page]:
         ("transaction", t.tx_hash, t.description, f"signed by {t.signer_id}")
         for t in summary.transactions
     ]
-    yield Page("Accounts of the embedded ledger", Html(_link_list(accounts)))
-    yield Page("Transactions", Html(_link_list(transactions)))
+    yield Page("Accounts of the embedded ledger", _link_list(accounts))
+    yield Page("Transactions", _link_list(transactions))
 
 
 def _link_list(rows: Iterable[tuple[str, str, str, str]]) -> str:

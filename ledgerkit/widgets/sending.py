@@ -9,14 +9,14 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.sending import signers, verbs
 from ledgerkit.transport import networks
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Button, Field, SecretField
-from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import json_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
@@ -108,12 +108,12 @@ class SendForm(Panel):
         if not self._is_sending:
             previewed, self._previewed = self._previewed, None
             self._is_sending = True
-            self._start(partial(self._send, previewed, self.values()))
+            self._start(self._send(previewed, self.values()))
 
     def _send(
         self, previewed: tuple[dict[str, Any], Callable[..., Any]] | None, values: dict[str, Any]
-    ) -> PanelResult:
-        """Send the transaction if it was previewed as the form is now."""
+    ) -> Iterator[Content]:
+        """Send the transaction if it was previewed as the form is now, and follow its stages."""
         self.submission = None
         if previewed is None or previewed[0] != values:
             raise InvalidRequestError(
@@ -122,22 +122,25 @@ class SendForm(Panel):
                 field="preview",
             )
         self.submission = previewed[1](wait_until="INCLUDED")
-        return _submission_result(self.submission, ("executed", "final"))
+        yield _submission_content(self.submission)
+        for stage in ("executed", "final"):
+            self.submission.wait(stage, timeout_s=_STAGE_TIMEOUT_S)
+            yield _submission_content(self.submission)
 
     def ask(self) -> None:
         """Preview the transaction, unless one is being sent."""
         if not self._is_sending:
             super().ask()
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         refuse_public(ledger)
         send = send_function(values, self.key.secret, ledger)
         frame: pd.DataFrame = send(dry_run=True)
         sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
         names = ("amount", "method", "args") if values["method"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
-        page = Page("Preview", Html(_html.record(frame, facts.items())))
-        return PanelResult(sentence, frame, (page,), value=(values, send))
+        page = Page("Preview", _html.record(frame, facts.items()))
+        return Content(sentence, frame, (page,), value=(values, send))
 
     def _show(self, content: Content) -> None:
         """Show a preview, which can then be sent, or a stage of the transaction."""
@@ -182,14 +185,7 @@ def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callab
     return partial(verbs.call, receiver_id, values["method"], args, **options)
 
 
-def _wait(submission: Any, stages: tuple[str, ...]) -> PanelResult:
-    """Wait for the first of some stages."""
-    submission.wait(stages[0], timeout_s=_STAGE_TIMEOUT_S)
-    return _submission_result(submission, stages[1:])
-
-
-def _submission_result(submission: Any, stages: tuple[str, ...]) -> PanelResult:
-    """Build the result that shows a submission, before it reaches some more stages."""
+def _submission_content(submission: Any) -> Content:
     frame = submission.to_frame()
     error = submission.failure
     alert = "" if error is None else _html.alert(error)
@@ -199,6 +195,5 @@ def _submission_result(submission: Any, stages: tuple[str, ...]) -> PanelResult:
     trace = submission.trace
     headline = "" if trace is None else _html.paragraph(trace.headline())
     table = Table(frame.drop(columns="tx_hash"), name="stages", slim=True)
-    page = Page("Stages", Html(headline + alert), table)
-    read_next = partial(_wait, submission, stages) if stages else None
-    return PanelResult(sentence, frame, (page,), value=submission, read_next=read_next)
+    page = Page("Stages", headline + alert, table)
+    return Content(sentence, frame, (page,), value=submission)

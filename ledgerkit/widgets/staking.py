@@ -9,9 +9,9 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class StakingExposure(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         ids = [name for name in re.split(r"[\s,;]+", values["account_ids"]) if name]
         if not ids:
             raise InvalidRequestError.required("account_ids", "one account per line")
@@ -67,10 +67,10 @@ class StakingExposure(Panel):
         if not is_indexed.all():
             counts["not indexed"] = int((~is_indexed).sum())
         pages = [
-            Page("Classes", Html(_html.bars(counts, f"Accounts by class, of {len(frame)}"))),
+            Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
             Page("Accounts", Table(frame, name="exposure")),
             *_panel.error_pages(errors),
         ]
         sentence = f"{count_text(len(frame), 'account')} on {ledger.network.name} classified"
         sentence += f", {count_text(len(errors), 'error')}." if len(errors) else "."
-        return PanelResult(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})
+        return Content(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.reconciling import verbs
 from ledgerkit.units import count_text
-from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
@@ -51,13 +51,14 @@ class StatementExplorer(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        ends = [int(end) if end.isdecimal() else end or None for end in _ends(values)]
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
+        texts = (values["start"], values["stop"])
+        ends = [int(end) if end.isdecimal() else end or None for end in texts]
         statement = verbs.statement(values["account_id"], *ends, progress=False, ledger=ledger)
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
-        blocks = [Html(statement._repr_html_())]
+        blocks = [statement._repr_html_()]
         if len(entries):
-            blocks.append(Html(_picture(statement)))
+            blocks.append(_picture(statement))
         pages = [
             Page("Statement", *blocks),
             Page("Entries", Table(entries.drop(columns="account_id"), name="statement", slim=True)),
@@ -74,11 +75,7 @@ class StatementExplorer(Panel):
         }
         counts = f"{count_text(len(entries), 'row')}, {count_text(len(gaps), 'gap')}"
         sentence = f"{statement.account_id} on {ledger.network.name}: {counts}."
-        return PanelResult(sentence, entries, tuple(pages), frames, statement)
-
-
-def _ends(values: dict[str, Any]) -> tuple[str, str]:
-    return values["start"], values["stop"]
+        return Content(sentence, entries, tuple(pages), frames, statement)
 
 
 def _picture(statement: Statement) -> str:

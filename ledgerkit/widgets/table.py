@@ -10,7 +10,8 @@ import pandas as pd
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.human import human
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.widgets._panel import Content, Page, Panel
+from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._trace_view import TraceView
 from ledgerkit.widgets._window import name_badge

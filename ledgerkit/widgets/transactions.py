@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import units
 from ledgerkit.verbs import transactions
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._trace_view import VERDICTS, TraceView
 
@@ -40,7 +41,7 @@ class TransactionExplorer(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         tx_hash, sender = values["tx_hash"], values["sender"]
         if sender:
             trace = transactions.trace(tx_hash, sender, ledger=ledger)
@@ -56,4 +57,4 @@ class TransactionExplorer(Panel):
         words = VERDICTS[trace.verdict][1].capitalize()
         sentence = f"{words} on {ledger.network.name}: {count}."
         frames = {"receipts": receipts, "edges": trace.edges}
-        return PanelResult(sentence, receipts, pages, frames, trace)
+        return Content(sentence, receipts, pages, frames, trace)

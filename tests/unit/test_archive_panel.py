@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ledgerkit.widgets import ArchiveFlow
-    from ledgerkit.widgets._panel import Content
+    from ledgerkit.widgets._blocks import Content
 
 ASKED = ("heidi.near", "Clock", "alice.near", "stamps.grace.near", "grace.near")
 TOKEN_ID = "widget-8ab0028ead1b"

@@ -10,7 +10,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.frames.csv_text import csv_text
-from ledgerkit.widgets._panel import Content
+from ledgerkit.widgets._blocks import Content
 
 FORMULAS = (
     '=HYPERLINK("http://elsewhere.example/","x")',

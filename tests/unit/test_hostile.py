@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import cards, client
+from ledgerkit import client
+from ledgerkit.frames import html_tables
 from ledgerkit.widgets import _html, gallery
 from tests import hostile
 from tests.hostile import fragments, read
@@ -34,7 +35,7 @@ def seen(panel: Any) -> str:
     """Check all that a panel shows, with a front end and without; give what is read."""
     static = panel.static()
     assert len(static) < LONGEST_PAGE
-    assert cards.NO_MATH in static
+    assert html_tables.NO_MATH in static
     panel._repr_mimebundle_()
     json.dumps(panel.view.get_state()).encode()  # as it is sent to the front end
     told = [read(one) for one in fragments(panel)]
@@ -395,7 +396,7 @@ def test_a_card_keeps_formulas_out(name: str, made: SimpleNamespace):
     """A notebook would draw them, with links that run; the class names forbid it."""
     for one in CARDS[name](made):
         html = one._repr_html_()  # type: ignore[attr-defined]  # as above
-        assert f'ledgerkit-{name.lower()} {cards.NO_MATH}">' in html.partition(">")[0] + ">"
+        assert f'ledgerkit-{name.lower()} {html_tables.NO_MATH}">' in html.partition(">")[0] + ">"
 
 
 def test_every_card_is_among_these():

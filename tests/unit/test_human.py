@@ -122,7 +122,7 @@ def test_transfers_and_changes_know_near_by_the_asset():
     changes = frame_of("balance_changes", asset=assets, change=[-NEAR, 25, -1])
 
     assert human(transfers).texts()["amount"].tolist() == ["1 NEAR", "2 NEAR", "1,000 units"]
-    assert human(changes).texts()["change"].tolist() == ["-1 NEAR", "25 yocto", "-1 units"]
+    assert human(changes).texts()["change"].tolist() == ["-1 NEAR", "25 yocto", "-1 unit"]
 
 
 def test_history_knows_near_by_the_view():

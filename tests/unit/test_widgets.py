@@ -21,8 +21,9 @@ import ledgerkit as lk
 from ledgerkit import client, errors, units, user_warnings
 from ledgerkit.localnet import Contract, view
 from ledgerkit.widgets import _html, contracts, gallery, search
+from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from tests.unit.front_end import FrontEnd
 
@@ -64,13 +65,13 @@ class Slow(Panel):
         self.requests: list[str] = []
         self.gates: dict[str, threading.Event] = {}
 
-    def _read(self, values: dict[str, Any], _: lk.Ledger) -> PanelResult:
+    def _read(self, values: dict[str, Any], _: lk.Ledger) -> Content:
         self.requests.append(values["name"])
         gate = self.gates.get(values["name"])
         if gate is not None:
             gate.wait(60)
         frame = pd.DataFrame({"name": [values["name"]]})
-        return PanelResult(f"read {values['name']}", frame, (Page("One", Table(frame)),))
+        return Content(f"read {values['name']}", frame, (Page("One", Table(frame)),))
 
 
 async def until(true: Callable[[], bool]) -> None:
