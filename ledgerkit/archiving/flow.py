@@ -212,9 +212,9 @@ class Archive:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """The checked arguments of `archive_widget`."""
+@dataclass(slots=True, kw_only=True)
+class _Flow:
+    """One run of the flow: the checked arguments of `archive_widget`, and the results so far."""
 
     author_account_id: str
     widget_name: str
@@ -228,15 +228,7 @@ class _Request:
     allow_mainnet: bool
     social_contract_id: str | None
     plan_options: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class _Flow:
-    """One run of the flow, with the results so far."""
-
-    request: _Request
-    finished: list[dict[str, Any]] = field(default_factory=list)  # rows of the steps
-    running: dict[str, Any] | None = None
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the steps that have begun
     sent_at: float = 0.0  # of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None
@@ -250,15 +242,18 @@ class _Flow:
         try:
             outcome = yield from self.run_steps()
         except LedgerError as error:
-            steps = ", ".join(row["step"] for row in self.finished) or "none"
-            self.fail_step(error)
+            done = [step for step, row in self.rows.items() if row["state"] != "running"]
+            if len(done) < len(self.rows):
+                self.end_step(cut(error.sentence), "failed")
             state = self.archive("broke_off")
+            steps = ", ".join(done) or "none"
             error.add_note(f"archive_widget broke off; steps done: {steps}. {state.way_back()}")
             yield state
             raise
         yield self.archive(outcome)
 
     def run_steps(self) -> Generator[Archive, None, str]:
+        """Run the steps, and return the outcome."""
         yield self.begin_step("receiver_view")
         self.check_receiver()
         yield self.begin_step("read_source")
@@ -298,39 +293,41 @@ class _Flow:
     # Steps --------------------------------------------------------------------------------
 
     def check_receiver(self) -> None:
-        request = self.request
-        collections = tokens.receiver_view(
-            request.receiver_id, request.collection, target=request.target
-        )
+        """Check whether the receiver's NFT list includes the collection; it need not."""
+        collections = tokens.receiver_view(self.receiver_id, self.collection, target=self.target)
         verb = "does not include" if collections.empty else "includes"
-        detail = f"the NFT list of {request.receiver_id} {verb} {request.collection}"
-        self.end_step("receiver_view", detail)
+        self.end_step(f"the NFT list of {self.receiver_id} {verb} {self.collection}")
 
     def read_source(self) -> Widget | None:
-        widget, path = self._read_final(), self._path
+        """Read the final source, waiting for a change that is not final yet."""
+        head = self._read("optimistic")
+        widget = tokens.read_until(
+            lambda: self._read("final"),
+            lambda final: _source(final) == _source(head),
+            self.source,
+        )
         if widget is None:
-            detail = f"{path} does not exist at the last final block"
-            self.end_step("read_source", detail, "stopped")
+            self.end_step(f"{self._path} does not exist at the last final block", "stopped")
         elif not widget.source:
-            self.end_step("read_source", f"{path} is empty", "stopped", widget.read_at)
+            self.end_step(f"{self._path} is empty", "stopped", widget.read_at)
         else:
             size, height = len(widget.source.encode()), widget.socialdb_block_height
-            detail = f"{path}: {size} bytes, written in block {height}"
-            self.end_step("read_source", detail, block_height=widget.read_at)
+            detail = f"{self._path}: {size} bytes, written in block {height}"
+            self.end_step(detail, block_height=widget.read_at)
         return widget
 
     def plan_token(self, widget: Widget) -> TokenPlan:
-        request = self.request
-        self.plan = tokens.plan_token(widget, request.receiver_id, **request.plan_options)
-        self.end_step("token_id", f"{self.plan.token_id}, from SHA-256 {widget.sha256}")
+        """Derive the token from the source."""
+        self.plan = tokens.plan_token(widget, self.receiver_id, **self.plan_options)
+        self.end_step(f"{self.plan.token_id}, from SHA-256 {widget.sha256}")
         return self.plan
 
     def find_existing(self, plan: TokenPlan) -> bool:
         """Check whether the token already exists, final or not."""
         reading = self._find_at_head(plan)
         self.existed = reading.token is not None
-        detail = f"{plan.token_id} {'already exists' if self.existed else 'does not exist yet'}"
-        self.end_step("look_up", detail, block_height=reading.block_height)
+        existence = "already exists" if self.existed else "does not exist yet"
+        self.end_step(f"{plan.token_id} {existence}", block_height=reading.block_height)
         return self.existed
 
     def has_changed(self, widget: Widget) -> bool:
@@ -339,23 +336,22 @@ class _Flow:
         has_changed = _source(now) != widget.source
         change = "was deleted" if now is None else "has changed" if has_changed else "is unchanged"
         height = None if now is None else now.read_at
-        state = "stopped" if has_changed else "done"
-        self.end_step("read_again", f"{self._path} {change}", state, height)
+        self.end_step(f"{self._path} {change}", "stopped" if has_changed else "done", height)
         return has_changed
 
     def send_mint(self, plan: TokenPlan) -> None:
         """Send the transaction that mints, and wait until a block includes it."""
-        request, self.sent_at = self.request, time.monotonic()
+        self.sent_at = time.monotonic()
         try:
             self.submission = tokens.mint_token(
                 plan,
-                request.collection,
-                target=request.target,
-                signer=request.signer,
-                deposit=f"{request.deposit} yocto",
+                self.collection,
+                target=self.target,
+                signer=self.signer,
+                deposit=f"{self.deposit} yocto",
                 wait_until="INCLUDED",
-                timeout_s=request.timeout_s,
-                allow_mainnet=request.allow_mainnet,
+                timeout_s=self.timeout_s,
+                allow_mainnet=self.allow_mainnet,
             )
         except InvalidTransactionError as error:
             self.failure = error
@@ -363,7 +359,7 @@ class _Flow:
     def follow_mint(self, plan: TokenPlan) -> bool:
         """Wait for the transaction that mints; return True if the token exists after it."""
         if self.submission is not None:
-            remaining_s = self.request.timeout_s - (time.monotonic() - self.sent_at)
+            remaining_s = self.timeout_s - (time.monotonic() - self.sent_at)
             try:
                 submission = self.submission.wait("final", max(remaining_s, _MIN_TIMEOUT_S))
                 self.failure = submission.failure
@@ -381,109 +377,76 @@ class _Flow:
 
     def confirm_token(self, plan: TokenPlan) -> str | None:
         """Compare the final token with the plan; return an outcome only if they differ."""
-        request = self.request
-        reading = tokens.confirm_token(plan.token_id, request.collection, target=request.target)
+        reading = tokens.confirm_token(plan.token_id, self.collection, target=self.target)
         if reading.token is None:
             is_pending = self._find_at_head(plan).token is not None
             problem = "did not become final" if is_pending else "did not appear"
             detail = f"{plan.token_id} {problem} in {tokens.ATTEMPTS} attempts"
-            self.end_step("token", detail, "stopped", reading.block_height)
+            self.end_step(detail, "stopped", reading.block_height)
             return "token_not_appearing"
         differences = tokens.differences(plan, reading.token)
         detail = "; ".join(differences) or f"owner {plan.receiver_id} and hash are as planned"
-        state = "stopped" if differences else "done"
-        self.end_step("token", detail, state, reading.block_height)
+        self.end_step(detail, "stopped" if differences else "done", reading.block_height)
         return "token_differs" if differences else None
 
     def confirm_owner(self, plan: TokenPlan) -> str:
         """Check that the collection lists the token among its owner's; return the outcome."""
-        request = self.request
-        is_listed = tokens.owner_has(plan, request.collection, target=request.target)
+        is_listed = tokens.owner_has(plan, self.collection, target=self.target)
         listed = "listed" if is_listed else "not listed"
-        detail = f"{listed} among the tokens of {request.receiver_id}"
-        self.end_step("owner_tokens", detail, "done" if is_listed else "stopped")
+        detail = f"{listed} among the tokens of {self.receiver_id}"
+        self.end_step(detail, "done" if is_listed else "stopped")
         if not is_listed:
             return "token_not_appearing"
         return "already_archived" if self.existed else "archived"
 
-    # Reading ------------------------------------------------------------------------------
-
     @property
     def _path(self) -> str:
-        return widget_sources.widget_path(self.request.author_account_id, self.request.widget_name)
-
-    def _read_final(self) -> Widget | None:
-        """Read the final widget, waiting for a change that is not final yet."""
-        head = self._read("optimistic")
-        return tokens.read_until(
-            lambda: self._read("final"),
-            lambda final: _source(final) == _source(head),
-            self.request.source,
-        )
+        return widget_sources.widget_path(self.author_account_id, self.widget_name)
 
     def _read(self, finality: str) -> Widget | None:
-        request = self.request
         return widget_sources.read_widget(
-            request.author_account_id,
-            request.widget_name,
-            source=request.source,
-            social_contract_id=request.social_contract_id,
+            self.author_account_id,
+            self.widget_name,
+            source=self.source,
+            social_contract_id=self.social_contract_id,
             at=finality,
         )
 
     def _find_at_head(self, plan: TokenPlan) -> TokenReading:
-        request = self.request
-        return tokens.find_token(
-            plan.token_id, request.collection, target=request.target, at="optimistic"
-        )
+        token_id, collection = plan.token_id, self.collection
+        return tokens.find_token(token_id, collection, target=self.target, at="optimistic")
 
     # Rows of the steps --------------------------------------------------------------------
 
     def begin_step(self, step: str, detail: str | None = None, **columns: Any) -> Archive:
-        self.running = {"step": step, "state": "running", "detail": detail, **columns}
+        """Begin a step, and return the state."""
+        self.rows[step] = {"step": step, "state": "running", "detail": detail, **columns}
         return self.archive("under_way")
 
-    def end_step(
-        self,
-        step: str,
-        detail: str,
-        state: str = "done",
-        block_height: int | None = None,
-        tx_hash: str | None = None,
-    ) -> None:
-        self.running = None
-        row = {"step": step, "state": state, "detail": detail}
-        self.finished.append({**row, "block_height": block_height, "tx_hash": tx_hash})
-
-    def fail_step(self, error: LedgerError) -> None:
-        if self.running is not None:
-            tx_hash = self.running.get("tx_hash")
-            self.end_step(self.running["step"], cut(error.sentence), "failed", tx_hash=tx_hash)
+    def end_step(self, detail: str, state: str = "done", block_height: int | None = None) -> None:
+        """Complete the row of the step that has ended, the last one that began."""
+        ended = {"state": state, "detail": detail, "block_height": block_height}
+        self.rows[next(reversed(self.rows))] |= ended
 
     def _end_mint(self, state: str, detail: str = "") -> None:
-        """Add the row of the mint, with its transaction and the block that included it."""
-        submission = self.submission
-        if submission is None:
-            self.end_step("mint", detail, state)
-            return
-        heights = submission.stages.set_index("stage")["block_height"]
-        height = int(heights["included"]) if submission.is_included else None
-        detail = detail or self._submission_text(submission)
-        self.end_step("mint", detail, state, height, str(submission.tx_hash))
+        """Complete the row of the mint, with the block that included its transaction."""
+        submission, height = self.submission, None
+        if submission is not None:
+            detail = detail or self._submission_text(submission)
+            heights = submission.stages.set_index("stage")["block_height"]
+            height = int(heights["included"]) if submission.is_included else None
+        self.end_step(detail, state, height)
 
     def _submission_text(self, submission: Submission) -> str:
-        signer_id = self.request.signer.account_id
         if submission.fully_succeeded is True:
-            return f"minted by {signer_id}"
-        return f"sent by {signer_id}, stage {submission.stage}"
+            return f"minted by {self.signer.account_id}"
+        return f"sent by {self.signer.account_id}, stage {submission.stage}"
 
     def steps_frame(self, remaining: str) -> pd.DataFrame:
         """Tabulate the steps; those after the last one have the state `remaining`."""
-        current = [] if self.running is None else [self.running]
-        row_of = {row["step"]: row for row in (*self.finished, *current)}
-        last = max((STEPS.index(step) for step in row_of), default=-1)
+        last = max((STEPS.index(step) for step in self.rows), default=-1)
         rows = [
-            row_of.get(step, {"step": step, "state": remaining if at > last else "not_taken"})
+            self.rows.get(step, {"step": step, "state": remaining if at > last else "not_taken"})
             for at, step in enumerate(STEPS)
         ]
         names = ("step", "state", "detail", "block_height", "tx_hash")
@@ -491,13 +454,14 @@ class _Flow:
         return build.build_frame("archive_steps", columns)
 
     def archive(self, outcome: str) -> Archive:
-        request, plan = self.request, self.plan
+        """Build the state or the outcome of the flow."""
+        plan = self.plan
         return Archive(
             outcome,
-            request.author_account_id,
-            request.widget_name,
-            request.receiver_id,
-            request.collection,
+            self.author_account_id,
+            self.widget_name,
+            self.receiver_id,
+            self.collection,
             None if plan is None else plan.token_id,
             None if plan is None else plan.record,
             self.submission,
@@ -593,7 +557,7 @@ def archive_widget(
     >>> lk.archive_widget("heidi.near", "Nothing", "alice.near", **options).outcome
     'missing_widget'
     """
-    flow = _Flow(_check_request(**locals()))
+    flow = _new_flow(**locals())
     archive = flow.archive("under_way")
     try:
         with Line() as line:
@@ -639,51 +603,49 @@ def archive_steps(
     """
     bound = signature(archive_widget).bind(author_account_id, widget_name, receiver_id, **options)
     bound.apply_defaults()
-    return _Flow(_check_request(**bound.arguments)).run()
+    return _new_flow(**bound.arguments).run()
 
 
-def _check_request(**arguments: Any) -> _Request:
-    author, name = widget_sources.check_widget(
-        arguments["author_account_id"], arguments["widget_name"]
-    )
-    positive("timeout_s", arguments["timeout_s"])
-    if not isinstance(arguments["allow_mainnet"], bool):
-        value = arguments["allow_mainnet"]
-        raise InvalidRequestError.refuse("allow_mainnet", value, "True or False")
-    social_contract_id = arguments["social_contract_id"]
+def _new_flow(
+    *,
+    author_account_id: object,
+    widget_name: object,
+    receiver_id: object,
+    source: Ledger,
+    target: Ledger,
+    collection: object,
+    signer: object,
+    deposit: str | int,
+    social_contract_id: object,
+    timeout_s: float,
+    allow_mainnet: object,
+    **plan_options: object,
+) -> _Flow:
+    """Check the arguments of `archive_widget`."""
+    author, name = widget_sources.check_widget(author_account_id, widget_name)
+    positive("timeout_s", timeout_s)
+    if not isinstance(allow_mainnet, bool):
+        raise InvalidRequestError.refuse("allow_mainnet", allow_mainnet, "True or False")
     if social_contract_id is not None:
         social_contract_id = validation.account_id(social_contract_id, "social_contract_id")
-    plan_options = _check_plan_options(arguments)
-    return _Request(
+    tokens.check_plan_options(**plan_options)
+    receiver_id = validation.account_id(receiver_id, "receiver_id")
+    collection = validation.account_id(collection, "collection")
+    source, target = client.current(source), client.current(target)
+    if not isinstance(signer, signers.Signer):
+        kind = type(signer).__name__
+        raise InvalidRequestError.refuse("signer", kind, "the result of lk.signer()")
+    return _Flow(
         author_account_id=author,
         widget_name=name,
-        receiver_id=validation.account_id(arguments["receiver_id"], "receiver_id"),
-        collection=validation.account_id(arguments["collection"], "collection"),
-        source=client.current(arguments["source"]),
-        target=client.current(arguments["target"]),
-        signer=_check_signer(arguments["signer"]),
-        deposit=amounts.parse_near(arguments["deposit"], "deposit"),
-        timeout_s=arguments["timeout_s"],
-        allow_mainnet=arguments["allow_mainnet"],
+        receiver_id=receiver_id,
+        collection=collection,
+        source=source,
+        target=target,
+        signer=signer,
+        deposit=amounts.parse_near(deposit, "deposit"),
+        timeout_s=timeout_s,
+        allow_mainnet=allow_mainnet,
         social_contract_id=social_contract_id,
         plan_options=plan_options,
     )
-
-
-def _check_signer(value: object) -> Signer:
-    if not isinstance(value, signers.Signer):
-        name = type(value).__name__
-        raise InvalidRequestError.refuse("signer", name, "the result of lk.signer()")
-    return value
-
-
-def _check_plan_options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Check the options of the token before the first request."""
-    options = {name: arguments[name] for name in ("title", "description")}
-    for name, value in options.items():
-        if value is not None:
-            tokens.check_text(value, name)
-    options["token_prefix"] = tokens.check_prefix(arguments["token_prefix"])
-    copies = arguments["copies"]
-    options["copies"] = validation.integer(copies, "copies", least=1, most=tokens.MAX_COPIES)
-    return options

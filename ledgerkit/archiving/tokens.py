@@ -36,7 +36,7 @@ MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
 _MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages without end
-MAX_COPIES = 2**53  # other languages round larger JSON numbers
+_MAX_COPIES = 2**53  # other languages round larger JSON numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +107,16 @@ def plan_token(
     InvalidRequestError
         If an argument is malformed.
     """
+    check_plan_options(token_prefix, title, description, copies)
     default = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
     metadata = {
-        "title": check_text(widget.widget_name if title is None else title, "title"),
-        "description": check_text(default if description is None else description, "description"),
-        "copies": validation.integer(copies, "copies", least=1, most=MAX_COPIES),
+        "title": widget.widget_name if title is None else title,
+        "description": default if description is None else description,
+        "copies": int(copies),
         "extra": msgspec.json.encode(widget.record).decode(),
     }
-    token_id = check_prefix(token_prefix) + widget.sha256[:DIGITS]
     owner_id = validation.account_id(receiver_id, "receiver_id")
-    return TokenPlan(token_id, owner_id, metadata, widget.record)
+    return TokenPlan(token_prefix + widget.sha256[:DIGITS], owner_id, metadata, widget.record)
 
 
 def differences(plan: TokenPlan, token: chain.NftToken) -> list[str]:
@@ -137,12 +137,18 @@ def record_of(token: chain.NftToken) -> Record | None:
     return None if token.metadata is None else parse_record(token.metadata.extra)
 
 
-def check_prefix(value: object) -> str:
-    """Check the start of a token id."""
-    if isinstance(value, str) and len(value) <= _MAX_PREFIX and value.isprintable():
-        return value
-    expected = f"a text of at most {_MAX_PREFIX} printable characters"
-    raise InvalidRequestError.refuse("token_prefix", value, expected)
+def check_plan_options(
+    token_prefix: object, title: object, description: object, copies: object
+) -> None:
+    """Check the options of a token."""
+    for name, value in {"title": title, "description": description}.items():
+        if value is not None:
+            check_text(value, name)
+    is_short = isinstance(token_prefix, str) and len(token_prefix) <= _MAX_PREFIX
+    if not is_short or not str(token_prefix).isprintable():
+        expected = f"a text of at most {_MAX_PREFIX} printable characters"
+        raise InvalidRequestError.refuse("token_prefix", token_prefix, expected)
+    validation.integer(copies, "copies", least=1, most=_MAX_COPIES)
 
 
 def check_text(value: object, name: str) -> str:
@@ -223,9 +229,8 @@ def find_token(
     call = rpc.call_function(contract_id, "nft_token", args, ledger.locate(at))
     call_result = ledger.send(call)
     token: chain.NftToken | None = None
-    if rpc.result_bytes(
-        call_result, call.request
-    ):  # some contracts return nothing in place of null
+    # Some contracts return nothing in place of null.
+    if rpc.result_bytes(call_result, call.request):
         token = rpc.result_json(call_result, chain.NftToken | None, call.request)
     return TokenReading(token, call_result.block_height)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import canvas, inks, texts, time_axis, token_units
+from ledgerkit.plots import canvas, inks, texts, token_units
 from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def history(
     lines = _farthest(lines)
     handles = [_draw_line(ax, place, line) for place, line in enumerate(lines)]
     quantity = f"{'change in ' if change else ''}{_QUANTITIES[view]}"
-    time_axis.label_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
+    canvas.label_time_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
     accounts = list(dict.fromkeys(canvas.column_values(rows, "account_id")))
     usual = partial(_title, quantity, accounts)
     canvas.finish(ax, frame, title or usual, handles=handles, notes=notes)

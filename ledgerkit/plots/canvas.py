@@ -8,21 +8,22 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ledgerkit import extras
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import inks, texts
 from ledgerkit.plots.texts import SMALL
+from ledgerkit.u128.human_units import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pandas as pd
     from matplotlib.axes import Axes
 
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 MAX_ROWS = 400  # a plot of more rows would be unreadable
 _TITLE = SMALL + 2  # points
+_WIDEST_TIME = "00:00:00.0"  # of the labels of a time axis
 _MAX_NETWORK = 30  # characters
 _LINE_HEIGHT = 1.25  # of the font size
 _GAP = 8.0  # points between the title and the network
@@ -122,6 +123,12 @@ def line_capacity(ax: Axes) -> float:
 # Frames ---------------------------------------------------------------------------------
 
 
+def read_rows(frame: pd.DataFrame, columns: Sequence[str], source: str) -> list[tuple[Any, ...]]:
+    """Return the values of columns row by row, None where missing, after checking for them."""
+    check_columns(frame, columns, source)
+    return list(zip(*(column_values(frame, name) for name in columns), strict=True))
+
+
 def check_columns(frame: pd.DataFrame, columns: Iterable[str], source: str) -> None:
     """Raise InvalidRequestError if a frame lacks columns; `source` names a verb that has them."""
     missing = [name for name in columns if name not in frame.columns]
@@ -132,11 +139,7 @@ def check_columns(frame: pd.DataFrame, columns: Iterable[str], source: str) -> N
 
 def column_values(frame: pd.DataFrame, column: str) -> list[Any]:
     """Return a column as a list of Python values, with None for missing ones."""
-    return [None if _is_missing(value) else value for value in frame[column].astype(object)]
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124 - NaN
+    return [None if is_missing(value) else value for value in frame[column].astype(object)]
 
 
 # Labels ---------------------------------------------------------------------------------
@@ -163,6 +166,26 @@ def label_rows(
     hide_spines(ax)
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=False, axis="y")
+
+
+def label_time_axes(ax: Axes, unit: str) -> None:
+    """Label the time below and the amounts, with all digits, at the left."""
+    dates = mpl("dates")
+    max_ticks = int(size(ax)[0] // (texts.width(_WIDEST_TIME) + SMALL))
+    locator = dates.AutoDateLocator(minticks=3, maxticks=max(3, max_ticks))
+    locator.intervald[dates.SECONDLY] = [1, 2, 5, 10, 15, 30]
+    ax.xaxis.set_major_locator(locator)
+    # By default matplotlib writes "07", which could be an hour, a minute or a second.
+    formatter = dates.ConciseDateFormatter(locator)
+    formatter.formats[-1] = "%H:%M:%S.%f"
+    formatter.zero_formats[-1] = "%H:%M:%S"
+    formatter.offset_formats[-1] = "%Y-%b-%d"
+    ax.xaxis.set_major_formatter(formatter)
+    ax.yaxis.set_major_formatter(lambda value, _: texts.format_amount(value))
+    ax.xaxis.get_offset_text().set_fontsize(SMALL)
+    ax.set_xlabel("time (UTC)", size=SMALL)
+    ax.set_ylabel(unit, size=SMALL)
+    hide_spines(ax, keep=("bottom", "left"))
 
 
 def write_beside(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:

@@ -139,10 +139,9 @@ def _balance_title(subject: _Balance | list[str], limit: int) -> str:
 
 
 def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
-    canvas.check_columns(ft_frame, _BALANCES, token_units.SOURCE)
-    columns = [canvas.column_values(ft_frame, name) for name in _BALANCES]
     records = []
-    for account_id, contract_id, status, symbol, decimals, balance in zip(*columns, strict=True):
+    rows = canvas.read_rows(ft_frame, _BALANCES, token_units.SOURCE)
+    for account_id, contract_id, status, symbol, decimals, balance in rows:
         amount = None if decimals is None else balance
         unit = TokenUnit(units.token_symbol(symbol), int(decimals or 0))
         records.append(_Balance(account_id, contract_id, status, symbol, amount, unit))
@@ -234,9 +233,7 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     >>> ax.get_title(loc="left")
     '350.00 NEAR in staking pools'
     """
-    canvas.check_columns(positions, _POSITIONS, "lk.staking(..., positions=True)")
-    columns = [canvas.column_values(positions, name) for name in _POSITIONS]
-    rows = list(zip(*columns, strict=True))
+    rows = canvas.read_rows(positions, _POSITIONS, "lk.staking(..., positions=True)")
     has_several = len({row[0] for row in rows}) > 1
     known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
     bars = _largest_bars([bar for bar in known if bar.total])
@@ -348,12 +345,8 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     >>> ax.get_title(loc="left")
     '3 accounts by staking exposure'
     """
-    canvas.check_columns(frame, ("exposure_class", "status"), "lk.exposure")
-    columns = (canvas.column_values(frame, name) for name in ("exposure_class", "status"))
-    classes = [
-        _NOT_INDEXED if status == _NOT_INDEXED else name
-        for name, status in zip(*columns, strict=True)
-    ]
+    rows = canvas.read_rows(frame, ("exposure_class", "status"), "lk.exposure")
+    classes = [_NOT_INDEXED if status == _NOT_INDEXED else name for name, status in rows]
     palette = {**dict.fromkeys(classes, inks.PURPLE), **_CLASSES, _NOT_INDEXED: inks.GREY}
     counts = {name: classes.count(name) for name in (*_CLASSES, *classes)}
     ax = canvas.axes_or_new(ax, 7.5, 1.1 + _ROW_HEIGHT * len(counts))
@@ -417,10 +410,8 @@ def concentration(
     >>> ax.get_title(loc="left")
     'concentration among listed holders'
     """
-    canvas.check_columns(holders, _HOLDERS, "lk.top_holders")
-    columns = [canvas.column_values(holders, name) for name in _HOLDERS]
     balances_of: dict[str, list[int]] = {}
-    for contract_id, balance in zip(*columns, strict=True):
+    for contract_id, balance in canvas.read_rows(holders, _HOLDERS, "lk.top_holders"):
         if balance:
             balances_of.setdefault(contract_id, []).append(int(balance))
     ax = canvas.axes_or_new(ax, 6.4, 5.2)

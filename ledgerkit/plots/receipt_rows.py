@@ -152,11 +152,9 @@ def _path_to(rows: Sequence[Row], at: int, chosen: set[int]) -> list[int]:
 
 def read_rows(receipts: pd.DataFrame) -> Rows:
     """Read one row per receipt."""
-    canvas.check_columns(receipts, COLUMNS, SOURCE)
-    columns = {name: canvas.column_values(receipts, name) for name in COLUMNS}
     rows: list[Row] = []
     row_of: dict[str, int] = {}
-    for values in zip(*columns.values(), strict=True):
+    for values in canvas.read_rows(receipts, COLUMNS, SOURCE):
         row = _read_row(dict(zip(COLUMNS, values, strict=True)), rows, row_of)
         if row.parent >= 0:
             rows[row.parent].children.append(len(rows))
@@ -231,11 +229,12 @@ def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple
     """List the pairs of rows with a data dependency, each pair once."""
     if edges is None:
         return []
-    canvas.check_columns(edges, ("parent_id", "child_id", "kind"), "Trace.edges")
-    data = edges[edges["kind"] == "data"]
-    parents, children = (canvas.column_values(data, name) for name in ("parent_id", "child_id"))
-    ends = zip(parents, children, strict=True)
-    pairs = [(row_of[a], row_of[b]) for a, b in ends if a in row_of and b in row_of]
+    ends = canvas.read_rows(edges, ("parent_id", "child_id", "kind"), "Trace.edges")
+    pairs = [
+        (row_of[parent], row_of[child])
+        for parent, child, kind in ends
+        if kind == "data" and parent in row_of and child in row_of
+    ]
     return list(dict.fromkeys(pairs))
 
 

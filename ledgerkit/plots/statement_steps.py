@@ -8,16 +8,17 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import canvas, inks, texts, time_axis, token_units
-from ledgerkit.plots.token_units import TokenUnit
+from ledgerkit.frames.human import is_near
+from ledgerkit.plots import canvas, inks, texts, token_units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from ledgerkit.plots.token_units import TokenUnit
 
 _COLUMNS = (
     "account_id",
@@ -30,9 +31,7 @@ _COLUMNS = (
     "balance_after",
 )
 _GAP_COLUMNS = ("asset", "start_height", "stop_height", "missing", "note")
-_TOTAL_COLUMNS = ("asset", "symbol", "decimals")
 _NATIVE = "near"
-_NEAR = (_NATIVE, "stake:", "gas_key")  # beginnings of assets that are NEAR
 _MAX_LINES = 7
 _MAX_CAUSES = 6  # with a colour of their own
 _OTHERS = "other causes"
@@ -145,7 +144,8 @@ def statement(
     rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     has_times = bool(rows["time"].notna().all())
-    lines = _lines(rows, _units(totals), has_times=has_times)
+    units_of = token_units.read_units(totals, "asset", "lk.statement(...).totals")
+    lines = _lines(rows, units_of, has_times=has_times)
     if not lines:
         return canvas.draw_empty(ax, entries, "no entries", *_gap_notes(gaps, 0))
     drawn = _largest(lines)
@@ -155,7 +155,7 @@ def statement(
     handles = [*_draw_changes(ax, drawn, styles), *_draw_lines(ax, drawn, _gap_places(gaps, axis))]
     hatched = _draw_gaps(ax, gaps, drawn, axis)
     unit = token_units.axis_text(line.unit for line in drawn)
-    time_axis.label_axes(ax, f"balance ({unit})")
+    canvas.label_time_axes(ax, f"balance ({unit})")
     if not has_times:
         canvas.label_x_axis(ax, "block height")
     notes = _gap_notes(gaps, len(hatched))
@@ -177,18 +177,6 @@ def _rows_of(entries: pd.DataFrame, asset: str) -> pd.DataFrame:
     return entries[entries["asset"] == asset]
 
 
-def _units(totals: pd.DataFrame | None) -> Mapping[str, TokenUnit]:
-    if totals is None:
-        return {}
-    canvas.check_columns(totals, _TOTAL_COLUMNS, "lk.statement(...).totals")
-    columns = [canvas.column_values(totals, name) for name in _TOTAL_COLUMNS]
-    return {
-        asset: TokenUnit(units.token_symbol(symbol), int(decimals))
-        for asset, symbol, decimals in zip(*columns, strict=True)
-        if decimals is not None
-    }
-
-
 def _lines(
     rows: pd.DataFrame, units_of: Mapping[str, TokenUnit], *, has_times: bool
 ) -> list[_Line]:
@@ -196,8 +184,7 @@ def _lines(
     lines = []
     for asset, own in rows.groupby("asset", sort=False):
         name = str(asset)
-        is_near = name.startswith(_NEAR)
-        unit = token_units.NEAR if is_near else units_of.get(name, token_units.SMALLEST)
+        unit = token_units.NEAR if is_near(name) else units_of.get(name, token_units.SMALLEST)
         moved = own[[change != 0 for change in own["change"]]]
         names = ("cause", "change", "balance_before", "balance_after")
         columns = [canvas.column_values(moved, column) for column in names]
@@ -295,11 +282,10 @@ def _gap_places(gaps: pd.DataFrame | None, axis: _Axis) -> Mapping[str, Sequence
     return places
 
 
-def _gap_rows(gaps: pd.DataFrame | None) -> Iterable[tuple[Any, ...]]:
+def _gap_rows(gaps: pd.DataFrame | None) -> list[tuple[Any, ...]]:
     if gaps is None:
         return []
-    canvas.check_columns(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
-    return zip(*(canvas.column_values(gaps, name) for name in _GAP_COLUMNS), strict=True)
+    return canvas.read_rows(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
 
 
 def _draw_gaps(

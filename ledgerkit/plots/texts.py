@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SMALL = 8.0  # points; the size of every text but the title
 _LONGEST, _SHORTEST = 260, 6  # characters
+_LONG_AMOUNT = 1e10
 _SMALLEST, _LARGEST = 1e-6, 1e15  # numbers outside are written with an exponent
 
 
@@ -93,6 +94,11 @@ def format_number(value: float) -> str:
     decimals = max(0, 2 - int(f"{value:e}".partition("e")[2]))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_amount(value: float) -> str:
+    """Format an amount with all digits that a tick can have; large ones have fewer."""
+    return f"{value:,.10g}" if abs(value) < _LONG_AMOUNT else format_number(value)
 
 
 def percent(part: int, whole: int) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import units, validation
+from ledgerkit.frames.human import is_near
 from ledgerkit.plots import canvas, inks, texts, token_units
 from ledgerkit.plots.texts import SMALL
 
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from ledgerkit.plots.inks import Inks
     from ledgerkit.plots.token_units import TokenUnit
 
-COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
+_COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
 NEAR = "near"
-_GAS_KEY = "gas_key"  # assets of this name are NEAR, too
 _MAX_ACCOUNTS = 12  # a side; the smallest are summed
 _MAX_ASSETS = 6
 _LEFT, _RIGHT = 0.0, 1.0
@@ -152,7 +152,6 @@ def token_flow(
     >>> ax.get_title(loc="left")
     '6 flows between accounts'
     """
-    canvas.check_columns(transfers, COLUMNS, "Trace.transfers")
     by_asset, n_unknown = _flows_by_asset(transfers, asset)
     notes = [f"transfers of unknown amount: {n_unknown:,}"] if n_unknown else []
     sections = _sections(by_asset, token_units.read_units(tokens))
@@ -177,8 +176,7 @@ def _flows_by_asset(
     transfers: pd.DataFrame, asset: str | None
 ) -> tuple[dict[str, list[_Flow]], int]:
     """Sum the flows by asset, the most frequent first and NEAR last; count unknown amounts."""
-    columns = [canvas.column_values(transfers, name) for name in COLUMNS]
-    records = list(zip(*columns, strict=True))
+    records = canvas.read_rows(transfers, _COLUMNS, "Trace.transfers")
     counts = Counter(record[1] for record in records)
     if asset is not None:
         validation.one_of(asset, "asset", tuple(counts))
@@ -219,9 +217,9 @@ def _sections(
 
 
 def _asset_unit(asset: str, units_of: Mapping[str, TokenUnit]) -> TokenUnit:
-    standard, _, contract_id = asset.partition(":")
-    if standard in (NEAR, _GAS_KEY):
+    if is_near(asset):
         return token_units.NEAR
+    standard, _, contract_id = asset.partition(":")
     known = units_of if standard == _FUNGIBLE else {}
     return known.get(contract_id, token_units.SMALLEST)
 

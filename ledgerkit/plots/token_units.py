@@ -12,7 +12,7 @@ from ledgerkit.plots import canvas, texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-COLUMNS = ("contract_id", "symbol", "decimals")
+_COLUMNS = ("symbol", "decimals")
 SOURCE = "lk.ft(..., metadata=True)"
 
 
@@ -53,15 +53,15 @@ def axis_text(drawn: Iterable[TokenUnit]) -> str:
     return symbol if len(distinct) == 1 and symbol != "tokens" else "each token in its own unit"
 
 
-def read_units(tokens: pd.DataFrame | None) -> Mapping[str, TokenUnit]:
-    """Read the units of the tokens that a frame has with their decimals, by contract."""
+def read_units(
+    tokens: pd.DataFrame | None, key: str = "contract_id", source: str = SOURCE
+) -> Mapping[str, TokenUnit]:
+    """Read the units of the tokens that a frame has with their decimals, by a column."""
     if tokens is None:
         return {}
-    canvas.check_columns(tokens, COLUMNS, SOURCE)
-    columns = [canvas.column_values(tokens, name) for name in COLUMNS]
     return {
-        contract_id: TokenUnit(units.token_symbol(symbol), int(decimals))
-        for contract_id, symbol, decimals in zip(*columns, strict=True)
+        token: TokenUnit(units.token_symbol(symbol), int(decimals))
+        for token, symbol, decimals in canvas.read_rows(tokens, (key, *_COLUMNS), source)
         if decimals is not None
     }
 
@@ -69,4 +69,4 @@ def read_units(tokens: pd.DataFrame | None) -> Mapping[str, TokenUnit]:
 def tokens_frame(facts: Mapping[str, Any]) -> pd.DataFrame:
     """Tabulate the symbols and decimals of tokens by contract, for `read_units`."""
     rows = [(contract_id, fact.symbol, fact.decimals) for contract_id, fact in facts.items()]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=["contract_id", *_COLUMNS])
