@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # The pools, or the liquid staking tokens, of each account, with their amounts if known.
     Entries = list[list[tuple[str, int | None]]]
 
-_CLASSES = {
+CLASSES = {  # by whether there are pools, and liquid staking tokens
     (True, True): "mixed",
     (True, False): "direct_only",
     (False, True): "liquid_only",
@@ -47,7 +47,7 @@ def exposure_columns(
     rows = list(zip(pools, tokens, indexed, strict=True))
     return {
         "account_id": [response.account_id for response in responses],
-        "exposure_class": [_CLASSES[bool(direct), bool(listed)] for direct, listed, _ in rows],
+        "exposure_class": [CLASSES[bool(direct), bool(listed)] for direct, listed, _ in rows],
         "status": ["ok" if known else "not_indexed" for known in indexed],
         "n_direct": [len(direct) if known else None for direct, _, known in rows],
         "n_liquid": [len(listed) if known else None for _, listed, known in rows],

@@ -163,21 +163,9 @@ def readable(
     frame: pd.DataFrame, *, digits: int | None = 2, short_ids: bool = True
 ) -> pd.DataFrame:
     """
-    Return a frame of texts with the same index and columns.
+    Return a frame of texts with the same index and columns; "" where a value is missing.
 
-    Parameters
-    ----------
-    frame
-        The rows to write: a part of a large frame, such as a page.
-    digits
-        Decimals of amounts; None for all digits, whole ids and times.
-    short_ids
-        False leaves ids whole.
-
-    Returns
-    -------
-    texts
-        A frame of texts; "" where a value is missing.
+    `digits` are the decimals of amounts; None is all digits, whole ids and times.
     """
     formats = column_formats(frame, digits=digits, short_ids=short_ids)
     token_columns = _token_columns(frame)
@@ -202,21 +190,7 @@ def column_formats(
     Return the function that writes a value of each column; `plain_text` writes all others.
 
     Amounts of tokens are in the smallest unit here, because the token differs by row: `readable`
-    writes them in units.
-
-    Parameters
-    ----------
-    frame
-        The frame; its values are not read.
-    digits
-        Decimals of amounts; None for all digits, whole ids and times.
-    short_ids
-        False leaves ids whole.
-
-    Returns
-    -------
-    formats
-        A function of one value by column name.
+    writes them in units. The values of the frame are not read.
     """
     kinds = id_kinds(frame) if short_ids and digits is not None else {}
     formats: dict[str, Format] = {}
@@ -243,18 +217,10 @@ def column_formats(
 
 def id_kinds(frame: pd.DataFrame) -> dict[str, str]:
     """
-    Return what the ids in each column name: an account, a transaction, a receipt, ...
+    Return what the ids in each column name; the values of the frame are not read.
 
-    Parameters
-    ----------
-    frame
-        The frame; its values are not read.
-
-    Returns
-    -------
-    kinds
-        For each column of ids ``"account"``, ``"transaction"``, ``"receipt"``, ``"block"`` (also
-        heights), ``"key"``, ``"token"`` (contract of a fungible token) or ``"contract"``.
+    This is ``"account"``, ``"transaction"``, ``"receipt"``, ``"block"`` (also heights),
+    ``"key"``, ``"token"`` (contract of a fungible token) or ``"contract"``.
     """
     names = [str(name) for name in frame.columns]
     declared = declared_columns(frame)
@@ -315,20 +281,7 @@ def json_text(value: object) -> str:
 
 
 def record_html(frame: pd.DataFrame) -> str:
-    """
-    Write the first row of a frame as an HTML table of names and values.
-
-    Parameters
-    ----------
-    frame
-        A frame with at least one row.
-
-    Returns
-    -------
-    html
-        A table in which all texts are escaped, with the full text of a shortened value as its
-        tooltip.
-    """
+    """Write the first row of a frame as an HTML table of names and values, all escaped."""
     texts, full = (readable(frame.head(1), digits=digits).iloc[0] for digits in (2, None))
     return html_tables.table(
         html_tables.row([_cell(text, full_text, "")], name=html_text(str(name)))
@@ -435,16 +388,6 @@ def row_units(frame: pd.DataFrame) -> Sequence[TokenUnit]:
 
     NEAR is known by the column `asset` or `view`, a token by `decimals` and `symbol`, or by
     `asset` and the frame's `attrs["tokens"]`: lists of decimals and symbol by asset.
-
-    Parameters
-    ----------
-    frame
-        The frame with these columns.
-
-    Returns
-    -------
-    units
-        A pair for each row.
     """
     known: list[TokenUnit] = [None] * len(frame)
     if "decimals" in frame:

@@ -10,19 +10,21 @@ Without a front end, a panel shows its tables as plain HTML. Panels need
 from typing import TYPE_CHECKING
 
 from ledgerkit import errors
-from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
+from ledgerkit.widgets.accounts import (
+    AccountExplorer,
+    KeyLookup,
+    StakingExposure,
+    StatementExplorer,
+)
 from ledgerkit.widgets.archive import ArchiveFlow
-from ledgerkit.widgets.blocks import BlockExplorer
 from ledgerkit.widgets.contracts import ContractViewer
 from ledgerkit.widgets.explorer import Explorer, explore
 from ledgerkit.widgets.gallery import NftGallery
 from ledgerkit.widgets.networks import NetworkPicker
 from ledgerkit.widgets.search import Search
 from ledgerkit.widgets.sending import SendForm
-from ledgerkit.widgets.staking import StakingExposure
-from ledgerkit.widgets.statements import StatementExplorer
 from ledgerkit.widgets.table import FrameView, TracePanel, show
-from ledgerkit.widgets.transactions import TransactionExplorer
+from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 __all__ = [
     "AccountExplorer",

@@ -44,10 +44,7 @@ class Html(Block):
     """
     Markup that this package wrote, with every text of the network escaped.
 
-    Parameters
-    ----------
-    html
-        The markup. Elements with ``data-kind`` and ``data-id`` become links in a front end.
+    Elements with ``data-kind`` and ``data-id`` become links in a front end.
     """
 
     kind = "html"
@@ -63,16 +60,7 @@ class Html(Block):
 
 
 class Page:
-    """
-    One page of a result.
-
-    Parameters
-    ----------
-    title
-        The title of its tab.
-    blocks
-        What the page consists of; a text is markup, as in `Html`.
-    """
+    """One page of a result: the title of its tab, and blocks; a text is markup, as in `Html`."""
 
     def __init__(self, title: str, *blocks: Block | str) -> None:
         self.title = title

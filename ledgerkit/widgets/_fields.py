@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -14,39 +14,17 @@ _ENTERED = "entered; type another one to replace it"
 
 @dataclass(slots=True)
 class Field:
-    """
-    A field of a form.
-
-    Parameters
-    ----------
-    label
-        The label.
-    value
-        The value: a text, or a bool for a check box.
-    example
-        An example of a value, shown while the field is empty.
-    kind
-        The kind of field: one line, several lines, yes or no, or one of `options`.
-    options
-        The labels and values to choose from.
-    """
+    """A field of a form."""
 
     label: str
-    value: Any = ""
-    example: str = ""
+    value: Any = ""  # a text, or a bool for a check box
+    example: str = ""  # shown while the field is empty
     kind: Literal["line", "lines", "check", "choice"] = "line"
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()  # labels and values to choose from
 
     def state(self, name: str) -> dict[str, Any]:
         """Return the field as the front end draws it."""
-        return {
-            "name": name,
-            "label": self.label,
-            "value": self.value,
-            "example": self.example,
-            "kind": self.kind,
-            "options": self.options,
-        }
+        return {"name": name, **asdict(self)}
 
     def accept(self, value: object) -> None:
         """Store a value of the front end; one that the field cannot have is ignored."""
@@ -57,18 +35,7 @@ class Field:
 
 @dataclass(slots=True)
 class Button:
-    """
-    A button of a panel beside its first one.
-
-    Parameters
-    ----------
-    label, tooltip
-        What it says, and what it does.
-    press
-        Called when it is pressed.
-    enabled
-        Whether it can be pressed.
-    """
+    """A button of a panel beside its first one."""
 
     label: str
     tooltip: str
@@ -77,49 +44,34 @@ class Button:
 
     def state(self, name: str) -> dict[str, Any]:
         """Return the button as the front end draws it."""
-        return {
-            "name": name,
-            "label": self.label,
-            "tooltip": self.tooltip,
-            "enabled": self.enabled,
-        }
+        names = ("label", "tooltip", "enabled")
+        return {"name": name, **{key: getattr(self, key) for key in names}}
 
 
 class SecretField:
     """
     A password field, whose text the front end sends once and then forgets.
 
-    Parameters
-    ----------
-    label
-        The label of the field.
-    wrap
-        Wraps the text in an object that does not print it. It must not raise: a traceback
-        would contain the text.
+    `wrap` puts the text into an object that does not print it. It must not raise: a traceback
+    would contain the text.
     """
 
     def __init__(self, label: str, wrap: Callable[[str], Any]) -> None:
         self.label = label
         self._wrap = wrap
-        self._secret: Any = None
-
-    @property
-    def secret(self) -> Any:
-        """The wrapped secret, or None."""
-        return self._secret
+        self.secret: Any = None
 
     def enter(self, text: object) -> None:
         """Store a text; an empty one changes nothing."""
         if isinstance(text, str) and text.strip():
-            self._secret = self._wrap(text.strip())
+            self.secret = self._wrap(text.strip())
 
     def clear(self) -> None:
-        """Drop the secret."""
-        self._secret = None
+        self.secret = None
 
     def state(self) -> dict[str, Any]:
         """Return the field as the front end draws it, without the secret."""
-        return {"label": self.label, "example": _EMPTY if self._secret is None else _ENTERED}
+        return {"label": self.label, "example": _EMPTY if self.secret is None else _ENTERED}
 
     def __repr__(self) -> str:
-        return f"<SecretField {self.label}: {'empty' if self._secret is None else 'entered'}>"
+        return f"<SecretField {self.label}: {'empty' if self.secret is None else 'entered'}>"

@@ -17,9 +17,8 @@ from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._blocks import Content
 from ledgerkit.widgets._downloads import file_bytes
-from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._window import Window, in_thread, network_badge
 
 if TYPE_CHECKING:
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.ledger import Ledger
     from ledgerkit.widgets._fields import Button, Field, SecretField
-
-
-def error_pages(errors: pd.DataFrame) -> list[Page]:
-    """Return a page that lists errors, if there are any."""
-    return [Page("Errors", Table(errors, name="errors"))] if len(errors) else []
 
 
 class Displayable:

@@ -51,34 +51,18 @@ _TRANSFERS = {
 
 
 class ReceiptDetails:
-    """
-    Describes the receipts of a trace.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    tx
-        Its data, with the texts of amounts.
-    labels
-        The method or the actions of each receipt.
-    """
+    """Describes the receipts of a trace, each named by its method or its actions."""
 
     def __init__(self, trace: Trace, tx: TransactionData, labels: Sequence[str]) -> None:
         self._trace, self._tx, self._labels = trace, tx, labels
 
     def describe(self, at: int) -> Json:
         """
-        Describe a receipt.
+        Describe a receipt: its `failure` and `remedy`, or "", and `sections` of items.
 
-        Returns
-        -------
-        details
-            The `failure` and its `remedy`, or "", and `sections` of items. An item has a `line`
-            of values, `facts` (pairs of a name and a value), a `json` text or a `note`. A value
-            is a text; an id (`kind`, `text`, and `id` if it can be opened); another receipt
-            (`at` and `text`); or
-            an amount (`text`, and with all digits `exact`).
+        An item has a `line` of values, `facts` (pairs of a name and a value), a `json` text or a
+        `note`. A value is a text; an id (`kind`, `text`, and `id` if it can be opened); another
+        receipt (`at` and `text`); or an amount (`text`, and with all digits `exact`).
         """
         row = _row(self._trace.receipts, at)
         transfers = self._transfers.get(at, [])
@@ -158,7 +142,7 @@ class ReceiptDetails:
             ("From", id_value("account", row["predecessor_id"])),
             ("To", id_value("account", row["receiver_id"])),
             ("Block", id_value("block", row["block_height"])),
-            ("Shard", _plain(row["shard_id"])),
+            ("Shard", None if is_missing(row["shard_id"]) else str(row["shard_id"])),
             ("Time", None if is_missing(row["time"]) else f"{row['time']:%Y-%m-%d %H:%M:%S} UTC"),
             ("Created by", self._links([parent] if parent >= 0 else [])),
             ("Created", self._links(self._created.get(at, []))),
@@ -202,8 +186,8 @@ class ReceiptDetails:
             return [_document(data)]
 
     def _transfer(self, transfer: Transfer) -> Json:
-        sender = _party(transfer.sender_id, "minted")
-        receiver = _party(transfer.receiver_id, "burnt")
+        sender = id_value("account", transfer.sender_id) or "minted"
+        receiver = id_value("account", transfer.receiver_id) or "burnt"
         amount = amount_value(self._tx.amounts, transfer.asset, transfer.amount)
         kind = _TRANSFERS.get(transfer.kind)
         line = [sender, " → ", receiver, ": ", amount, *([f" ({kind})"] if kind else [])]
@@ -253,29 +237,18 @@ def _known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
     return [fact for fact in facts if fact[1] is not None]
 
 
-def _plain(value: Any) -> str | None:
-    return None if is_missing(value) else cut(value, _MAX_LINE)
-
-
 def _positive(value: Any) -> Any:
     return None if is_missing(value) else value or None
 
 
 def _gas(gas: Any) -> Json | None:
-    return None if is_missing(gas) else _amount(gas_amount, gas)
+    return None if is_missing(gas) else {"text": gas_amount(gas), "exact": gas_amount(gas, None)}
 
 
-def _near(yocto: Any) -> Json | None:
-    return None if is_missing(yocto) else _amount(near_amount, yocto)
-
-
-def _amount(write: Callable[[int, int | None], str], amount: int) -> Json:
-    return {"text": write(amount, 2), "exact": write(amount, None)}
-
-
-def _party(account_id: str | None, otherwise: str) -> Any:
-    """Return an account; `otherwise` stands for none."""
-    return id_value("account", account_id) or otherwise
+def _near(amount: Any) -> Json | None:
+    if is_missing(amount):
+        return None
+    return {"text": near_amount(amount), "exact": near_amount(amount, None)}
 
 
 # Items ------------------------------------------------------------------------------------

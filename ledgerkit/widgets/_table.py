@@ -8,7 +8,6 @@ a page of them.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +21,11 @@ from ledgerkit.frames.schemas import declared_columns
 from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _downloads, _html
-from ledgerkit.widgets._blocks import Block
-from ledgerkit.widgets._filters import Source, is_number
-from ledgerkit.widgets._rows import Rows, Selection
+from ledgerkit.widgets._blocks import Block, Page
+from ledgerkit.widgets._selection import Rows, Selection, Source, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
 _PAGE = 25  # rows
 _MAX_PAGE = 500
@@ -45,39 +43,12 @@ class _SupersededError(Exception):
     """The front end has sent a newer request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column as the front end draws it."""
-
-    name: str
-    kind: str
-    note: str
-    id_kind: str | None
-
-    @property
-    def is_right(self) -> bool:
-        return self.kind == "number"
-
-    @property
-    def css_class(self) -> str:
-        """The attribute that aligns its cells."""
-        return ' class="number"' if self.is_right else ""
-
-
 class Table(Block):
     """
     A frame as a table: sorted, filtered and searched in the kernel, page by page.
 
-    Parameters
-    ----------
-    frame
-        Any frame. An index that is not just a row number becomes columns.
-    caption
-        A sentence above the table.
-    name
-        The name of saved files, without their ending.
-    slim
-        Whether to leave out columns without values.
+    Saved files have the name `name` without an ending. A `slim` table leaves out columns without
+    values.
     """
 
     kind = "table"
@@ -91,24 +62,26 @@ class Table(Block):
             whole = whole.dropna(axis="columns", how="all")
         self._n_hidden = max(whole.shape[1] - _MAX_CHOICE, 0)
         self._shown = whole.iloc[:, :_MAX_CHOICE]
-        sources = _sources(self._shown)
-        self._columns = _columns(self._shown, sources)
-        self._rows = Rows(sources, len(whole))
+        self._columns = _columns(self._shown)
+        self._rows = Rows(self._columns, len(whole))
         self._newest: dict[str, int] = {}
 
     # Messages -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
         """Return the columns and the first page."""
+        kinds, declared = id_kinds(self._shown), declared_columns(self._shown)
+        # Without a schema, a column of the same name may mean something else.
+        known = declared if "schema" in self._shown.attrs else {}
         columns = [
             {
                 "name": column.name,
                 "kind": column.kind,
-                "note": column.note,
-                "id": column.id_kind,
-                "right": column.is_right,
+                "note": known[name].meaning if name in known else "",
+                "id": kinds.get(name),
+                "right": column.is_number,
             }
-            for column in self._columns
+            for name, column in zip(self._shown.columns, self._columns, strict=True)
         ]
         visible = range(min(len(columns), _MAX_COLUMNS))
         return {
@@ -233,7 +206,7 @@ class Table(Block):
         rows = self._cells(np.arange(min(len(self._shown), _MAX_STATIC)), range(len(columns)))
         table = html_tables.table(
             [html_tables.row(map(_static_cell, row["cells"], columns)) for row in rows],
-            head=[html_tables.heading(_html.text(c.name), c.css_class) for c in columns],
+            head=[html_tables.heading(_html.text(c.name), _alignment(c)) for c in columns],
             caption=_html.text(self.caption, 2 * _MAX_NAME),
         )
         hidden = _html.hidden_count(len(self._shown) - len(rows), "more row", " in .result")
@@ -242,28 +215,30 @@ class Table(Block):
         return f'<div class="scroll">{table}</div>{hidden}'
 
 
+def error_pages(errors: pd.DataFrame) -> list[Page]:
+    """Return a page that lists errors, if there are any."""
+    return [Page("Errors", Table(errors, name="errors"))] if len(errors) else []
+
+
 def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose index is the row numbers; another index becomes its first columns."""
     flat = frame.copy(deep=False)  # pandas copies what somebody changes later
     flat.index = pd.RangeIndex(len(frame))
-    flat.columns = pd.Index([_label(name) for name in frame.columns], dtype=object)
+    labels = [
+        " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+        for name in frame.columns
+    ]
+    flat.columns = pd.Index(labels, dtype=object)
     if not isinstance(frame.index, pd.RangeIndex):
         for level, name in enumerate(frame.index.names):
-            labels = frame.index.get_level_values(level)
-            flat.insert(level, _index_name(name, level), labels.array, allow_duplicates=True)
+            default = f"index {level}" if level else "index"
+            values = frame.index.get_level_values(level).array
+            label = default if name is None else str(name)
+            flat.insert(level, label, values, allow_duplicates=True)
     return flat
 
 
-def _label(name: object) -> str:
-    return " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
-def _index_name(name: object, level: int) -> str:
-    return f"index {level}" if name is None and level else "index" if name is None else str(name)
-
-
-def _sources(frame: pd.DataFrame) -> list[Source]:
-    """Describe the columns for filters."""
+def _columns(frame: pd.DataFrame) -> list[Source]:
     formats = column_formats(frame, short_ids=False)
     declared = declared_columns(frame)
     kinds = id_kinds(frame)
@@ -297,18 +272,6 @@ def _object_kind(values: pd.Series[Any]) -> str:
     return "bool" if word == "boolean" else "text"
 
 
-def _columns(frame: pd.DataFrame, sources: Sequence[Source]) -> list[_Column]:
-    declared = declared_columns(frame)
-    kinds = id_kinds(frame)
-    columns = []
-    for source, name in zip(sources, frame.columns, strict=True):
-        # Without a schema, a column of the same name may mean something else.
-        is_known = "schema" in frame.attrs and name in declared
-        note = declared[name].meaning if is_known else ""
-        columns.append(_Column(source.name, source.kind, note, kinds.get(name)))
-    return columns
-
-
 def _cell(text: str, exact: str) -> Any:
     """
     Return a cell for the front end: its text, and its exact text if that differs.
@@ -322,11 +285,15 @@ def _cell(text: str, exact: str) -> Any:
     return {"text": text, "exact": exact}
 
 
-def _static_cell(cell: Any, column: _Column) -> str:
+def _static_cell(cell: Any, column: Source) -> str:
     """Format a cell as HTML, a rounded number with all its digits as a tooltip."""
     text, exact = (cell["text"], cell.get("exact", "")) if isinstance(cell, dict) else (cell, "")
-    title = f' title="{_html.text(exact, _MAX_EXACT)}"' if column.is_right and exact else ""
-    return html_tables.cell(_html.text(text), f"{column.css_class}{title}")
+    title = f' title="{_html.text(exact, _MAX_EXACT)}"' if column.is_number and exact else ""
+    return html_tables.cell(_html.text(text), f"{_alignment(column)}{title}")
+
+
+def _alignment(column: Source) -> str:
+    return ' class="number"' if column.is_number else ""
 
 
 def _list(message: Mapping[str, Any], name: str) -> list[Any]:

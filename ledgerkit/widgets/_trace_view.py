@@ -37,12 +37,7 @@ class TraceView(Block):
     """
     A trace, whose receipts are described when they are selected.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    receipt_id
-        The receipt that is selected at first; None is the first that failed, or the root.
+    Selected at first is `receipt_id`, or the first receipt that failed, or the root.
     """
 
     kind: ClassVar[str] = "trace"
@@ -53,6 +48,7 @@ class TraceView(Block):
 
     def describe(self) -> dict[str, Any]:
         tx, names = self._tx, [*STATUSES, "unknown"]
+        receivers, shards = tx.column("receiver_id"), tx.column("shard_id")
         headline, *paragraphs = self.trace.explain().split("\n\n")
         selected, statuses = self._first_selected(), tx.column("status")
         n_failed, count = statuses.count("failure"), count_text(len(tx.tree), "receipt")
@@ -67,9 +63,9 @@ class TraceView(Block):
             "status": [names.index(name) for name in statuses],
             "parent": tx.tree.parents.tolist(),
             "label": _coded(self._labels),
-            "receiver": _coded(map(_receiver, tx.column("receiver_id"))),
+            "receiver": _coded("an unknown account" if i is None else cut(i) for i in receivers),
             "gas": ["" if gas is None else gas_amount(gas) for gas in tx.column("gas_burnt")],
-            "shard": _coded(map(_shard, tx.column("shard_id"))),
+            "shard": _coded("shard unknown" if i is None else f"shard {i}" for i in shards),
             "timeline": self._timeline(),
             "moved": self._moved(0),
             "selected": selected,
@@ -161,11 +157,3 @@ def _label(kind: str | None, method: str | None, actions: str | None) -> str:
     if kind == "refund":
         return "refund"
     return f"{cut(method)}()" if method else cut(actions or "no actions")
-
-
-def _receiver(account_id: str | None) -> str:
-    return "an unknown account" if account_id is None else cut(account_id)
-
-
-def _shard(shard_id: int | None) -> str:
-    return "shard unknown" if shard_id is None else f"shard {shard_id}"

@@ -43,16 +43,10 @@ class Visit:
 
 class Window:
     """
-    A view with one or several panels, of which one is open.
+    A view with one or several panels, of which one is open, at first the first.
 
-    Parameters
-    ----------
-    panels
-        The panels; the first is open.
-    ledger
-        The ledger of panels that links open; None is the session's default.
-    has_tabs
-        True shows a tab for each panel, and the search box.
+    Panels that links open use `ledger`; None is the session's default. With tabs there is also
+    the search box.
     """
 
     def __init__(

@@ -1,24 +1,32 @@
-"""Panels about accounts: their holdings, and the accounts of a key."""
+"""Panels about accounts: holdings, statements, keys, and classes of staking exposure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ledgerkit import units
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames.exposure import CLASSES
 from ledgerkit.frames.human import readable
+from ledgerkit.plots.svg import LIGHT, svg_text
+from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
-from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
-from ledgerkit.widgets._table import Table
+from ledgerkit.widgets._table import Table, error_pages
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
+_BLOCK = "a height or an ISO time"
 
 
 class AccountExplorer(Panel):
@@ -51,19 +59,22 @@ class AccountExplorer(Panel):
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         snapshot = accounts.snapshot(values["account_id"], ledger=ledger)
-        ft, staking, errors = snapshot.ft, snapshot.staking, pd.DataFrame()
+        state, ft, staking = snapshot.state, snapshot.ft, snapshot.staking
+        errors, exposure = pd.DataFrame(), None
         if values["details"]:
             ft, staking, errors = _read_details(snapshot.account_id, ledger)
-        exposure = _read_exposure(snapshot.account_id, ledger)
-        state, nft = snapshot.state, snapshot.nft
-        frames = {"account": state, "ft": ft, "nft": nft, "staking": staking}
+        if ledger.network.liquid_tokens:
+            exposure = tokens.exposure(snapshot.account_id, progress=False, ledger=ledger)
+        frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
         pages = [Page("Account", _account_card(state, exposure))]
-        pages += _table_pages(ft, nft, staking)
+        for title, frame in {"Tokens": ft, "NFTs": snapshot.nft, "Staking": staking}.items():
+            rows = frame.drop(columns=_HIDDEN, errors="ignore")
+            pages.append(Page(title, Table(rows, name=title.lower())))
         if exposure is not None:
             frames["exposure"] = exposure
         if len(errors):
             frames["errors"] = errors
-        pages += _panel.error_pages(errors)
+        pages += error_pages(errors)
         sentence = f"{snapshot.account_id} on {ledger.network.name}"
         nouns = {"n_tokens": "token", "n_nfts": "NFT collection", "n_pools": "pool"}
         counts = state[list(nouns)].iloc[0]
@@ -84,31 +95,15 @@ def _read_details(
     return ft, staking, pd.concat([ft_errors, staking_errors], ignore_index=True)
 
 
-def _read_exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
-    """Read the exposure class; None if the network has no known liquid staking tokens."""
-    if not ledger.network.liquid_tokens:
-        return None
-    return tokens.exposure(account_id, progress=False, ledger=ledger)
-
-
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
-    word = "unknown" if exposure is None else _exposure_word(exposure)
+    """Format the exposure class, or why there is none, and the state."""
+    word = "unknown"  # where the network has no known liquid staking tokens
+    if exposure is not None:
+        column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
+        word = str(readable(exposure)[column].iloc[0])
     account_id = str(state["account_id"].iloc[0])
     statement = _html.link("statement", account_id, f"Statement of {account_id}")
     return f"<p>Staking exposure: {_html.badge(word)}</p><p>{statement}</p>{_html.record(state)}"
-
-
-def _exposure_word(exposure: pd.DataFrame) -> str:
-    column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
-    return str(readable(exposure)[column].iloc[0])
-
-
-def _table_pages(ft: pd.DataFrame, nft: pd.DataFrame, staking: pd.DataFrame) -> list[Page]:
-    frames = {"Tokens": ft, "NFTs": nft, "Staking": staking}
-    return [
-        Page(title, Table(frame.drop(columns=_HIDDEN, errors="ignore"), name=title.lower()))
-        for title, frame in frames.items()
-    ]
 
 
 class KeyLookup(Panel):
@@ -146,3 +141,112 @@ class KeyLookup(Panel):
         sentence = f"{units.count_text(len(frame), 'account')} on {ledger.network.name}."
         page = Page("Accounts", Table(frame.drop(columns="public_key"), name="accounts"))
         return Content(sentence, frame, (page,))
+
+
+class StatementExplorer(Panel):
+    """
+    The statement of an account: balances, entries, gaps and rewards.
+
+    Parameters
+    ----------
+    account_id, start, stop
+        The initial values of the fields; the period is as in `ledgerkit.statement`.
+    ledger
+        The ledger to use; None is the session's default at the time of the request.
+    """
+
+    title = "Statement"
+    action = "Reconcile"
+    tooltip = "List everything that changed the balances of this account"
+    waiting = "Reading transactions and balances…"
+
+    def __init__(
+        self,
+        account_id: str = "",
+        start: str = "",
+        stop: str = "",
+        *,
+        ledger: Ledger | None = None,
+    ) -> None:
+        fields = {
+            "account_id": Field("Account", account_id, "alice.near"),
+            "start": Field("After block", start, f"{_BLOCK}; empty: the first change"),
+            "stop": Field("Up to block", stop, f"{_BLOCK}; empty: the final one"),
+        }
+        super().__init__(fields, ledger)
+
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
+        ends = (values["start"], values["stop"])
+        blocks = [int(end) if end.isdecimal() else end or None for end in ends]
+        account_id = values["account_id"]
+        statement = reconciling.statement(account_id, *blocks, progress=False, ledger=ledger)
+        entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
+        page = [statement._repr_html_()]
+        if len(entries):
+            page.append(f'<div style="background:{LIGHT}">{svg_text(statement.plot)}</div>')
+        rows = entries.drop(columns="account_id")
+        entries_page = Page("Entries", Table(rows, name="statement", slim=True))
+        pages = [Page("Statement", *page), entries_page]
+        for title, frame in {"Gaps": gaps, "Rewards": rewards}.items():
+            if len(frame):
+                table = Table(frame.drop(columns="account_id"), name=title.lower())
+                pages.append(Page(title, table))
+        frames = {"statement": entries, "gaps": gaps}
+        frames |= {"totals": statement.totals, "rewards": rewards}
+        counts = f"{units.count_text(len(entries), 'row')}, {units.count_text(len(gaps), 'gap')}"
+        sentence = f"{statement.account_id} on {ledger.network.name}: {counts}."
+        return Content(sentence, entries, tuple(pages), frames, statement)
+
+
+class StakingExposure(Panel):
+    """
+    The staking exposure classes of many accounts.
+
+    Parameters
+    ----------
+    account_ids
+        The initial value of the field.
+    nonzero
+        True calls the pools, and ignores positions that are zero.
+    ledger
+        The ledger to use; None is the session's default at the time of the request.
+    """
+
+    title = "Staking"
+    action = "Classify"
+    tooltip = "Look up and classify these accounts"
+
+    def __init__(
+        self,
+        account_ids: Iterable[str] = (),
+        *,
+        nonzero: bool = False,
+        ledger: Ledger | None = None,
+    ) -> None:
+        example = "one per line, or separated by commas"
+        fields = {
+            "account_ids": Field("Accounts", "\n".join(account_ids), example, kind="lines"),
+            "nonzero": Field("Call pools, ignore zero positions", nonzero, kind="check"),
+        }
+        super().__init__(fields, ledger)
+
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
+        ids = [name for name in re.split(r"[\s,;]+", values["account_ids"]) if name]
+        if not ids:
+            raise InvalidRequestError.required("account_ids", "one account per line")
+        frame, errors = tokens.exposure(
+            ids, nonzero=values["nonzero"], on_error="collect", progress=False, ledger=ledger
+        )
+        is_indexed = frame["status"] == "ok"
+        sizes = frame.loc[is_indexed, "exposure_class"].value_counts()
+        counts = {name.replace("_", " "): int(sizes.get(name, 0)) for name in CLASSES.values()}
+        if not is_indexed.all():
+            counts["not indexed"] = int((~is_indexed).sum())
+        pages = [
+            Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
+            Page("Accounts", Table(frame, name="exposure")),
+            *error_pages(errors),
+        ]
+        sentence = f"{units.count_text(len(frame), 'account')} on {ledger.network.name} classified"
+        sentence += f", {units.count_text(len(errors), 'error')}." if len(errors) else "."
+        return Content(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})

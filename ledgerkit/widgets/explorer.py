@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._panel import Displayable, Panel
 from ledgerkit.widgets._window import Window
-from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
+from ledgerkit.widgets.accounts import (
+    AccountExplorer,
+    KeyLookup,
+    StakingExposure,
+    StatementExplorer,
+)
 from ledgerkit.widgets.archive import ArchiveFlow
-from ledgerkit.widgets.blocks import BlockExplorer
 from ledgerkit.widgets.contracts import ContractViewer
 from ledgerkit.widgets.gallery import NftGallery
 from ledgerkit.widgets.networks import NetworkPicker
 from ledgerkit.widgets.search import Search
 from ledgerkit.widgets.sending import SendForm
-from ledgerkit.widgets.staking import StakingExposure
-from ledgerkit.widgets.statements import StatementExplorer
-from ledgerkit.widgets.transactions import TransactionExplorer
+from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 if TYPE_CHECKING:
     import pandas as pd

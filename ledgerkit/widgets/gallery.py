@@ -12,11 +12,11 @@ import pandas as pd
 from ledgerkit.errors import LedgerError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
-from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
-from ledgerkit.widgets._table import Table
+from ledgerkit.widgets._table import Table, error_pages
 
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
@@ -74,7 +74,7 @@ class NftGallery(Panel):
         pages = [
             Page("Gallery", cards(frame)),
             Page("Table", Table(frame, name="nft_tokens", slim=True)),
-            *_panel.error_pages(errors),
+            *error_pages(errors),
         ]
         sentence = f"{count_text(len(frame), 'token')} of "
         sentence += f"{count_text(len(results), 'collection')} on {ledger.network.name}"

@@ -16,11 +16,9 @@ from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
-from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
-from ledgerkit.widgets.blocks import BlockExplorer
+from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup, StatementExplorer
 from ledgerkit.widgets.contracts import ContractViewer
-from ledgerkit.widgets.statements import StatementExplorer
-from ledgerkit.widgets.transactions import TransactionExplorer
+from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,23 +42,23 @@ class Target:
     values: dict[str, str]
 
 
+_FIELDS: dict[str, tuple[type[Panel], str]] = {  # that take an id of each kind
+    "account": (AccountExplorer, "account_id"),
+    "contract": (AccountExplorer, "account_id"),
+    "statement": (StatementExplorer, "account_id"),
+    "key": (KeyLookup, "public_key"),
+    "transaction": (TransactionExplorer, "tx_hash"),
+    "receipt": (TransactionExplorer, "tx_hash"),
+    "block": (BlockExplorer, "at"),
+}
+
+
 def target(kind: str, id_: str) -> Target | None:
     """Return where a link leads to; None if nothing shows ids of that kind."""
     if kind == "token":
         return Target(ContractViewer, {"contract_id": id_, "method": "ft_metadata", "args": "{}"})
-    fields: dict[str, tuple[type[Panel], str]] = {
-        "account": (AccountExplorer, "account_id"),
-        "contract": (AccountExplorer, "account_id"),
-        "statement": (StatementExplorer, "account_id"),
-        "key": (KeyLookup, "public_key"),
-        "transaction": (TransactionExplorer, "tx_hash"),
-        "receipt": (TransactionExplorer, "tx_hash"),
-        "block": (BlockExplorer, "at"),
-    }
-    if kind not in fields:
-        return None
-    panel_class, name = fields[kind]
-    return Target(panel_class, {name: id_})
+    panel_class, name = _FIELDS.get(kind, (None, ""))
+    return None if panel_class is None else Target(panel_class, {name: id_})
 
 
 class Search(Panel):
@@ -127,26 +125,9 @@ class Search(Panel):
 
 def recognise(text: str, ledger: Ledger) -> Target:
     """
-    Return the panel that shows what a text names.
+    Return the panel that shows what a text names: an id, or an explorer's address that ends so.
 
-    Parameters
-    ----------
-    text
-        An id, or an explorer's address that ends with one.
-    ledger
-        The ledger that knows whether a hash is that of a transaction, a receipt or a block.
-
-    Returns
-    -------
-    target
-        The panel and its fields.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it has none of these forms, or is a hash that the network does not know.
-    LedgerError
-        If the network could not be asked.
+    The ledger knows whether a hash is that of a transaction, a receipt or a block.
     """
     text = text.strip()
     if not text:
@@ -156,36 +137,24 @@ def recognise(text: str, ledger: Ledger) -> Target:
     call = _CALL.fullmatch(text)
     if call is not None:
         return Target(ContractViewer, {**call.groupdict(), "args": call["args"] or "{}"})
-    for kind, check in _FORMS:
-        if check(text):
-            return target(kind, text) or _refuse(text)
-    return _recognise_hash(text, ledger) if _is_hash(text) else _refuse(text)
+    panel_class, name = _FIELDS[_kind_of(text, ledger)]
+    return Target(panel_class, {name: text})
 
 
-def _refuse(text: str) -> Target:
-    raise InvalidRequestError.refuse("search", text, _RULE)
+def _kind_of(text: str, ledger: Ledger) -> str:
+    """Return what a text names, with requests only for a hash."""
+    if _HEIGHT.fullmatch(text):
+        return "block"
+    if _KEY.fullmatch(text):
+        return "key"
+    if validation.is_account_id(text):
+        return "account"
+    if not validation.decode_base58(text, validation.HASH_BYTES):
+        raise InvalidRequestError.refuse("search", text, _RULE)
+    return _kind_of_hash(text, ledger)
 
 
-def _accepts(check: Callable[[str, str], object]) -> Callable[[str], bool]:
-    def test(text: str) -> bool:
-        try:
-            check(text, "search")
-        except InvalidRequestError:
-            return False
-        return True
-
-    return test
-
-
-_is_hash = _accepts(validation.crypto_hash)
-_FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("block", lambda text: _HEIGHT.fullmatch(text) is not None),
-    ("key", lambda text: _KEY.fullmatch(text) is not None),
-    ("account", _accepts(validation.account_id)),
-)
-
-
-def _recognise_hash(hash_: str, ledger: Ledger) -> Target:
+def _kind_of_hash(hash_: str, ledger: Ledger) -> str:
     """Look a hash up as a transaction, a receipt and a block."""
     lookups: dict[str, Callable[[], object]] = {
         "transaction": lambda: documents.read_document(ledger, hash_),
@@ -200,8 +169,8 @@ def _recognise_hash(hash_: str, ledger: Ledger) -> Target:
             continue
         except InvalidRequestError as error:
             no_index = error
-            continue
-        return target(kind, hash_) or _refuse(hash_)
+        else:
+            return kind
     if no_index is not None:
         raise no_index
     expected = f"the hash of a transaction, a receipt or a block that {ledger.network.name} knows"

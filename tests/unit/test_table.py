@@ -17,8 +17,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.frames.human import exact_text
-from ledgerkit.widgets import _filters, _rows
-from ledgerkit.widgets._rows import Selection
+from ledgerkit.widgets import _selection
 from ledgerkit.widgets._table import Table, index_as_columns
 from tests import hostile
 
@@ -271,7 +270,7 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
     """A search that is under way ends at its next step when the same front end asks again."""
     table = Table(pd.DataFrame({f"c{n}": ["x"] for n in range(5)}))
     began, go_on = threading.Event(), threading.Event()
-    plain = _filters.search
+    plain = _selection.search_column
     searched = []
 
     def slow(source: Any, text: str, check: Any) -> Any:
@@ -281,7 +280,7 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
             go_on.wait(60)
         return plain(source, text, check)
 
-    monkeypatch.setattr(_filters, "search", slow)
+    monkeypatch.setattr(_selection, "search_column", slow)
     replies = {}
 
     def request(text: str, number: int) -> None:
@@ -307,7 +306,7 @@ def test_the_last_selection_is_remembered(monkeypatch: pytest.MonkeyPatch):
     table = Table(balances(3, 1, 2))
     sort = [{"column": 0}]
     assert [row["row"] for row in ask(table, sort=sort)["rows"]] == [1, 2, 0]
-    monkeypatch.setattr(_rows, "order", None)
+    monkeypatch.setattr(_selection, "order", None)
     assert [row["row"] for row in ask(table, sort=sort, start=2)["rows"]] == [0]
 
 
@@ -476,4 +475,3 @@ def test_a_selection_of_nothing_is_empty():
         assert "error" not in ask(table)
         assert "data" in table.handle({"do": "save", "format": "csv"})
     assert rows(balances(), sort=[{"column": 0}]) == []
-    assert Selection() == Selection((), (), "")

@@ -1,5 +1,5 @@
 """
-Filters that people type above a column of a table: parsed, and computed on the whole column.
+The rows of a table that a person selects: by filters of columns, a search, and an order.
 
 A filter is one of these: a part of a text (``alice``), a comparison (``> 5 NEAR``, ``>= 100``,
 ``= 12``, ``!= failed``), a range (``1..5 NEAR``), ``empty`` or ``not empty``. Quotes make any of
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import operator
 import re
+import threading
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, isfinite
+from math import ceil, floor, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,11 +28,12 @@ from ledgerkit.u128 import decimal_text
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Flags = NDArray[np.bool_]
+    Positions = NDArray[np.intp]
     Condition = tuple[str, Fraction]
 
 _COMPARISON = re.compile(r"(>=|<=|!=|>|<|=)\s*(.+)", re.DOTALL)
@@ -40,7 +42,7 @@ _QUANTITY = re.compile(r"(-?\d[\d,]*(?:\.\d+)?)\s*(.*)", re.ASCII | re.DOTALL)
 _PART_OF_NUMBER = re.compile(r"-?[\d,]*\d[\d,]*", re.ASCII)
 _MAX_FILTER = 200  # characters
 _MAX_DIGITS = 120
-_MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched
+_MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched or compared
 _MAX_WORDS = 1_000  # different texts of a column that may be shown as other words
 _BLOCK = 50_000  # rows written as text at a time, which bounds the memory
 _SMALLEST = {"unit": 0, "units": 0}  # of a token whose decimals are not known
@@ -63,31 +65,18 @@ _YES, _NO = ("yes", "true"), ("no", "false")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """
-    A column that filters apply to.
-
-    Parameters
-    ----------
-    frame
-        The frame, for the units of its rows.
-    position
-        The position of the column.
-    kind
-        ``"number"``, ``"time"``, ``"bool"`` or ``"text"``.
-    unit
-        The unit of its numbers, as the schemas write it; "" for none.
-    name
-        The column's name, for errors.
-    write
-        The function that writes a text as other words; None if it is shown as it is.
-    """
+    """A column that filters apply to; its frame has the units of its rows."""
 
     frame: pd.DataFrame
     position: int
-    kind: str
-    unit: str = ""
-    name: str = ""
-    write: Callable[[object], str] | None = None
+    kind: str  # "number", "time", "bool" or "text"
+    unit: str = ""  # of its numbers, as the schemas write it
+    name: str = ""  # for errors
+    write: Callable[[object], str] | None = None  # writes a text as other words
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind == "number"
 
     @property
     def values(self) -> pd.Series[Any]:
@@ -95,14 +84,7 @@ class Source:
 
 
 def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
-    """
-    Return the rows that a filter selects; `check` raises when the result is no longer needed.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the text is no filter for a column of this kind.
-    """
+    """Return the rows that a filter selects; `check` raises when they are no longer needed."""
     text = text.strip()
     if len(text) > _MAX_FILTER:
         raise InvalidRequestError.refuse(
@@ -124,7 +106,7 @@ def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
     return _part(source, text, check)
 
 
-def search(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
+def search_column(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
     """Return the rows that have a text in this column; None where the column can't have it."""
     if source.kind == "number":
         return _search_numbers(source, text, check)
@@ -137,12 +119,12 @@ def search(source: Source, text: str, check: Callable[[], None]) -> Flags | None
 def _part(source: Source, text: str, check: Callable[[], None]) -> Flags:
     if source.kind == "text":
         return contains(source, text, check)
-    if source.kind == "number":
-        rows = _search_numbers(source, text, check)
-        if rows is None:
-            raise _refusal(source, text)
-        return rows
-    return _compare(source, "=", text, text)
+    if source.kind != "number":
+        return _compare(source, "=", text, text)
+    rows = _search_numbers(source, text, check)
+    if rows is None:
+        raise _refusal(source, text)
+    return rows
 
 
 def _refusal(source: Source, text: str) -> InvalidRequestError:
@@ -417,3 +399,104 @@ def _in_period(source: Source, sign: str, period: pd.Period) -> Flags:
         "<=": values < end,
     }
     return conditions[sign].fillna(value=False).to_numpy(dtype=np.bool_)
+
+
+# The selection ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a person chose; columns are positions."""
+
+    sort: tuple[tuple[int, bool], ...] = ()  # whether descending; the most important first
+    filters: tuple[tuple[int, str], ...] = ()  # the text of each filter
+    search: str = ""  # to find in any column
+
+
+class Rows:
+    """The `count` rows of a frame, filtered and sorted; the last selection is remembered."""
+
+    def __init__(self, sources: Sequence[Source], count: int) -> None:
+        self._sources = sources
+        self._count = count
+        self._lock = threading.Lock()
+        self._selection = Selection()
+        self._rows: Positions | None = None  # None is every row in the frame's order
+
+    def select(self, selection: Selection, check: Callable[[], None]) -> Positions | None:
+        """
+        Return the positions of the selected rows in order; None for all rows as they are.
+
+        `check` is called between steps, and raises when the result is no longer needed.
+        """
+        with self._lock:
+            check()
+            if selection != self._selection:
+                rows = self._filtered(selection, check)
+                for column, is_descending in reversed(selection.sort):
+                    rows = self._sorted(rows, column, is_descending=is_descending)
+                    check()
+                self._selection, self._rows = selection, rows
+            return self._rows
+
+    def _filtered(self, selection: Selection, check: Callable[[], None]) -> Positions | None:
+        """Return the positions of the rows that pass all filters and the search."""
+        flags = None
+        for column, text in selection.filters:
+            check()
+            passed = matches(self._sources[column], text, check)
+            flags = passed if flags is None else flags & passed
+        if selection.search:
+            passed = self._searched(selection.search, check)
+            flags = passed if flags is None else flags & passed
+        return None if flags is None else np.flatnonzero(flags)
+
+    def _searched(self, text: str, check: Callable[[], None]) -> Flags:
+        flags = np.zeros(self._count, dtype=np.bool_)
+        for source in self._sources:
+            check()
+            passed = search_column(source, text, check)
+            if passed is not None:
+                flags |= passed
+        return flags
+
+    def _sorted(
+        self, rows: Positions | None, column: int, *, is_descending: bool
+    ) -> Positions | None:
+        """Sort rows by a column, stably; missing values are last."""
+        values = self._sources[column].values
+        if rows is None:
+            return order(values, is_descending=is_descending)
+        return rows[order(values.iloc[rows], is_descending=is_descending)]
+
+
+def order(values: pd.Series[Any], *, is_descending: bool) -> Positions:
+    """Return the positions that sort values stably, exactly, and with missing ones last."""
+    if isinstance(values.dtype, pd.CategoricalDtype) and not values.cat.ordered:
+        values = values.astype(values.cat.categories.dtype)
+    if values.dtype == np.dtype(object):
+        return _object_order(values.tolist(), is_descending=is_descending)
+    options: Any = {"kind": "stable", "ascending": not is_descending, "na_position": "last"}
+    return np.asarray(values.array.argsort(**options), dtype=np.intp)
+
+
+def _object_order(values: list[Any], *, is_descending: bool) -> Positions:
+    """Sort values of any types: numbers, then texts, then all others as they are written."""
+    keys: list[Any] = [_key(value) for value in values]
+    present = [at for at, key in enumerate(keys) if key is not None]
+    missing = [at for at, key in enumerate(keys) if key is None]
+    present.sort(key=keys.__getitem__, reverse=is_descending)  # stable in both directions
+    return np.array(present + missing, dtype=np.intp)
+
+
+def _key(value: Any) -> tuple[int, Any] | None:
+    """Return what a value is sorted by; None if it is missing."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float | Decimal) and isnan(value):
+        return None
+    if isinstance(value, int | float | Decimal):
+        return 0, value
+    if isinstance(value, np.number):
+        return 0, value.item()
+    return (1, value) if isinstance(value, str) else (2, plain_text(value, _MAX_OBJECT_TEXT))
