@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import units
-from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import canvas, inks, texts, token_units
 from ledgerkit.plots.token_units import TokenUnit
 
@@ -116,7 +115,8 @@ def history(
     """
     parts = dict.fromkeys(part for names in _PARTS.values() for part in names)
     canvas.check_columns(frame, (*_COLUMNS, *parts), "lk.history")
-    view = _check_view(frame, view)
+    views = canvas.distinct_values(frame, "view", view, "a view of the frame")
+    view = view or next(iter(views), "accounts")
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     rows = frame[frame["view"] == view]
     units_of = _Units(view, decimals, token_units.read_units(tokens))
@@ -133,14 +133,6 @@ def history(
     usual = partial(_title, quantity, accounts)
     canvas.finish(ax, frame, title or usual, handles=handles, notes=notes)
     return ax
-
-
-def _check_view(frame: pd.DataFrame, view: str | None) -> str:
-    views = list(dict.fromkeys(canvas.column_values(frame, "view")))
-    if view is not None and view not in views:
-        expected = f"a view of the frame, which has {', '.join(views) or 'none'}"
-        raise InvalidRequestError.refuse("view", view, expected, choices=views)
-    return view or next(iter(views), "accounts")
 
 
 class _Units(NamedTuple):
@@ -233,5 +225,4 @@ def _notes(rows: pd.DataFrame, n_lines: int) -> list[str]:
         f"{_STATUS_TEXTS.get(status, status)}: {n:,} of {len(rows):,} readings"
         for status, n in counts.items()
     ]
-    notes += [f"lines not drawn: {n_lines - _MAX_LINES:,}"] if n_lines > _MAX_LINES else []
-    return notes
+    return notes + texts.count_note("lines not drawn", n_lines - _MAX_LINES)

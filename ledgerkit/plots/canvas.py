@@ -40,15 +40,15 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """Return `ax`, or the axes of a new figure of this size in inches, in readable colours."""
     if ax is None:
         ax = _new_axes(width, height)
-    around = inks.outside(ax)
+    readable = inks.outside(ax).readable_or_text
     for axis in (ax.xaxis, ax.yaxis):
         tick = axis.get_major_ticks(1)[0]
-        label = around.own(tick.label1.get_color())
-        axis.set_tick_params(labelcolor=label, color=around.own(tick.tick1line.get_color()))
-        axis.label.set_color(around.own(axis.label.get_color()))
+        label, mark = readable(tick.label1.get_color()), readable(tick.tick1line.get_color())
+        axis.set_tick_params(labelcolor=label, color=mark)
+        axis.label.set_color(readable(axis.label.get_color()))
         axis.get_offset_text().set_color(label)
     for spine in ax.spines.values():
-        spine.set_edgecolor(around.own(spine.get_edgecolor()))
+        spine.set_edgecolor(readable(spine.get_edgecolor()))
     return ax
 
 
@@ -137,6 +137,17 @@ def check_columns(frame: pd.DataFrame, columns: Iterable[str], source: str) -> N
         raise InvalidRequestError.refuse("frame", list(frame.columns), expected)
 
 
+def distinct_values(
+    frame: pd.DataFrame, column: str, chosen: str | None, expected: str
+) -> list[str]:
+    """Return the different values of a column; raise if `chosen` is not one of them."""
+    values = list(dict.fromkeys(column_values(frame, column)))
+    if chosen is not None and chosen not in values:
+        rule = f"{expected}, which has {', '.join(values) or 'none'}"
+        raise InvalidRequestError.refuse(column, chosen, rule, choices=values)
+    return values
+
+
 def column_values(frame: pd.DataFrame, column: str) -> list[Any]:
     """Return a column as a list of Python values, with None for missing ones."""
     return [None if is_missing(value) else value for value in frame[column].astype(object)]
@@ -191,7 +202,7 @@ def label_time_axes(ax: Axes, unit: str) -> None:
 def write_beside(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:
     """Write a text to the right of a point."""
     offset: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
-    colour = inks.outside(ax).word(inks.inside(ax).text)
+    colour = inks.outside(ax).text_colour(inks.inside(ax).text)
     ax.annotate(text, (x, y), va="center", size=SMALL, color=colour, parse_math=False, **offset)
 
 

@@ -67,13 +67,13 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     ax = canvas.axes_or_new(ax, 9.0, min(9.0, max(2.2, 1.2 + levels * 0.36)))
     total = sum(row.gas for row in rows.rows)
     n_unknown = sum(row.n_unknown_gas for row in rows.rows)
-    notes = [f"receipts whose gas is unknown: {n_unknown:,}"] if n_unknown else []
+    notes = texts.count_note("receipts whose gas is unknown", n_unknown)
     if not total:
         return canvas.draw_empty(ax, receipts, *(notes or ["no gas burnt"]))
     gas_by_name = _gas_by_name(rows)
     _label_axes(ax, levels, total)
     boxes, n_narrow = _draw_boxes(ax, rows, burnt, list(gas_by_name))
-    notes += [f"receipts too narrow to draw: {n_narrow:,}"] if n_narrow else []
+    notes += texts.count_note("receipts too narrow to draw", n_narrow)
     usual = f"{units.gas_amount(total)} in {rows.summary}"
     handles = _legend_handles(ax, gas_by_name, total)
     canvas.finish(ax, receipts, title or usual, handles=handles, notes=notes)

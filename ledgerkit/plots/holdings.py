@@ -66,6 +66,10 @@ class _Balance(NamedTuple):
         contract_id = texts.shorten(self.contract_id, limit)
         return f"{self.unit.symbol} · {contract_id}" if self.symbol else contract_id
 
+    def label(self, limit: int, *, has_account: bool, has_token: bool) -> str:
+        account = [texts.shorten(self.account_id, limit)] if has_account else []
+        return ": ".join([*account, *([self.token(limit)] if has_token else [])])
+
 
 def balances(
     ft_frame: pd.DataFrame,
@@ -119,23 +123,20 @@ def balances(
     if not drawn:
         return canvas.draw_empty(ax, ft_frame, "no token balances", *notes)
     amounts = [row.unit.label(row.amount or 0, canvas.side_room(ax)) for row in drawn]
-    labels = [
-        partial(_balance_label, row, n_accounts=len(accounts), by_account=by_account)
-        for row in drawn
-    ]
+    names = {"has_account": len(accounts) > 1, "has_token": not by_account}
+    labels = [partial(row.label, **names) for row in drawn]
     canvas.label_rows(ax, labels, beside=amounts)
     _draw_balances(ax, drawn, amounts)
     unit = drawn[0].unit.symbol if is_one_token else "each token in its own unit"
     ax.set_xlabel(f"balance ({unit}, log scale)", size=SMALL, parse_math=False)
-    usual = partial(_balance_title, drawn[0] if by_account else accounts)
+
+    def usual(limit: int) -> str:
+        if by_account:
+            return f"holders of {drawn[0].token(limit)}"
+        return f"tokens of {texts.join_names(accounts, limit, _MAX_NAMES)}"
+
     canvas.finish(ax, ft_frame, title or usual, notes=notes)
     return ax
-
-
-def _balance_title(subject: _Balance | list[str], limit: int) -> str:
-    if isinstance(subject, list):
-        return f"tokens of {texts.join_names(subject, limit, _MAX_NAMES)}"
-    return f"holders of {subject.token(limit)}"
 
 
 def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
@@ -146,13 +147,6 @@ def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
         unit = TokenUnit(units.token_symbol(symbol), int(decimals or 0))
         records.append(_Balance(account_id, contract_id, status, symbol, amount, unit))
     return records
-
-
-def _balance_label(row: _Balance, limit: int, *, n_accounts: int, by_account: bool) -> str:
-    account_id = texts.shorten(row.account_id, limit)
-    if by_account:
-        return account_id
-    return row.token(limit) if n_accounts == 1 else f"{account_id}: {row.token(limit)}"
 
 
 def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) -> None:
@@ -238,15 +232,13 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
     bars = _largest_bars([bar for bar in known if bar.total])
     ax = canvas.axes_or_new(ax, 7.5, 1.4 + _ROW_HEIGHT * max(2, len(bars)))
+    positions_text = units.count_text(len(rows), "position")
     n_unknown = len(rows) - len(known)
-    notes = [f"unknown: {n_unknown:,} of {units.count_text(len(rows), 'position')}"]
-    notes = notes if n_unknown else []
+    notes = [f"unknown: {n_unknown:,} of {positions_text}"] if n_unknown else []
     if not bars:
         return canvas.draw_empty(ax, positions, "no stake", *notes)
-    _draw_stake(ax, bars)
-    total = units.near_amount(sum(bar.total for bar in bars))
-    usual = f"{total} in staking pools"
-    handles = _stake_handles(ax, bars)
+    handles = _draw_stake(ax, bars)
+    usual = f"{units.near_amount(sum(bar.total for bar in bars))} in staking pools"
     canvas.finish(ax, positions, title or usual, handles=handles, notes=notes)
     return ax
 
@@ -255,12 +247,11 @@ def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
     account_id, pool_id, staked, unstaked, can_withdraw = row
     names = [account_id, pool_id] if with_account else [pool_id]
     withdrawable = int(unstaked) if can_withdraw else 0
-    label = partial(_pool_label, names)
+
+    def label(limit: int) -> str:
+        return " · ".join(texts.shorten(name, limit) for name in names)
+
     return _Bar(label, (int(staked), withdrawable, int(unstaked) - withdrawable))
-
-
-def _pool_label(names: Sequence[str], limit: int) -> str:
-    return " · ".join(texts.shorten(name, limit) for name in names)
 
 
 def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
@@ -274,13 +265,16 @@ def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
     return [*largest, _Bar(label, (staked, withdrawable, locked))]
 
 
-def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
-    levels = range(len(bars))
+def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
+    """Draw the parts of each bar, and its sum at the end; return the parts that occur."""
+    levels, ink, handles = range(len(bars)), inks.inside(ax), []
     for part, (label, palette, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(bar.parts[:part])) for bar in bars]
         widths = [_near(bar.parts[part]) for bar in bars]
-        style = _part_style(ax, palette, hatch)
-        drawn = ax.barh(levels, widths, left=lefts, height=0.66, label=label, **style)
+        style = {"facecolor": ink.shape(palette), "edgecolor": ink.face, "linewidth": 0.4}
+        style |= {"hatch": hatch, "hatch_linewidth": 0.6, "label": label}
+        drawn = ax.barh(levels, widths, left=lefts, height=0.66, **style)
+        handles += [drawn] if any(widths) else []
         for bar, patch in zip(bars, drawn, strict=True):
             amount = units.near_amount(bar.parts[part])
             canvas.set_hover(patch, f"{bar.label(200)}: {amount} {label}")
@@ -290,25 +284,11 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
         canvas.write_beside(ax, totals[level], _near(bar.total), level)
     ax.set_xlim(0, max(_near(bar.total) for bar in bars) * 1.02)
     canvas.label_x_axis(ax, "stake (NEAR)")
-
-
-def _part_style(ax: Axes, palette: str, hatch: str) -> dict[str, Any]:
-    ink = inks.inside(ax)
-    style = {"facecolor": ink.shape(palette), "hatch": hatch, "edgecolor": ink.face}
-    return {**style, "hatch_linewidth": 0.6, "linewidth": 0.4}
+    return handles
 
 
 def _near(yocto: int) -> float:
     return units.to_float(yocto, units.NEAR_DECIMALS)
-
-
-def _stake_handles(ax: Axes, bars: list[_Bar]) -> list[Any]:
-    patch = canvas.mpl("patches").Patch
-    return [
-        patch(label=label, **_part_style(ax, palette, hatch))
-        for part, (label, palette, hatch) in enumerate(_STAKE_PARTS)
-        if any(bar.parts[part] for bar in bars)
-    ]
 
 
 # Exposure classes -----------------------------------------------------------------------
@@ -422,8 +402,7 @@ def concentration(
     faint = inks.inside(ax).faint
     lines += ax.plot([0, 100], [0, 100], color=faint, lw=0.8, label="equal balances")
     _label_percent_axes(ax)
-    n_hidden = len(balances_of) - len(drawn)
-    notes = [f"tokens not drawn: {n_hidden:,}"] if n_hidden else []
+    notes = texts.count_note("tokens not drawn", len(balances_of) - len(drawn))
     usual = "concentration among listed holders"
     canvas.finish(ax, holders, title or usual, handles=lines, notes=notes)
     return ax

@@ -31,7 +31,7 @@ class Inks:
     faint: str
     shade: str
 
-    def own(self, colour: Any) -> str:
+    def readable_or_text(self, colour: Any) -> str:
         """Return a colour of the user's style, or the text's if that is not readable here."""
         return _hex(colour) if contrast(colour, self.face) >= TEXT_CONTRAST else self.text
 
@@ -43,20 +43,20 @@ class Inks:
         """Return a lighter colour on a light background, or a darker one on a dark one."""
         return _mix(self.face, colour, _TINT)
 
-    def word(self, colour: str) -> str:
+    def text_colour(self, colour: str) -> str:
         """Return a colour of a text, as near to `colour` as is readable."""
         return readable(colour, self.face, TEXT_CONTRAST)
 
 
 def inside(ax: Axes) -> Inks:
     """Return the colours for what is drawn inside the axes."""
-    return _inks(_over(ax.get_facecolor(), outside(ax).face))
+    return _inks(_blend(ax.get_facecolor(), outside(ax).face))
 
 
 def outside(ax: Axes) -> Inks:
     """Return the colours for what is written around the axes."""
     figure: Any = ax.get_figure(root=True)
-    return _inks(_over(ax.figure.get_facecolor(), _over(figure.get_facecolor(), _page())))
+    return _inks(_blend(ax.figure.get_facecolor(), _blend(figure.get_facecolor(), _page())))
 
 
 def readable(colour: Any, face: str, ratio: float) -> str:
@@ -106,7 +106,7 @@ def _page() -> str:
     return BLACK if on_colour(_rc("text.color")) == BLACK else WHITE
 
 
-def _over(colour: Any, below: str) -> str:
+def _blend(colour: Any, below: str) -> str:
     """Return the visible colour where `colour`, which may be transparent, covers another."""
     return _mix(below, _hex(colour), _colors().to_rgba(colour)[3])
 

@@ -287,7 +287,7 @@ def label_rows(ax: Axes, rows: Sequence[Row], starts: Sequence[float], end: floa
     ax.set_yticks(levels, labels, size=SMALL, parse_math=False)
     for y, text in zip(levels, ax.get_yticklabels(), strict=True):
         if rows[y].state == FAILED:
-            text.set(color=inks.outside(ax).word(inks.VERMILION), weight="bold")
+            text.set(color=inks.outside(ax).text_colour(inks.VERMILION), weight="bold")
     canvas.hide_spines(ax)
     ax.grid(visible=False)
     ax.tick_params(axis="y", length=0)

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.human import is_near
 from ledgerkit.plots import canvas, inks, texts, token_units
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.axes import Axes
+
+    _Gap = tuple[Any, ...]  # of `_GAP_COLUMNS`
 
     from ledgerkit.plots.token_units import TokenUnit
 
@@ -35,6 +36,7 @@ _NATIVE = "near"
 _MAX_LINES = 7
 _MAX_CAUSES = 6  # with a colour of their own
 _OTHERS = "other causes"
+_HIDDEN_GAPS = "gaps of assets not drawn"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MANY = 120  # changes, of which the dots are smaller
 
@@ -83,6 +85,10 @@ class _Line(NamedTuple):
             y += [self.number(before), self.number(after)]
             last = after
         return x, y
+
+    def change_text(self, at: int) -> str:
+        cause = self.causes[at].replace("_", " ")
+        return f"{cause} {self.unit.text(self.changes[at])}: {self.asset}"
 
     def number(self, balance: int | None) -> float:
         return float("nan") if balance is None else self.unit.number(balance)
@@ -140,41 +146,41 @@ def statement(
     'balances of bob.near'
     """
     canvas.check_columns(entries, _COLUMNS, "lk.statement")
-    rows = entries if asset is None else _rows_of(entries, asset)
+    canvas.distinct_values(entries, "asset", asset, "an asset of the statement")
+    rows = entries if asset is None else entries[entries["asset"] == asset]
     rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     has_times = bool(rows["time"].notna().all())
     units_of = token_units.read_units(totals, "asset", "lk.statement(...).totals")
     lines = _lines(rows, units_of, has_times=has_times)
+    gap_rows = []
+    if gaps is not None:
+        gap_rows = canvas.read_rows(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
     if not lines:
-        return canvas.draw_empty(ax, entries, "no entries", *_gap_notes(gaps, 0))
+        notes = texts.count_note(_HIDDEN_GAPS, len(gap_rows))
+        return canvas.draw_empty(ax, entries, "no entries", *notes)
     drawn = _largest(lines)
     styles = _cause_styles(drawn)
     heights = [float(height) for height in rows["block_height"]]
     axis = _Axis(heights, _places(rows, has_times=has_times))
-    handles = [*_draw_changes(ax, drawn, styles), *_draw_lines(ax, drawn, _gap_places(gaps, axis))]
-    hatched = _draw_gaps(ax, gaps, drawn, axis)
+    handles = [
+        *_draw_changes(ax, drawn, styles),
+        *_draw_lines(ax, drawn, _gap_places(gap_rows, axis)),
+    ]
+    hatched = _draw_gaps(ax, gap_rows, drawn, axis)
     unit = token_units.axis_text(line.unit for line in drawn)
     canvas.label_time_axes(ax, f"balance ({unit})")
     if not has_times:
         canvas.label_x_axis(ax, "block height")
-    notes = _gap_notes(gaps, len(hatched))
-    notes += [f"assets not drawn: {len(lines) - len(drawn):,}"] if len(lines) > len(drawn) else []
-    usual = partial(_title, canvas.column_values(entries, "account_id")[0])
+    notes = texts.count_note(_HIDDEN_GAPS, len(gap_rows) - len(hatched))
+    notes += texts.count_note("assets not drawn", len(lines) - len(drawn))
+    account_id = canvas.column_values(entries, "account_id")[0]
+
+    def usual(limit: int) -> str:
+        return f"balances of {texts.shorten(account_id, limit)}"
+
     canvas.finish(ax, entries, title or usual, handles=[*handles, *hatched[:1]], notes=notes)
     return ax
-
-
-def _title(account_id: object, limit: int) -> str:
-    return f"balances of {texts.shorten(account_id, limit)}"
-
-
-def _rows_of(entries: pd.DataFrame, asset: str) -> pd.DataFrame:
-    assets = list(dict.fromkeys(canvas.column_values(entries, "asset")))
-    if asset not in assets:
-        expected = f"an asset of the statement, which has {', '.join(assets) or 'none'}"
-        raise InvalidRequestError.refuse("asset", asset, expected, choices=assets)
-    return entries[entries["asset"] == asset]
 
 
 def _lines(
@@ -252,13 +258,9 @@ def _draw_changes(
         canvas.draw_lines(ax, risers, ink, 2.2)
         label = texts.one_line(cause.replace("_", " "))
         (handle,) = ax.plot(x, y, ls="", marker=marker, ms=size, color=ink, label=label, zorder=3)
-        canvas.set_hover(handle, *(_change_text(line, at) for line, at in steps))
+        canvas.set_hover(handle, *(line.change_text(at) for line, at in steps))
         handles.append(handle)
     return handles
-
-
-def _change_text(line: _Line, at: int) -> str:
-    return f"{line.causes[at].replace('_', ' ')} {line.unit.text(line.changes[at])}: {line.asset}"
 
 
 def _draw_lines(
@@ -275,26 +277,18 @@ def _draw_lines(
     return handles if len(lines) > 1 else []
 
 
-def _gap_places(gaps: pd.DataFrame | None, axis: _Axis) -> Mapping[str, Sequence[_Place]]:
+def _gap_places(gaps: Sequence[_Gap], axis: _Axis) -> Mapping[str, Sequence[_Place]]:
     places: dict[str, list[_Place]] = defaultdict(list)
-    for asset, start, stop, missing, _ in _gap_rows(gaps):
+    for asset, start, stop, missing, _ in gaps:
         places[asset].append(_Place(axis.place(start), axis.place(stop), missing))
     return places
 
 
-def _gap_rows(gaps: pd.DataFrame | None) -> list[tuple[Any, ...]]:
-    if gaps is None:
-        return []
-    return canvas.read_rows(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
-
-
-def _draw_gaps(
-    ax: Axes, gaps: pd.DataFrame | None, lines: Sequence[_Line], axis: _Axis
-) -> list[Any]:
+def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line], axis: _Axis) -> list[Any]:
     unit_of = {line.asset: line.unit for line in lines}
     areas = []
     left, right = ax.get_xlim()
-    for asset, start, stop, missing, note in _gap_rows(gaps):
+    for asset, start, stop, missing, note in gaps:
         if asset not in unit_of:
             continue
         ends = [min(max(axis.place(height), left), right) for height in (start, stop)]
@@ -327,8 +321,3 @@ class _Axis(NamedTuple):
             return math.inf if later else -math.inf
         share = (height - heights[before]) / (heights[after] - heights[before])
         return places[before] + share * (places[after] - places[before])
-
-
-def _gap_notes(gaps: pd.DataFrame | None, n_drawn: int) -> list[str]:
-    n_hidden = (0 if gaps is None else len(gaps)) - n_drawn
-    return [f"gaps of assets not drawn: {n_hidden:,}"] if n_hidden > 0 else []

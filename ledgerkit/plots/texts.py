@@ -101,6 +101,11 @@ def format_amount(value: float) -> str:
     return f"{value:,.10g}" if abs(value) < _LONG_AMOUNT else format_number(value)
 
 
+def count_note(what: str, count: int) -> list[str]:
+    """Return a note that counts what is not drawn, if there is any."""
+    return [f"{what}: {count:,}"] if count > 0 else []
+
+
 def percent(part: int, whole: int) -> str:
     """Format a share; less than the whole is never rounded to 100%."""
     text = f"{100 * part / whole:.0f}%"

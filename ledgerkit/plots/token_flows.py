@@ -153,7 +153,7 @@ def token_flow(
     '6 flows between accounts'
     """
     by_asset, n_unknown = _flows_by_asset(transfers, asset)
-    notes = [f"transfers of unknown amount: {n_unknown:,}"] if n_unknown else []
+    notes = texts.count_note("transfers of unknown amount", n_unknown)
     sections = _sections(by_asset, token_units.read_units(tokens))
     n_rows = sections[-1].bottom if sections else 1.0
     ax = canvas.axes_or_new(ax, 8.0, max(1.8, 0.9 + 0.3 * n_rows))
@@ -163,8 +163,7 @@ def token_flow(
     for section in sections:
         _draw_section(ax, section, line_height)
     _hide_axes(ax, n_rows)
-    n_hidden = len(by_asset) - len(sections)
-    notes += [f"assets not drawn: {n_hidden:,}"] if n_hidden else []
+    notes += texts.count_note("assets not drawn", len(by_asset) - len(sections))
     usual = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
     groups = {flow.group for section in sections for flow in section.flows}
     handles = _legend_handles(groups, inks.inside(ax))
