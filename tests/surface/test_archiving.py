@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -23,8 +24,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import archiving, errors, progress
 from ledgerkit.api.models.chain import NftMetadata, NftToken
-from ledgerkit.archiving import Archive, Record, TokenReading, Widget, flow, tokens, widget_sources
-from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.archiving import Archive, Record, TokenReading, Widget, tokens
 from ledgerkit.localnet import Contract, call, view
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
@@ -98,6 +98,17 @@ class Stage:
         """Take the flow as `archive` does, step by step."""
         asked = {"receiver_id": "alice.near", "signer": self.signer, **self.where(), **options}
         return archiving.archive_steps("heidi.near", "Clock", **asked)
+
+    def archive_with_change(self, text: str | None) -> Archive:
+        """Archive the clock, and write another text before it is read again."""
+        *_, last = map(partial(self._write_before_reading, text), self.steps())
+        return last
+
+    def _write_before_reading(self, text: str | None, archive: Archive) -> Archive:
+        """Write a text when the widget is about to be read again."""
+        if archive.step == "read_again":
+            self.write({"Clock": text})
+        return archive
 
     def write(self, widgets: dict[str, Any], wait_until: str = "FINAL") -> None:
         """Let heidi.near write widgets."""
@@ -235,20 +246,19 @@ def test_the_steps_are_told_as_a_frame(stage: Stage) -> None:
     assert int(steps["block_height"]["token"]) >= minted
 
 
-@pytest.mark.parametrize("frame", ["archive", "archive_steps", "archive_verification"])
-def test_frames_keep_their_promise(stage: Stage, frame: str) -> None:
+def test_frames_keep_their_promise(stage: Stage) -> None:
     """Columns and dtypes are the declared ones, whether or not there was a token."""
-    dtypes = {"str": "str", "Int64": "Int64"}
-    declared = {column.name: dtypes[column.dtype] for column in SCHEMAS[frame]}
     for widget_name in ("Clock", "Nope"):
         found = stage.archive(widget_name)
         checked = lk.verify_archive(found.token_id or "none", **stage.where())
-        shown = {
+        frames = {
             "archive": found.to_frame(),
             "archive_steps": found.steps,
             "archive_verification": checked.to_frame(),
         }
-        assert {name: str(kind) for name, kind in shown[frame].dtypes.items()} == declared
+        for name, frame in frames.items():
+            declared = lk.schema(name).set_index("name")["dtype"].to_dict()
+            assert frame.dtypes.astype(str).to_dict() == declared
 
 
 def test_one_row_tells_it_all(stage: Stage) -> None:
@@ -379,7 +389,13 @@ def test_each_step_is_told_when_it_begins(stage: Stage) -> None:
         assert (now.outcome, now.step) == ("under_way", archiving.STEPS[at])
         assert not now.is_archived
     assert [now.token_id for now in told] == [None] * 3 + [TOKEN_ID] * 7
-    begun, sent, last = told[5], told[6], told[-1]
+    looking_up, begun, sent, last = told[3], told[5], told[6], told[-1]
+    assert looking_up.steps["detail"][2] == f"{TOKEN_ID}, from SHA-256 {CLOCK_SHA256}"
+    assert looking_up.steps["block_height"][1] == 180_000_050
+    assert repr(looking_up) == (
+        f"<Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: under_way, look_up>"
+    )
+    assert archiving.MEANWHILE["under_way"] in looking_up._repr_html_()
     assert begun.steps["detail"][5] == f"minting {TOKEN_ID}"
     assert begun.submission is None
     assert sent.steps["detail"][5] == "sent by grace.near, stage included"
@@ -387,22 +403,6 @@ def test_each_step_is_told_when_it_begins(stage: Stage) -> None:
     assert sent.steps["tx_hash"][5] == str(last.submission.tx_hash)
     assert (last.outcome, last.step, states(last)) == ("archived", None, TAKEN)
     assert stage.mints() == [True]
-
-
-def test_what_a_step_found_is_told_while_the_next_one_runs(stage: Stage) -> None:
-    """Block, hash and token stand there as soon as they are known."""
-    now = list(stage.steps())[3]
-    assert now.step == "look_up"
-    assert now.steps["detail"].tolist()[:3] == [
-        "the NFT list of alice.near includes stamps.grace.near",
-        "heidi.near/widget/Clock: 20 bytes, written in block 180000013",
-        f"{TOKEN_ID}, from SHA-256 {CLOCK_SHA256}",
-    ]
-    assert now.steps["block_height"][1] == 180_000_050
-    assert repr(now) == (
-        f"<Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: under_way, look_up>"
-    )
-    assert archiving.MEANWHILE["under_way"] in now._repr_html_()
 
 
 def test_steps_that_are_passed_over_are_not_pending(stage: Stage) -> None:
@@ -464,7 +464,7 @@ def test_an_interrupt_says_what_there_is_of_the_token(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(flow._Flow, "follow_mint", interrupt)
+        patch.setattr(lk.Submission, "wait", interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
             stage.archive()
     (told,) = caught.value.__notes__
@@ -560,24 +560,18 @@ def test_an_empty_source(stage: Stage) -> None:
     ("text", "told"),
     [("return <p>13:00</p>;", "has changed"), (None, "was deleted"), ("", "has changed")],
 )
-def test_a_source_that_changes_meanwhile(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, text: str | None, told: str
-) -> None:
+def test_a_source_that_changes_meanwhile(stage: Stage, text: str | None, told: str) -> None:
     """What was written, deleted or emptied after the first reading is seen before minting."""
-    after(monkeypatch, "find_existing", lambda: stage.write({"Clock": text}))
-    found = stage.archive()
+    found = stage.archive_with_change(text)
     assert found.outcome == "source_changed"
     assert found.steps["state"].tolist() == [*["done"] * 4, "stopped", *["not_taken"] * 3]
     assert found.steps["detail"].iloc[4] == f"heidi.near/widget/Clock {told}"
     assert stage.mints() == []
 
 
-def test_the_same_text_written_again_is_no_change(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_text_written_again_is_no_change(stage: Stage) -> None:
     """The recorded block still holds the recorded source."""
-    after(monkeypatch, "find_existing", lambda: stage.write({"Clock": CLOCK}))
-    assert stage.archive().outcome == "archived"
+    assert stage.archive_with_change(CLOCK).outcome == "archived"
     assert stage.token()["metadata"]["extra"] == EXTRA
 
 
@@ -773,61 +767,6 @@ def test_a_host_that_fails_is_an_error(stage: Stage) -> None:
 
 
 # Crashes --------------------------------------------------------------------------------
-
-METHODS = (
-    "check_receiver",
-    "read_source",
-    "plan_token",
-    "find_existing",
-    "has_changed",
-    "send_mint",
-    "follow_mint",
-    "confirm_token",
-    "confirm_owner",
-)
-
-
-def after(monkeypatch: pytest.MonkeyPatch, step: str, act: Callable[[], object]) -> None:
-    """Let something happen right after a step."""
-    original = getattr(flow._Flow, step)
-
-    def wrapped(self: Any, *args: Any) -> Any:
-        value = original(self, *args)
-        act()
-        return value
-
-    monkeypatch.setattr(flow._Flow, step, wrapped)
-
-
-def crash(*_: Any) -> None:
-    """End the process."""
-    raise Crash
-
-
-@pytest.mark.parametrize("place", ["before", "after"])
-@pytest.mark.parametrize("step", METHODS)
-def test_a_crash_at_any_step_is_finished_by_the_next_run(
-    shared: Stage, monkeypatch: pytest.MonkeyPatch, step: str, place: str
-) -> None:
-    """Before or after each step: taken again, there is the one token that was meant."""
-    prefix, supply, ran = f"{place} {step} ", shared.supply(), len(shared.mints())
-    with monkeypatch.context() as patch:
-        if place == "before":
-            patch.setattr(flow._Flow, step, crash)
-        else:
-            after(patch, step, crash)
-        with pytest.raises(Crash):
-            shared.archive(token_prefix=prefix)
-    is_sent = METHODS.index(step) + (place == "after") > METHODS.index("send_mint")
-    shared.target.world.settle()
-    assert shared.supply() - supply == is_sent
-    again = shared.archive(token_prefix=prefix)
-    assert again.outcome == ("already_archived" if is_sent else "archived")
-    assert shared.supply() == supply + 1
-    assert shared.mints()[ran:] == [True]
-    token = shared.token(f"{prefix}8ab0028ead1b")
-    assert (token["owner_id"], token["metadata"]["extra"]) == ("alice.near", EXTRA)
-    assert lk.verify_archive(again, **shared.where()).is_verified
 
 
 class Crashing(EmbeddedLedger):
@@ -1258,20 +1197,38 @@ def test_bad_input_is_refused_before_anything_is_asked(
     assert caught.value.rule
 
 
-def test_the_database_of_each_network() -> None:
-    """mainnet, testnet and the embedded ledger have theirs; others are asked for."""
-    found = [
-        widget_sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")
-    ]
-    assert found == ["social.near", "v1.social08.testnet", "social.near"]
-    assert widget_sources._social_contract("betanet", "db.betanet") == "db.betanet"
+class Database(Contract):
+    """A social database with any answer."""
+
+    answer: Any = None
+
+    @view
+    def get(self, keys: list[str], options: dict[str, bool]) -> Any:
+        """Return the answer, whatever is read."""
+        return self.answer
+
+
+def read_from(ledger: Ledger, answer: Any) -> tuple[str, int] | None:
+    """Read a widget from a database with this answer: its source, and its block."""
+    Database.answer = answer
+    options: dict[str, Any] = {"source": ledger, "social_contract_id": "db.near"}
+    widget = archiving.read_widget("a.near", "X", **options)
+    return None if widget is None else (widget.source, widget.socialdb_block_height)
+
+
+def test_the_database_of_a_network_may_be_unknown() -> None:
+    """Of a network whose database is not known, it is asked for."""
+    ledger = lk.connect("local", world=open_world("demo", chain_id="betanet"))
     with pytest.raises(errors.InvalidRequestError, match="not known for betanet"):
-        widget_sources._social_contract("betanet", None)
+        archiving.read_widget("heidi.near", "Clock", source=ledger)
+    options: dict[str, Any] = {"source": ledger, "social_contract_id": "social.near"}
+    assert archiving.read_widget("heidi.near", "Clock", **options) is not None
+    lk.disconnect()
 
 
-@pytest.mark.parametrize(
-    ("found", "leaf"),
-    [
+def test_the_block_is_the_one_beside_the_text(stage: Stage) -> None:
+    """A widget's block is its own text's, never its parent's; without a text there is none."""
+    leaves: list[tuple[Any, tuple[str, int] | None]] = [
         ({}, None),
         ({":block": 9}, None),
         ({"a.near": {}}, None),
@@ -1282,32 +1239,29 @@ def test_the_database_of_each_network() -> None:
         ({"a.near": {"widget": {"X": {"": "", ":block": 7}}}}, ("", 7)),
         ({"a.near": {"widget": {"X": {"": "x", ":block": 7}, ":block": 9}}}, ("x", 7)),
         ({"a.near": {"widget": {"X": {"": {"": "x", ":block": 7}, ":block": 8}}}}, ("x", 7)),
-    ],
-)
-def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
-    """A widget's block is its own text's, never its parent's; without a text there is none."""
-    assert widget_sources._leaf(found, "a.near/widget/X", "get") == leaf
+    ]
+    stage.source.world.deploy("db.near", Database)
+    for answer, leaf in leaves:
+        assert read_from(stage.source, answer) == leaf
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
+def test_a_database_that_answers_otherwise(stage: Stage) -> None:
+    """No object on the way, no text or no block: the answer is not as documented."""
+    answers: list[Any] = [
         None,
         [],
         {"a.near": 7},
-        {"a.near": {"widget": "x"}},
         {"a.near": {"widget": {"X": "x"}}},
         {"a.near": {"widget": {"X": {"": "x"}}}},
         {"a.near": {"widget": {"X": {"": 7, ":block": 7}}}},
         {"a.near": {"widget": {"X": {"": "x", ":block": True}}}},
         {"a.near": {"widget": {"X": {"": "x", ":block": "7"}}}},
-    ],
-)
-def test_a_database_that_answers_otherwise(found: Any) -> None:
-    """No object on the way, no text or no block: the answer is not as documented."""
-    with pytest.raises(errors.DecodeError) as caught:
-        widget_sources._leaf(found, "a.near/widget/X", "get of social.near")
-    assert caught.value.request == "get of social.near"
+    ]
+    stage.source.world.deploy("db.near", Database)
+    for answer in answers:
+        with pytest.raises(errors.DecodeError) as caught:
+            read_from(stage.source, answer)
+        assert "get of db.near" in str(caught.value.request)
 
 
 def test_steps_can_be_taken_one_by_one(stage: Stage) -> None:
