@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import pytest
 from matplotlib import dates
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from ledgerkit import plots
 from ledgerkit.errors import InvalidRequestError
@@ -17,29 +15,12 @@ from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
 NEAR = 10**24
 START_NS = 1_785_542_400 * 10**9
 DAY_NS = 86_400 * 10**9
 HOSTILE = "$\\frac{_^$\u202e\x00\n<b>"
-
-mpl.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    """Close what a test left open."""
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax() -> Any:
-    """Give axes that pyplot knows nothing of."""
-    return Figure(figsize=(8, 5), layout="constrained").add_subplot()
 
 
 def told(*rows: dict[str, Any]) -> pd.DataFrame:

@@ -14,57 +14,15 @@ from matplotlib import colors
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames import build
-from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.plots import inks, receipt_rows, texts
-from tests.unit.statement_frames import entry, statement
+from tests.unit.plots.frames import NEAR, PLOTS, TGAS, frame, plots, receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-plots: Any = drawings  # matplotlib's annotations do not tell a bar from any patch
-TGAS = 10**12
-NEAR = 10**24
 MATH = "$\\frac{_^$"  # an error, where texts are read as formulas
 HOSTILE = f"{MATH}\u202e\x00\n<b>"
-
-mpl.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    """Close what a test left open."""
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax() -> Any:
-    """Give axes that pyplot knows nothing of."""
-    return Figure(figsize=(8, 5), layout="constrained").add_subplot()
-
-
-def frame(name: str, told: list[dict[str, Any]]) -> pd.DataFrame:
-    """Build a frame of which only some columns are told."""
-    lists = {"logs", "input_data_ids", "output_data_receivers", "waits_for"}
-    plain = {"bool": False}
-    columns = {
-        column.name: [
-            row.get(column.name, [] if column.name in lists else plain.get(column.dtype))
-            for row in told
-        ]
-        for column in SCHEMAS[name]
-    }
-    return build.build_frame(name, columns)
-
-
-def receipt(name: str, parent: str | None = None, **told: Any) -> dict[str, Any]:
-    """Tell of a receipt that ran well and burnt 1 Tgas."""
-    usual = {"kind": "action", "receiver_id": "dex.near", "method_name": "swap", "shard_id": 1}
-    ended = {"status": "success_value", "gas_burnt": TGAS, "block_height": 100}
-    return {"receipt_id": name, "parent_id": parent, **usual, **ended, **told}
 
 
 def five() -> pd.DataFrame:
@@ -733,38 +691,14 @@ def test_tokens_have_lines_of_their_own():
     assert ax.get_xlabel().endswith("tokens not drawn: 1")
 
 
-def kept(contract_id: str, balance: int) -> dict[str, Any]:
-    """Tell of a token's balance at some time."""
-    usual = {"account_id": "a.near", "view": "ft", "status": "ok", "time": 10**18}
-    return {"contract_id": contract_id, "balance": balance, **usual}
-
-
 # All of them --------------------------------------------------------------------------
 
-EVERY: dict[str, tuple[Callable[..., Any], pd.DataFrame]] = {
-    "receipt_tree": (plots.receipt_tree, five()),
-    "timeline": (plots.timeline, five()),
-    "gas_icicle": (plots.gas_icicle, five()),
-    "token_flow": (plots.token_flow, frame("transfers", [moved("a.near", "b.near", NEAR)])),
-    "balances": (plots.balances, frame("ft_metadata", [token("GOLD", 20)])),
-    "staking": (plots.staking, frame("staking_positions", [stake("p.near", 1, 1)])),
-    "concentration": (plots.concentration, frame("top_holders", holders(1, 2))),
-    "exposure": (plots.exposure, classed("mixed")),
-    "history": (plots.history, frame("history", [kept("gold.near", 2)])),
-    "statement": (plots.statement, statement([entry(110, "near", "transfer", NEAR)]).entries),
-}
 
-
-def test_every_drawing_is_listed_here():
-    """A new one cannot be forgotten."""
-    assert list(EVERY) == sorted(EVERY, key=list(EVERY).index)
-    assert set(EVERY) == set(plots.__all__)
-
-
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_given_axes_are_drawn_on_and_nothing_else_is_touched(name: str, ax: Any):
     """No figure is made, no setting changed, no frame written to."""
-    draw, told = EVERY[name]
+    draw, make = PLOTS[name]
+    told = make()
     before, settings = told.copy(deep=True), dict(mpl.rcParams)
     assert draw(told, ax=ax) is ax
     assert plt.get_fignums() == []
@@ -773,29 +707,32 @@ def test_given_axes_are_drawn_on_and_nothing_else_is_touched(name: str, ax: Any)
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_without_axes_one_figure_is_made_that_notebooks_show(name: str):
     """The figures of pyplot are those that notebooks show; one title is the user's own."""
-    draw, told = EVERY[name]
+    draw, make = PLOTS[name]
+    told = make()
     ax = draw(told, title=MATH)
     assert [plt.figure(number) for number in plt.get_fignums()] == [ax.figure]
     assert ax.get_title(loc="left") == MATH
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_an_empty_frame_is_drawn_as_nothing(name: str, ax: Any):
     """It says so instead of failing."""
-    draw, told = EVERY[name]
+    draw, make = PLOTS[name]
+    told = make()
     assert draw(told.head(0), ax=ax) is ax
     assert len(ax.texts) == 1
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_texts_of_the_chain_are_drawn_as_they_are(name: str, ax: Any):
     """No formula, no line break and no invisible letter of theirs is obeyed."""
-    draw, told = EVERY[name]
+    draw, make = PLOTS[name]
+    told = make()
     hostile = told.copy()
     texts = "account_id method_name receiver_id sender_id asset symbol contract_id pool_id".split()
     texts += ["exposure_class"]
@@ -811,17 +748,18 @@ def test_texts_of_the_chain_are_drawn_as_they_are(name: str, ax: Any):
     assert not any(letter in text for text in shown for letter in "\u202e\x00\n")
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_a_frame_of_another_kind_is_refused(name: str):
     """The sentence names what is missing and what would be right."""
     with pytest.raises(InvalidRequestError, match="with the columns"):
-        EVERY[name][0](pd.DataFrame({"a": [1]}))
+        PLOTS[name][0](pd.DataFrame({"a": [1]}))
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", PLOTS)
 def test_without_matplotlib_the_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch):
     """It is an extra's, which the sentence tells how to install."""
-    draw, told = EVERY[name]
+    draw, make = PLOTS[name]
+    told = make()
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[notebook\]"'):
         draw(told)

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from ledgerkit import plots
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.reconciling.model import CAUSES, Gap, Token
 from tests.unit.statement_frames import FIRST, ONE, START_NS, entry, statement
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 GOLD = "nep141:gold.near"
 TOKENS = {GOLD: Token("GOLD", 6)}
 DAY_NS = 86_400 * 10**9
-
-mpl.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    """Close what a test left open."""
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax() -> Any:
-    """Return axes that pyplot does not know."""
-    return Figure(figsize=(8, 5), layout="constrained").add_subplot()
 
 
 def day(height: int) -> float:
