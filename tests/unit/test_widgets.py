@@ -25,6 +25,7 @@ from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
+from tests import hostile
 from tests.unit.front_end import FrontEnd
 
 w = pytest.importorskip("ipywidgets")
@@ -37,7 +38,6 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST = 2**128 - 1
 ALICES = 340282366920926463463374607431768211454  # of moon.near
 PLANTED = "planted-key-8c1f0a77"
-HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(autouse=True)
@@ -375,87 +375,7 @@ def test_every_field_and_button_has_a_label(make):
     assert [b for b in front.panel["buttons"] if not (b["label"] and b["tooltip"])] == []
 
 
-# Hostile texts ----------------------------------------------------------------------------
-
-
-class Trap(Contract):
-    """A contract whose every text is markup, and one of them a megabyte."""
-
-    @view
-    def ft_metadata(self) -> dict[str, Any]:
-        """Tell markup as a token's metadata."""
-        return {"spec": "ft-1.0.0", "name": HOSTILE, "symbol": HOSTILE, "decimals": 6}
-
-    @view
-    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
-        """List a token whose texts are markup."""
-        told = {"title": HOSTILE, "description": HOSTILE + "a" * 1_000_000, "media": HOSTILE}
-        token = {"token_id": HOSTILE, "owner_id": account_id, "metadata": told}
-        return [token][:limit] if from_index == "0" else []
-
-
-def harmless(panel: Panel) -> bool:
-    """Return True if a panel shows hostile texts, and as text only."""
-    html = panel.content.message + panel.static()
-    pages = FrontEnd(panel).panel["pages"]
-    html += "".join(b.get("html", "") for page in pages for b in page["blocks"])
-    return "&lt;script&gt;" in html and "<script" not in html and "<img" not in html
-
-
-def test_a_hostile_token_is_only_text(ledger):
-    """Markup in an NFT's title, id and media shows as text; a megabyte is cut."""
-    ledger.world.deploy("trap.near", Trap)
-    panel = lk.widgets.NftGallery("alice.near", "trap.near").press()
-
-    assert panel.result is not None
-    assert panel.result["title"].tolist() == [HOSTILE]
-    assert len(panel.result["description"].iloc[0]) == 1_000_000 + len(HOSTILE)
-    assert harmless(panel)
-    assert len(panel.static()) < 10_000
-
-
-def test_a_hostile_answer_is_only_text(ledger):
-    """A view call's answer shows as text."""
-    ledger.world.deploy("trap.near", Trap)
-
-    assert harmless(lk.widgets.ContractViewer("trap.near", "ft_metadata").press())
-
-
-def hostile_answer(request: httpx.Request) -> httpx.Response:
-    """Answer as an indexer that puts markup into every text."""
-    pools = [{"pool_id": HOSTILE, "last_update_block_height": 1}]
-    if "public_key" in request.url.path:
-        return httpx.Response(200, json={"account_ids": [HOSTILE]})
-    body = {
-        "tokens": [{"contract_id": HOSTILE, "balance": "1", "last_update_block_height": 1}],
-        "nfts": [{"contract_id": HOSTILE, "last_update_block_height": 1}],
-        "pools": pools,
-        "state": {"balance": "1", "locked": "0", "storage_bytes": 1},
-    }
-    return httpx.Response(200, json=body)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda hostile: lk.widgets.AccountExplorer("a.near", details=False, ledger=hostile),
-        lambda hostile: lk.widgets.KeyLookup("ed25519:" + "1" * 32, ledger=hostile),
-    ],
-    ids=["account", "key"],
-)
-def test_a_hostile_indexer_is_only_text(make):
-    """Markup in place of account ids shows as text."""
-    with lk.connect("lab", transport=httpx.MockTransport(hostile_answer)) as hostile:
-        panel = make(hostile).press()
-    lk.disconnect()
-
-    assert panel.error is None
-    assert harmless(panel)
-
-
-def test_what_does_not_print_is_shown():
-    """A change of writing direction can't make one id look like another."""
-    assert _html.text("a\u202eb\x00c") == r"a\u202eb\x00c"
+# Pictures ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -1161,7 +1081,7 @@ def test_examples_are_those_of_the_embedded_ledger(ledger):
 
 def test_a_given_ledger_leaves_no_network_to_choose(ledger):
     """Panels over a ledger of one's own ask that one, whatever the session's default is."""
-    with lk.connect("lab", transport=httpx.MockTransport(hostile_answer)):
+    with lk.connect("lab", transport=httpx.MockTransport(hostile.answer)):
         explorer = lk.explore(ledger=ledger)
         explorer.account.fields["account_id"].value = "alice.near"
         explorer.account.press()

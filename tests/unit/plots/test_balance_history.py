@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from matplotlib import dates
-from matplotlib import pyplot as plt
 
 from ledgerkit import plots
 from ledgerkit.errors import InvalidRequestError
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 NEAR = 10**24
 START_NS = 1_785_542_400 * 10**9
 DAY_NS = 86_400 * 10**9
-HOSTILE = "$\\frac{_^$\u202e\x00\n<b>"
 
 
 def told(*rows: dict[str, Any]) -> pd.DataFrame:
@@ -228,17 +226,6 @@ def test_nothing_to_draw(ax: Any, rows: list[dict[str, Any]], words: list[str]) 
     assert all(word in text.get_text() for word in words)
 
 
-def test_texts_of_the_chain_are_only_shown() -> None:
-    """Names are one line of visible characters, and no formula."""
-    frame = told({"account_id": HOSTILE, "view": "ft", "contract_id": HOSTILE, "balance": 1})
-    ax = plots.history(frame)
-    ax.figure.canvas.draw()
-    [label] = lines(ax)
-    for text in (label, ax.get_title(loc="left")):
-        assert "\n" not in text
-        assert "\u202e" not in text
-
-
 def test_what_is_refused() -> None:
     """Another frame, and a view that was not read, are refused by name."""
     with pytest.raises(InvalidRequestError, match=r"lk\.history"):
@@ -248,13 +235,3 @@ def test_what_is_refused() -> None:
     assert caught.value.field == "view"
     with pytest.raises(InvalidRequestError, match="accounts"):
         plots.history(told({"balance": 1, "locked": 0}), view="nft")
-
-
-def test_a_figure_is_made_and_drawn() -> None:
-    """Without axes a figure is made; it draws without a warning, at one reading and at 300."""
-    for n in (1, 300):
-        frame = told(*[{"balance": place * NEAR, "locked": 0} for place in range(n)])
-        before = frame.copy()
-        plots.history(frame, title="mine").figure.canvas.draw()
-        assert frame.equals(before)
-    assert len(plt.get_fignums()) == 2
