@@ -271,8 +271,8 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
     for part, (label, palette, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(bar.parts[:part])) for bar in bars]
         widths = [_near(bar.parts[part]) for bar in bars]
-        style = {"facecolor": ink.shape(palette), "edgecolor": ink.face, "linewidth": 0.4}
-        style |= {"hatch": hatch, "hatch_linewidth": 0.6, "label": label}
+        style: dict[str, Any] = {"facecolor": ink.shape(palette), "edgecolor": ink.face}
+        style |= {"linewidth": 0.4, "hatch": hatch, "hatch_linewidth": 0.6, "label": label}
         drawn = ax.barh(levels, widths, left=lefts, height=0.66, **style)
         handles += [drawn] if any(widths) else []
         for bar, patch in zip(bars, drawn, strict=True):

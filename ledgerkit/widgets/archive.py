@@ -71,7 +71,6 @@ class ArchiveFlow(Panel):
     ) -> None:
         self.source = source
         self.key = secret_key_field()
-        self._is_archiving = False
         fields = {
             "author_account_id": Field("Author", author_account_id, "heidi.near"),
             "widget_name": Field("Widget", widget_name, "widget name"),
@@ -83,7 +82,7 @@ class ArchiveFlow(Panel):
 
     def ask(self) -> None:
         """Archive the widget, unless one is being archived."""
-        if not self._is_archiving:
+        if not self.is_busy:
             super().ask()
 
     def _results(self, values: dict[str, Any]) -> Iterator[Content]:
@@ -99,12 +98,7 @@ class ArchiveFlow(Panel):
         )
         yield from map(_archive_content, archives)
 
-    def _set_busy(self) -> None:
-        self._is_archiving = True
-        super()._set_busy()
-
     def _set_ready(self) -> None:
-        self._is_archiving = False
         self.key.clear()
         super()._set_ready()
 
@@ -112,7 +106,7 @@ class ArchiveFlow(Panel):
         """Show whether the token was minted, and how to finish."""
         archive = self.value
         if archive is None:
-            minted = " before the first step. Nothing was minted" if self._is_archiving else ""
+            minted = " before the first step. Nothing was minted" if self.is_busy else ""
             self._show(Content(f"Cancelled{minted}."))
             return
         steps = archive.steps.replace({"state": _CANCELLED})
