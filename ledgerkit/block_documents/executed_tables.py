@@ -8,34 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
-from ledgerkit.api.models.transactions import Action, Status, decode_member
+from ledgerkit.api.models.actions import Action, action_name, action_rows, deposit_digits
+from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.block_documents import arrow_columns
-from ledgerkit.tracing.action_fields import (
-    action_name,
-    decode_args,
-    delegate_action,
-    deposit_digits,
-)
+from ledgerkit.tracing.action_fields import decode_args
 from ledgerkit.tracing.actions import action_details
 from ledgerkit.tracing.tree.outcomes import FAILURE, STATUS_NAMES, failure_texts, status_code
 from ledgerkit.u128 import object_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from msgspec import Raw
 
+    from ledgerkit.api.models.actions import FunctionCall
     from ledgerkit.api.models.block_documents import (
         BlockDocument,
         ConvertedTransaction,
         ExecutedReceipt,
         Execution,
     )
-    from ledgerkit.api.models.transactions import (
-        ActionReceipt,
-        FunctionCall,
-        WholeOutcome,
-    )
+    from ledgerkit.api.models.transactions import ActionReceipt, WholeOutcome
 
     Texts = list[str | None]
 
@@ -175,26 +168,10 @@ def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     }
 
 
-def _action_rows(executed: Executed) -> Iterator[tuple[Any, ...]]:
-    """
-    Yield the actions of executed receipts, those inside a Delegate after it.
-
-    A row has the position of what executed it, its index there and inside the Delegate, the action,
-    its sender and its receiver.
-    """
-    parties = zip(executed.predecessors, executed.receivers, strict=True)
-    for at, (body, accounts) in enumerate(zip(executed.bodies, parties, strict=True)):
-        for index, action in enumerate((body.actions or ()) if body else ()):
-            yield at, index, None, action, *accounts
-            inner = delegate_action(action)
-            if inner is not None:
-                for inner_index, inner_action in enumerate(inner.actions or ()):
-                    yield at, index, inner_index, inner_action, inner.sender_id, inner.receiver_id
-
-
 def actions(executed: Executed) -> Any:
     """Build the table of the actions of executed receipts."""
-    rows = list(_action_rows(executed))
+    lists = [body.actions if body else None for body in executed.bodies]
+    rows = list(action_rows(zip(lists, executed.predecessors, executed.receivers, strict=True)))
     positions, indices, inner_indices, listed, senders, receivers = (
         zip(*rows, strict=True) if rows else _NONE
     )

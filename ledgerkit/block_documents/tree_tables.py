@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import (
-    Action,
-    ActionReceipt,
-    DecodedList,
-    Transaction,
-    TxResult,
-    TxResults,
-    decode_with_unknown_actions,
-)
+from ledgerkit.api.models.actions import read_actions
+from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult, TxResults
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import (
@@ -32,6 +24,7 @@ from ledgerkit.tracing.tree import build_forest
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from ledgerkit.api.models.actions import Action
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import ChunkTransaction
     from ledgerkit.block_documents.included_transactions import IncludedTransaction
@@ -42,7 +35,6 @@ if TYPE_CHECKING:
     Columns = dict[str, Any]
 
 VIEWS = ("receipts", "events", "transfers")
-_ACTIONS = json_decoding.decoder(ActionReceipt)
 _NO_LIST = DecodedList((), "$")
 
 
@@ -157,12 +149,10 @@ def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) 
     return TxResult(None, None, transaction, conversion, _NO_LIST, _NO_LIST, _NO_LIST)
 
 
-def _actions(transaction: ChunkTransaction) -> list[Action | str] | None:
+def _actions(transaction: ChunkTransaction) -> list[Action | str]:
     """Decode the actions of a transaction."""
-    body = msgspec.json.encode({"actions": transaction.actions})
     try:
-        receipt: ActionReceipt = decode_with_unknown_actions(_ACTIONS, body)
+        return read_actions(transaction.actions)
     except msgspec.DecodeError as problem:
         sentence = f"transaction {transaction.hash} is not as documented: {problem}"
         raise DecodeError(sentence, path="$..transaction.actions") from None
-    return receipt.actions

@@ -13,6 +13,7 @@ import msgspec
 from ledgerkit import validation
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
+from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.u128 import arrow, object_columns
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 NEEDED = ("blocks", "transactions", "outcomes", "actions")
-_DELEGATES = ("Delegate", "DelegateV2")
-_OTHERS_WITH_DEPOSIT = ("DeterministicStateInit", "TransferToGasKey")
 
 
 def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger | None) -> Traces:
@@ -239,21 +238,20 @@ def _status(row: Row) -> Any:
 def _action(row: Row, inner: list[Any]) -> Any:
     """Build an action; `inner` are those in a Delegate."""
     name, text = row["action"], row["details"]
+    kind = KINDS_BY_NAME.get(name)
     details = object_columns.decode(text) if text is not None else None
     amount = {} if row["deposit"] is None else {"deposit": _digits(row["deposit"])}
     if name == "FunctionCall":
         gas = {} if row["gas_attached"] is None else {"gas": _integer(row["gas_attached"])}
         args = {} if row["args"] is None else {"args": _args(row)}
         content = {"method_name": row["method_name"], **args, **gas, **amount}
-    elif name == "Transfer":
-        content = amount
-    elif name in _DELEGATES:
+    elif is_delegate(name):
         content = {"delegate_action": {**(details or {}), "actions": inner}}
-    elif name in _OTHERS_WITH_DEPOSIT:
+    elif bool(amount) if kind is None else kind.has_deposit:
         content = {**(details or {}), **amount}
     else:
-        return name if details is None else {name: details}
-    return {name: content}
+        content = details
+    return name if content is None else {name: content}
 
 
 def _args(row: Row) -> str:

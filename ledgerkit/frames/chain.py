@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 
-from ledgerkit import json_decoding
-from ledgerkit.api.models.protocol_rules import Gas
-from ledgerkit.api.models.transactions import Action, Deposit
+from ledgerkit.api.models.actions import (
+    action_name,
+    deposit_digits,
+    function_calls,
+    read_actions,
+    total_gas,
+)
 from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.api.models import block_documents, chain, rest
+    from ledgerkit.api.models.actions import Action, Actions
 
     # The height of a block, the header of a chunk and, where it was read, the chunk.
     ChunkRow = tuple[int | None, chain.ChunkHeader, chain.Chunk | None]
@@ -128,8 +133,8 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         for tx in chunk.transactions
     ]
     txs = [tx for _, _, tx in rows]
-    actions = [[_name_and_fields(action) for action in tx.actions] for tx in txs]
-    calls = _convert([list(_calls(own)) for own in actions], list[list[_Call]])
+    actions = [_read_actions(tx.actions) for tx in txs]
+    calls = [list(function_calls(listed)) for listed in actions]
     return {
         "block_height": [height for height, _, _ in rows],
         "shard_id": [shard_id for _, shard_id, _ in rows],
@@ -138,84 +143,27 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         "receiver_id": [tx.receiver_id for tx in txs],
         "nonce": [tx.nonce for tx in txs],
         "public_key": [tx.public_key for tx in txs],
-        "actions": ["+".join([name for name, _ in own]) for own in actions],
+        "actions": ["+".join(map(action_name, listed)) for listed in actions],
         "method_name": ["+".join([c.method_name or "" for c in own]) or None for own in calls],
-        "deposit": _total_deposits(actions),
-        "gas_attached": [_total_gas(own) for own in calls],
+        "deposit": [_total_deposit(listed) for listed in actions],
+        "gas_attached": [total_gas(own) for own in calls],
     }
 
 
-def _name_and_fields(action: Any) -> tuple[str, Any]:
-    """Return the name and fields of an action, a string or an object of one member."""
-    if isinstance(action, dict) and len(action) == 1:
-        return next(iter(action.items()))
-    return (action, {}) if isinstance(action, str) else ("Unknown", {})
-
-
-class _Call(msgspec.Struct, gc=False):
-    """The fields of a function call that the frame has."""
-
-    method_name: str | None = None
-    gas: Gas | None = None
-
-
-def _calls(actions: Sequence[tuple[str, Any]]) -> Iterator[Any]:
-    """List the fields of function calls, including those in a Delegate."""
-    for name, fields in actions:
-        if name == "FunctionCall":
-            yield fields
-        elif name in ("Delegate", "DelegateV2"):
-            yield from _calls([_name_and_fields(action) for action in _delegated_actions(fields)])
-
-
-def _delegated_actions(fields: Any) -> list[Any]:
-    """List the actions in a Delegate; the second version has them one member deeper."""
-    inner = fields.get("delegate_action") if isinstance(fields, dict) else None
-    inner = inner.get("V2", inner) if isinstance(inner, dict) else None
-    actions = inner.get("actions") if isinstance(inner, dict) else None
-    return actions if isinstance(actions, list) else []
-
-
-_WITH_DEPOSIT = ("FunctionCall", "Transfer", "DeterministicStateInit", "TransferToGasKey")
-
-
-_NAMES = frozenset(Action.__struct_encode_fields__)
-
-
-def _total_gas(calls: Sequence[_Call]) -> int | None:
-    """Sum the gas attached to calls; None if one is unknown."""
-    gas = [call.gas for call in calls]
-    known = [value for value in gas if value is not None]
-    return sum(known) if len(known) == len(gas) else None
-
-
-def _total_deposits(transactions: Sequence[Sequence[tuple[str, Any]]]) -> list[int | None]:
-    """Sum the deposits of each transaction, without those in a Delegate; None if unknown."""
-    fields = [[fields for name, fields in own if name in _WITH_DEPOSIT] for own in transactions]
-    deposits = _convert(fields, list[list[Deposit]])
-    return [
-        _total([deposit.deposit for deposit in listed])
-        if _NAMES.issuperset([name for name, _ in own])
-        else None
-        for own, listed in zip(transactions, deposits, strict=True)
-    ]
-
-
-def _total(texts: Sequence[str | None]) -> int | None:
-    """Sum amounts; None if one is unknown."""
-    known = [text for text in texts if text is not None]
-    if len(known) < len(texts):
-        return None
-    return sum(amounts.plain(known) or amounts.parse(known, name="deposit")) if known else 0
-
-
-def _convert(fields: Any, kind: Any) -> Any:
-    """Convert the fields of actions to structs."""
+def _read_actions(actions: Sequence[Any]) -> list[Action | str]:
     try:
-        return json_decoding.convert(fields, kind)
+        return read_actions(actions)
     except msgspec.DecodeError as error:
         problem = error
     raise DecodeError(f"an action is not as documented: {problem}", path="actions")
+
+
+def _total_deposit(actions: Actions) -> int | None:
+    """Sum the deposits of actions, without those in a Delegate; None if one is unknown."""
+    texts = [digits for digits in map(deposit_digits, actions) if digits is not None]
+    if len(texts) < len(actions):
+        return None
+    return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit")) if texts else 0
 
 
 def status(response: chain.Status) -> pd.DataFrame:

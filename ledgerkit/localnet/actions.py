@@ -56,6 +56,7 @@ from ledgerkit.protocol import (
     random_seed_of,
 )
 from ledgerkit.protocol.access_keys import GasKey
+from ledgerkit.protocol.actions import KIND_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,17 +68,6 @@ REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
 MAX_BALANCE_TO_BURN = 10**24  # yoctoNEAR; nearcore: GasKeyInfo::MAX_BALANCE_TO_BURN
 _NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
-# Actions that only the receiver itself may send.
-_OWN_ACTIONS = (
-    DeployContract,
-    Stake,
-    AddKey,
-    DeleteKey,
-    DeleteAccount,
-    DeployGlobalContract,
-    UseGlobalContract,
-    WithdrawFromGasKey,
-)
 
 
 class ReceiptRun:
@@ -157,7 +147,7 @@ class ReceiptRun:
                 self.fail("AccountAlreadyExists")
         elif self.account is None and not self._may_create(action):
             self.fail("AccountDoesNotExist")
-        if isinstance(action, _OWN_ACTIONS) and self.actor_id != self.receipt.receiver_id:
+        if KIND_OF[type(action)].is_own and self.actor_id != self.receipt.receiver_id:
             self.fail("ActorNoPermission", actor_id=str(self.actor_id))
 
     def _may_create(self, action: Action) -> bool:

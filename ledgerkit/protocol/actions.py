@@ -9,7 +9,7 @@ its actions and their gas, are left to the chain to check.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from struct import Struct
@@ -51,7 +51,7 @@ from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import integer, one_of, plain_text, raw_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ledgerkit.protocol.keys import SecretKey
 
@@ -640,53 +640,162 @@ class DelegateV2(SignedDelegate):
     signature: Signature = field(metadata={"borsh": SIGNATURE})
 
 
-# Borsh writes a variant's position, so new ones are appended and none is moved.
-ACTIONS: tuple[type[Action], ...] = (
-    CreateAccount,
-    DeployContract,
-    FunctionCall,
-    Transfer,
-    Stake,
-    AddKey,
-    DeleteKey,
-    DeleteAccount,
-    Delegate,
-    DeployGlobalContract,
-    UseGlobalContract,
-    DeterministicStateInit,
-    TransferToGasKey,
-    WithdrawFromGasKey,
-    DelegateV2,
+# Kinds of actions ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """
+    What is known about one kind of action, beside the members that its class declares.
+
+    A member named `deposit` always moves: that is the rule for every kind, also for one that is
+    not declared here.
+
+    Parameters
+    ----------
+    action
+        Its class.
+    fee
+        The name of its fee in the protocol's configuration.
+    charged_bytes
+        The number of bytes of an action that have a fee each; None without such a fee.
+    phrase
+        What a transaction did with it, as infinitive, past tense and object; None if that depends
+        on its members. The object may refer to `amount`, `receiver` and `place`.
+    transfer
+        The kind of the transfer that its deposit makes, or those of its signed actions.
+    burns
+        What it may burn beside fees: the price of published ``code``, or the balance of gas
+        ``keys``.
+    is_own
+        True if only the receiver itself may send it.
+    other_names
+        Further names in responses, beside that of the class.
+    """
+
+    action: type[Action]
+    fee: str
+    charged_bytes: Callable[[Any], int] | None = None
+    _: KW_ONLY
+    phrase: tuple[str, str, str] | None = None
+    transfer: str = "deposit"
+    burns: Literal["", "code", "keys"] = ""
+    is_own: bool = False
+    other_names: tuple[str, ...] = ()
+
+    @property
+    def has_deposit(self) -> bool:
+        """True if its actions have a deposit."""
+        return any(name == "deposit" for name, _ in layout_of(self.action))
+
+
+def call_bytes(method_name: str, args: bytes) -> int:
+    """Return the number of bytes of a function call that have a fee each."""
+    return len(method_name.encode()) + len(args)
+
+
+# Borsh writes a kind's position, so new ones are appended and none is moved.
+KINDS = (
+    Kind(CreateAccount, "create_account"),
+    Kind(
+        DeployContract,
+        "deploy_contract",
+        lambda action: len(action.code),
+        phrase=("deploy", "deployed", "a contract{place}"),
+        is_own=True,
+    ),
+    Kind(
+        FunctionCall,
+        "function_call",
+        lambda call: call_bytes(call.method_name, call.args),
+    ),
+    Kind(
+        Transfer,
+        "transfer",
+        phrase=("send", "sent", "{amount} to {receiver}"),
+        transfer="transfer",
+    ),
+    Kind(Stake, "stake", is_own=True),
+    Kind(AddKey, "add_key", is_own=True),
+    Kind(
+        DeleteKey,
+        "delete_key",
+        phrase=("delete", "deleted", "a key{place}"),
+        burns="keys",
+        is_own=True,
+    ),
+    Kind(DeleteAccount, "delete_account", burns="keys", is_own=True),
+    Kind(Delegate, "delegate", transfer="delegated"),
+    Kind(
+        DeployGlobalContract,
+        "deploy_global_contract",
+        lambda action: len(action.code),
+        phrase=("deploy", "deployed", "a global contract for all accounts{place}"),
+        burns="code",
+        is_own=True,
+        other_names=("DeployGlobalContractByAccountId",),
+    ),
+    Kind(
+        UseGlobalContract,
+        "use_global_contract",
+        lambda action: len(action.contract_identifier),
+        phrase=("deploy", "deployed", "a global contract{place}"),
+        is_own=True,
+        other_names=("UseGlobalContractByAccountId",),
+    ),
+    Kind(
+        DeterministicStateInit,
+        "deterministic_state_init",
+        lambda action: sum(len(k) + len(v) for k, v in action.state_init.data.items()),
+        phrase=("initialize", "initialized", "the account{place}"),
+    ),
+    Kind(
+        TransferToGasKey,
+        "gas_key_transfer",
+        phrase=("add", "added", "{amount} to a gas key{place}"),
+        transfer="gas_key",
+    ),
+    Kind(
+        WithdrawFromGasKey,
+        "gas_key_transfer",
+        phrase=("withdraw", "withdrew", "NEAR from a gas key{place}"),
+        is_own=True,
+    ),
+    Kind(DelegateV2, "delegate", transfer="delegated"),
 )
-number_variants(Action, ACTIONS)
+KIND_OF = {kind.action: kind for kind in KINDS}
+KINDS_BY_NAME = {name: kind for kind in KINDS for name in (kind.action.__name__, *kind.other_names)}
+number_variants(Action, [kind.action for kind in KINDS])
+
+
+def is_delegate(name: str | None) -> bool:
+    """Return True for the name of a kind that contains signed actions."""
+    kind = KINDS_BY_NAME.get(name or "")
+    return kind is not None and issubclass(kind.action, SignedDelegate)
+
+
+def with_delegated(actions: Iterable[Action]) -> list[Action]:
+    """List the actions, each delegate action followed by its own ones."""
+    listed = []
+    for action in actions:
+        listed.append(action)
+        if isinstance(action, SignedDelegate):
+            listed += action.delegate_action.actions
+    return listed
 
 
 def attached_gas(actions: Iterable[Action]) -> int:
     """Sum the gas attached to calls, delegated ones included."""
-    total = 0
-    for action in actions:
-        if isinstance(action, FunctionCall):
-            total += action.gas
-        elif isinstance(action, SignedDelegate):
-            total += attached_gas(action.delegate_action.actions)
-    return total
+    return sum([a.gas for a in with_delegated(actions) if isinstance(a, FunctionCall)])
 
 
 def deposits(actions: Iterable[Action]) -> int:
     """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
-    total = 0
-    for action in actions:
-        if isinstance(action, SignedDelegate):
-            total += deposits(action.delegate_action.actions)
-        else:
-            total += deposit_of(action)
-    return total
-
-
-# nearcore, core/primitives/src/action/mod.rs: Action::get_deposit_balance.
-_WITH_DEPOSIT = (FunctionCall, Transfer, DeterministicStateInit, TransferToGasKey)
+    return sum(map(deposit_of, with_delegated(actions)))
 
 
 def deposit_of(action: Action) -> int:
     """Return the deposit of an action in yoctoNEAR, which its sender pays."""
-    return action.deposit if isinstance(action, _WITH_DEPOSIT) else 0
+    # nearcore, core/primitives/src/action/mod.rs: Action::get_deposit_balance.
+    deposit: int = getattr(action, "deposit", 0)
+    return deposit

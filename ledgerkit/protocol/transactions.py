@@ -18,12 +18,12 @@ from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
     FunctionCall,
-    SignedDelegate,
     action_list,
     check_pair,
     deposit_of,
     encode_nonce,
     read_nonce,
+    with_delegated,
 )
 from ledgerkit.protocol.borsh import U16_MAX, Borsh, Reader, Record, items, nested, u32, u64
 from ledgerkit.protocol.types import (
@@ -40,7 +40,7 @@ from ledgerkit.units import U64_MAX
 from ledgerkit.validation import HASH_BYTES, integer, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -283,8 +283,7 @@ class Transaction(Borsh):
 
     def _row(self) -> dict[str, Any]:
         """Return the values of the frame's row."""
-        actions = list(_flatten(self.actions))
-        calls = [action for action in actions if isinstance(action, FunctionCall)]
+        calls = [a for a in with_delegated(self.actions) if isinstance(a, FunctionCall)]
         return {
             "block_height": None,
             "shard_id": None,
@@ -437,14 +436,6 @@ def _decode_base64(encoded: str, kind: str) -> bytes:
             path="base64",
         )
     return data
-
-
-def _flatten(actions: Sequence[Action]) -> Iterator[Action]:
-    """List the actions, each delegate action followed by its own ones."""
-    for action in actions:
-        yield action
-        if isinstance(action, SignedDelegate):
-            yield from action.delegate_action.actions
 
 
 def _summary(actions: Sequence[Action]) -> str:

@@ -1,72 +1,24 @@
-"""Fields of decoded actions: name, deposit, call arguments, and the content of a Delegate."""
+"""Fields of decoded actions in exact form: deposits as integers, arguments of calls decoded."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 from pandas import NA
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import Action, DelegateAction
+from ledgerkit.api.models.actions import action_name, delegate_action, deposit_digits
 from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from ledgerkit.api.models.transactions import FunctionCall
+    from ledgerkit.api.models.actions import Action, Actions, FunctionCall
 
-    Actions = Sequence[Action | str]
-
-_FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
-_FIELDS_WITH_DEPOSIT = (
-    "deterministic_state_init",
-    "transfer_to_gas_key",
-)
 _SAFE_DIGITS = 38  # of the 39 of the largest integer of 128 bits
-_NAMES = frozenset(Action.__struct_encode_fields__)
 _DECODER = json_decoding.decoder(Any)
-
-
-def action_name(action: Action | str) -> str:
-    """Return the action's name on the wire; "Unknown" for an empty object."""
-    if isinstance(action, str):
-        return action
-    if action.function_call is not None:
-        return "FunctionCall"
-    if action.transfer is not None:
-        return "Transfer"
-    for own, wire in _FIELDS:
-        if getattr(action, own) not in (None, UNSET):
-            return wire
-    return "Unknown"
-
-
-def delegate_action(action: Action | str) -> DelegateAction | None:
-    """
-    Return the signed content of a Delegate; None for any other action.
-
-    The content of an unknown version has no fields: its `actions` are None.
-    """
-    if isinstance(action, str):
-        return None
-    delegate = action.delegate or action.delegate_v2
-    if delegate is None:
-        return None
-    inner = delegate.delegate_action or DelegateAction()
-    return inner.v2 or inner
-
-
-def function_calls(actions: Actions) -> Iterator[FunctionCall]:
-    """List the function calls of actions, including those inside a Delegate."""
-    for action in actions:
-        if isinstance(action, Action):
-            if action.function_call is not None:
-                yield action.function_call
-            inner = delegate_action(action)
-            yield from function_calls((inner.actions if inner else None) or ())
 
 
 def deposit(action: Action | str, path: str | None = None) -> int | None:
@@ -79,19 +31,23 @@ def deposit(action: Action | str, path: str | None = None) -> int | None:
     return parse_amount(text, path or f"$..{action_name(action)}.deposit")
 
 
-def deposit_digits(action: Action | str) -> str | None:
-    """Return the deposit of an action as it was sent; "0" for a Delegate, None if unknown."""
-    if isinstance(action, str):
-        return "0" if action == "CreateAccount" else None
-    simple = action.function_call or action.transfer
-    if simple is not None:  # most actions
-        return simple.deposit
-    for field in _FIELDS_WITH_DEPOSIT:
-        content = getattr(action, field)
-        if content is not None:
-            text: str | None = content.deposit
-            return text
-    return "0" if action_name(action) in _NAMES else None
+def total_deposit(actions: Actions | None) -> int | None:
+    """Sum the deposits of actions, including those inside a Delegate; None if one is unknown."""
+    if actions is None:
+        return None
+    total = 0
+    for action in actions:
+        yocto = action_deposit(action)
+        if yocto is None:
+            return None
+        total += yocto
+    return total
+
+
+def action_deposit(action: Any) -> int | None:
+    """Return the deposit of an action, of a Delegate that of its content; None if unknown."""
+    inner = delegate_action(action)
+    return deposit(action) if inner is None else total_deposit(inner.actions)
 
 
 def is_short_amount(text: str) -> bool:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
+from ledgerkit.api.models.actions import action_name, delegate_action, kind_of
+from ledgerkit.protocol import DeployContract, UseGlobalContract
+from ledgerkit.tracing.action_fields import decode_args, deposit
 from ledgerkit.tracing.actions import action_details
 from ledgerkit.tracing.amount_texts import NEAR, plain
 from ledgerkit.tracing.transaction_data import account
@@ -17,7 +19,7 @@ from ledgerkit.tracing.transaction_data import account
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.api.models.transactions import Action, FunctionCall
+    from ledgerkit.api.models.actions import Action, FunctionCall
     from ledgerkit.tracing.amount_texts import AmountTexts
     from ledgerkit.tracing.transaction_data import Request
 
@@ -86,12 +88,17 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     parts = [] if near == 0 else [_near(near, amounts)]
     n_keys = names.count("AddKey")
     parts += ["a key" if n_keys == 1 else f"{n_keys} keys"] if n_keys else []
-    parts += ["a contract"] if {"DeployContract", *_USES_GLOBAL} & set(names) else []
+    parts += ["a contract"] if any(map(_gives_code, actions)) else []
     calls = [action.function_call for action in actions if not isinstance(action, str)]
     parts += [f"a call of {_method(call)}" for call in calls if call]
     listed = list_texts(parts)
     object_text = account(request.receiver_id) + (f" with {listed}" if listed else "")
     return _phrase("create", "created", object_text)
+
+
+def _gives_code(action: Action | str) -> bool:
+    kind = kind_of(action)
+    return kind is not None and kind.action in {DeployContract, UseGlobalContract}
 
 
 def list_texts(texts: list[str]) -> str:
@@ -103,38 +110,23 @@ def list_texts(texts: list[str]) -> str:
 
 # Actions ---------------------------------------------------------------------------------
 
-_USES_GLOBAL = ("UseGlobalContract", "UseGlobalContractByAccountId")
-_PLAIN_ACTIONS = {
-    "DeleteKey": ("delete", "deleted", "a key"),
-    "DeployContract": ("deploy", "deployed", "a contract"),
-    "DeployGlobalContract": ("deploy", "deployed", "a global contract for all accounts"),
-    "DeployGlobalContractByAccountId": ("deploy", "deployed", "a global contract for all accounts"),
-    "UseGlobalContract": ("deploy", "deployed", "a global contract"),
-    "UseGlobalContractByAccountId": ("deploy", "deployed", "a global contract"),
-    "DeterministicStateInit": ("initialize", "initialized", "the account"),
-    "WithdrawFromGasKey": ("withdraw", "withdrew", "NEAR from a gas key"),
-}
-
 
 def _describe_action(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe one action."""
-    name, yocto = action_name(action), deposit(action)
-    amount = _near(yocto, amounts)
     if not isinstance(action, str) and action.function_call is not None:
         return _describe_call(action.function_call, request, amounts)
-    if name == "Transfer":
-        return _phrase("send", "sent", f"{amount} to {_receiver(request)}")
-    if name == "TransferToGasKey":
-        return _phrase("add", "added", f"{amount} to a gas key{_on_other(request)}")
-    if name in _PLAIN_ACTIONS:
-        infinitive, past, object_text = _PLAIN_ACTIONS[name]
-        return _phrase(infinitive, past, object_text + _on_other(request))
-    return _describe_detailed_action(action, request, amounts)
+    kind = kind_of(action)
+    if kind is None or kind.phrase is None:
+        return _describe_members(action, request, amounts)
+    infinitive, past, object_text = kind.phrase
+    names = {
+        "amount": _near(deposit(action), amounts),
+        "receiver": _receiver(request),
+        "place": _on_other(request),
+    }
+    return _phrase(infinitive, past, object_text.format_map(names))
 
 
-def _describe_detailed_action(
-    action: Action | str, request: Request, amounts: AmountTexts
-) -> Phrase:
+def _describe_members(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
     """Describe an action by its other members, or by its name if they are unknown."""
     name, place = action_name(action), _on_other(request)
     inner = delegate_action(action)

@@ -6,27 +6,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 from pandas import NA
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import (
+from ledgerkit.api.models.actions import (
     Action,
-    DelegateAction,
-    decode_member,
-)
-from ledgerkit.tracing.action_fields import (
     action_name,
-    decode_all_args,
+    action_rows,
     delegate_action,
-    deposit,
+    named_content,
 )
+from ledgerkit.api.models.transactions import decode_member
+from ledgerkit.tracing.action_fields import decode_all_args, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
@@ -78,32 +75,10 @@ def actions_by_receipt(forest: Forest) -> list[Actions | None]:
     return actions
 
 
-class ActionRow(NamedTuple):
-    """One action: the position of its receipt, its index there, its sender and receiver."""
-
-    at: int
-    action_index: int
-    inner_index: int | None
-    action: Action | str
-    sender_id: str | None
-    receiver_id: str | None
-
-
-def _action_rows(forest: Forest, actions: Iterable[Actions | None]) -> Iterator[ActionRow]:
-    """List all actions, those inside a Delegate after it."""
-    senders, receivers = forest.columns["predecessor_id"], forest.columns["receiver_id"]
-    for at, receipt_actions in enumerate(actions):
-        for index, action in enumerate(receipt_actions or ()):
-            yield ActionRow(at, index, None, action, senders[at], receivers[at])
-            inner = delegate_action(action) or DelegateAction()
-            for inner_index, inner_action in enumerate(inner.actions or ()):
-                parties = inner.sender_id, inner.receiver_id
-                yield ActionRow(at, index, inner_index, inner_action, *parties)
-
-
 def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns:
     """Compute the columns of the actions frame, by position, from the actions of each receipt."""
-    rows = list(_action_rows(forest, actions))
+    parties = forest.columns["predecessor_id"], forest.columns["receiver_id"]
+    rows = list(action_rows(zip(actions, *parties, strict=True)))
     calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
     deposits = [deposit(row.action) for row in rows]
     return {
@@ -128,12 +103,18 @@ def action_details(action: Action | str) -> Any:
     inner = delegate_action(action)
     if inner is not None:
         return {"sender_id": inner.sender_id, "receiver_id": inner.receiver_id}
-    members = (getattr(action, name) for name in Action.__struct_fields__)
-    content = next((member for member in members if isinstance(member, msgspec.Raw | Struct)), None)
+    name, content = named_content(action)
     if isinstance(content, msgspec.Raw):
-        return decode_member(content, f"$..actions[].{action_name(action)}")
-    fields = {} if content is None else msgspec.to_builtins(content)
-    return {name: fields[name] for name in fields if name != "deposit"} or NA
+        content = decode_member(content, f"$..actions[].{name}")
+    elif isinstance(content, msgspec.Struct):
+        return _without_deposit(msgspec.to_builtins(content)) or NA
+    if isinstance(content, dict):
+        return _without_deposit(content)
+    return NA if content is None else content
+
+
+def _without_deposit(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "deposit"}
 
 
 def log_columns(forest: Forest) -> Columns:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.protocol.actions import KINDS_BY_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-_DEPLOYMENTS = frozenset({"DeployGlobalContract", "DeployGlobalContractByAccountId"})
-_DELETIONS = frozenset({"DeleteKey", "DeleteAccount"})
+_DEPLOYMENTS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "code"}
+_DELETIONS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "keys"}
 _TAKING = _DEPLOYMENTS | _DELETIONS
 _BYTE_TOKENS = 10**20  # global_contract_storage_amount_per_byte, since protocol version 77
 _MAX_KEYS_TOKENS = 10**24  # GasKeyInfo::MAX_BALANCE_TO_BURN

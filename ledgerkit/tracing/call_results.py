@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.tracing.action_fields import action_name, deposit
+from ledgerkit.api.models.actions import action_name
+from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
     describe_request,
@@ -29,8 +30,7 @@ from ledgerkit.tracing.transaction_data import account
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.api.models.transactions import FunctionCall
-    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.api.models.actions import Actions, FunctionCall
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.transaction_data import Request, TransactionData
 

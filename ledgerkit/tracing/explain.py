@@ -7,8 +7,9 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ledgerkit.api.models.actions import action_name
 from ledgerkit.api.models.transactions import Status
-from ledgerkit.tracing.action_fields import action_name, deposit
+from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain
 from ledgerkit.tracing.gas import UNKNOWN
@@ -21,8 +22,8 @@ from ledgerkit.visible_text import escape_invisible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.api.models.transactions import Action, TxResult
-    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.api.models.actions import Action, Actions
+    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.transaction_data import TransactionData
 

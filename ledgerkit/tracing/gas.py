@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
-from ledgerkit.api.models.transactions import Action
+from ledgerkit.api.models.actions import Action, action_name
 from ledgerkit.frames.amounts import plain
-from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
+from ledgerkit.protocol.actions import call_bytes
+from ledgerkit.tracing.action_fields import deposit, parse_amount, total_deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.burnt_tokens import (
     BurntTokens,
@@ -29,9 +30,9 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import Metadata, TxResult
-    from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
@@ -241,8 +242,8 @@ class ReceiptValues:
             call = None if isinstance(action, str) else action.function_call
             if call is None or call.args is None:
                 return None
-            size = len((call.method_name or "").encode()) + len(call.args)
-            total += rules.call_gas + size * rules.call_byte_gas
+            total += rules.call_gas
+            total += call_bytes(call.method_name or "", call.args) * rules.call_byte_gas
         return total
 
     def _refund_kind(self, at: int) -> str:
@@ -282,25 +283,6 @@ class ReceiptValues:
             return None  # the result does not say whether the account existed before
         price = self.burnt[1][at].gas_price
         return None if price is None else share * price
-
-
-def total_deposit(actions: Actions | None) -> int | None:
-    """Sum the deposits of actions, including those inside a Delegate; None if one is unknown."""
-    if actions is None:
-        return None
-    total = 0
-    for action in actions:
-        yocto = action_deposit(action)
-        if yocto is None:
-            return None
-        total += yocto
-    return total
-
-
-def action_deposit(action: Any) -> int | None:
-    """Return the deposit of an action, of a Delegate that of its content; None if unknown."""
-    inner = delegate_action(action)
-    return deposit(action) if inner is None else total_deposit(inner.actions)
 
 
 def deleted_keys(actions: Actions | None) -> list[str | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ledgerkit.tracing.action_fields import function_calls
+from ledgerkit.api.models.actions import function_calls
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.balance_timeline import BalanceChange
 

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import Action, Status
+from ledgerkit.api.models.actions import Action
+from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.token_standards import (
     FUNGIBLE,
     MULTI_TOKEN,

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ledgerkit import validation
+from ledgerkit.api.models.actions import delegate_action
 from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
-from ledgerkit.api.models.transactions import (
-    TraceContext,
-    decode_context,
-    embed_context,
-)
+from ledgerkit.api.models.transactions import TraceContext, decode_context, embed_context
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
@@ -26,7 +23,6 @@ from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import headline as headlines
 from ledgerkit.tracing import transfers as transfer_rows
-from ledgerkit.tracing.action_fields import delegate_action
 from ledgerkit.tracing.amount_texts import AmountTexts
 from ledgerkit.tracing.transaction_data import (
     TransactionData,
@@ -43,9 +39,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.frames.tokens import TokenFacts
-    from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange
     from ledgerkit.tracing.gas import ReceiptValues

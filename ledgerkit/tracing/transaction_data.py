@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
+from ledgerkit.api.models.actions import delegate_action, function_calls
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.tracing.action_fields import delegate_action, function_calls
+from ledgerkit.protocol.actions import is_delegate
 from ledgerkit.tracing.amount_texts import plain, split_asset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.errors import LedgerError
-    from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.amount_texts import AmountTexts
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Tree
 
-_DELEGATES = ("Delegate", "DelegateV2")
 _TOKEN_METHODS = {"ft_transfer", "ft_transfer_call", "near_withdraw"}
 _MAX_TOKENS = 20  # whose metadata is read for one transaction
 
@@ -83,7 +83,7 @@ class TransactionData:
         if self.column("kind")[at] == "refund":
             return f"the refund to {receiver_id}"
         actions = self.column("actions")[at]
-        method = None if actions in _DELEGATES else self.column("method_name")[at]
+        method = None if is_delegate(actions) else self.column("method_name")[at]
         if method:
             return plain(f"{method} on {receiver_id}")
         if not actions:

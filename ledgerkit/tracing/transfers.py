@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.tracing.action_fields import action_name, parse_amount
+from ledgerkit.api.models.actions import action_name, kind_of
+from ledgerkit.protocol.actions import KINDS_BY_NAME
+from ledgerkit.tracing.action_fields import action_deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.gas import (
-    CALLS,
-    NO_NAMES,
-    TRANSFERS,
-    UNKNOWN,
-    action_deposit,
-    deleted_keys,
-)
+from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
@@ -21,17 +16,11 @@ from ledgerkit.tracing.tree.linking import first_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues
 
 NEAR = "near"
-_KIND_OF_ACTION = {
-    "Transfer": "transfer",
-    "TransferToGasKey": "gas_key",
-    "FunctionCall": "deposit",
-    "DeterministicStateInit": "deposit",
-}
 # The kind of transfer of receipts with these actions only.
 _KIND_OF_ALL = {NO_NAMES: "", TRANSFERS: "transfer", CALLS: "deposit"}
 
@@ -98,7 +87,8 @@ def _deposits_by_kind(actions: Actions) -> list[tuple[str, int]]:
     """Sum the deposits of a receipt's actions by kind of transfer."""
     totals: dict[str, int] = {}
     for action in actions:
-        kind = _KIND_OF_ACTION.get(action_name(action), "delegated")
+        known = kind_of(action)
+        kind = "deposit" if known is None else known.transfer
         totals[kind] = totals.get(kind, 0) + (action_deposit(action) or 0)
     return [(kind, total) for kind, total in totals.items() if total]
 
@@ -142,6 +132,10 @@ def unknown_values(values: ReceiptValues) -> list[str]:
     no_actions = _missing(values.deposits) if values.has_bodies else []
     notes = (
         ("deposits that the document does not contain are not counted", no_actions),
+        (
+            "beside their deposits, the effects of unknown kinds of actions are not known",
+            [at for at, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
+        ),
         (
             "gas bought for receipts that have not run is not counted",
             [at for at, has_run in enumerate(executed) if not has_run],

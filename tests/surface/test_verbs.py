@@ -1595,13 +1595,14 @@ def test_a_blocks_traces() -> None:
 
 
 def test_transactions_of_any_actions() -> None:
-    """Relayed calls are named; what unknown actions move is unknown, and breaks no frame."""
+    """Relayed calls are named; an unknown action has its name, and moves its deposit."""
     call = {"FunctionCall": {"method_name": "go", "args": "e30=", "gas": 7, "deposit": "9"}}
     odd: list[list[Any]] = [
         [{"Delegate": {"delegate_action": {"actions": [call, {"CreateAccount": {}}]}}}],
         [{"DelegateV2": {"delegate_action": {"V2": {"actions": [call]}}}}],
         [{"Novelty": ["x"]}, "Bare", {"Stake": {"stake": "5", "public_key": KEY}}],
-        [7, {}, {"Delegate": None}, {"Delegate": {"delegate_action": {"actions": 7}}}],
+        [{"Novelty": {"deposit": "6", "x": [1]}}, {"Transfer": {"deposit": "5"}}],
+        [{}],
         [],
     ]
     shared = {"signer_id": "a.near", "receiver_id": "b.near", "public_key": KEY, "nonce": 1}
@@ -1613,14 +1614,15 @@ def test_transactions_of_any_actions() -> None:
         ("Delegate", "go", 0, 7),
         ("DelegateV2", "go", 0, 7),
         ("Novelty+Bare+Stake", None, None, 0),
-        ("Unknown+Unknown+Delegate+Delegate", None, None, 0),
+        ("Novelty+Transfer", None, 11, 0),
+        ("Unknown", None, None, 0),
         ("", None, 0, 0),
     ]
 
 
 @pytest.mark.parametrize(
     "call",
-    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, "text", None],
+    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, "text"],
     ids=str,
 )
 def test_transactions_with_broken_actions(call: Any) -> None:

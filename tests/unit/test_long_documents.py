@@ -138,14 +138,14 @@ def test_a_wrong_element_has_its_place():
 
 
 @pytest.mark.parametrize("number", [0, 20, COUNT - 1])
-def test_an_unknown_action_is_its_name(number: int):
-    """An unknown action anywhere becomes its name, and its neighbours stay whole."""
+def test_an_unknown_action_has_its_name(number: int):
+    """An unknown action anywhere keeps its name, and its neighbours stay whole."""
     document = node_result()
     document["receipts"][number] = body(number, {"Future": {"x": 1}}, TRANSFER)
     data = json.dumps(document).encode()
     receipts = elements(long_documents.decode_saved(data), "bodies")
     assert len(receipts) == COUNT
-    assert receipts[number]["receipt"]["Action"]["actions"][0] == "Future"
+    assert receipts[number]["receipt"]["Action"]["actions"][0][""]["name"] == "Future"
     assert_same(data)
 
 

@@ -1296,18 +1296,33 @@ def test_a_receipt_of_unknown_status_without_gas_has_not_run():
         {"DelegateV2": {"delegate_action": {"V3": {"actions": [builders.transfer(5)]}}}},
         {"DelegateV2": {"signature": "s"}},
         {"Delegate": {"delegate_action": {"sender_id": "bob.near"}}},
-        {"Later": {"deposit": "5"}},
         "Later",
         {},
     ],
-    ids=["V3", "no payload", "no actions", "unknown", "a word", "empty"],
+    ids=["V3", "no payload", "no actions", "a word", "empty"],
 )
 def test_what_an_unknown_action_moves_is_unknown(action: Any):
     """Its deposit is not 0: a note names the receipt, and nobody says that nothing moved."""
     found = traced([builders.outcome("R0")], [builders.body("R0", action)], actions=[action])
-    assert found.notes == ("deposits that the document does not contain are not counted: R0",)
+    assert found.notes[0] == "deposits that the document does not contain are not counted: R0"
     assert "The document does not contain what was transferred." in found.explain()
     assert "None" not in found.explain()
+
+
+def test_an_unknown_action_moves_its_deposit():
+    """Its name and other members are shown, its deposit moves, and a note says what is unknown."""
+    action = {"Later": {"deposit": "5", "level": 2}}
+    found = traced([builders.outcome("R0")], [builders.body("R0", action)], actions=[action])
+    assert found.actions[["action", "deposit", "details"]].iloc[0].tolist() == [
+        "Later",
+        5,
+        {"level": 2},
+    ]
+    assert ("deposit", "near", "alice.near", "bob.near", 5) in moved(found)
+    assert found.notes == (
+        "beside their deposits, the effects of unknown kinds of actions are not known: R0",
+    )
+    assert "Later of 5 yocto." in found.explain()
 
 
 def test_only_a_finished_transaction_is_known_to_have_moved_nothing():

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
+from ledgerkit.api.models.actions import Action, decode_with_unknown_actions
 from ledgerkit.api.models.transactions import (
-    Action,
     ActionReceipt,
     DataReceiver,
     DecodedList,
@@ -25,7 +25,6 @@ from ledgerkit.api.models.transactions import (
     TxResult,
     WholeOutcome,
     decode_error,
-    decode_with_unknown_actions,
 )
 from ledgerkit.errors import DecodeError
 

@@ -8,16 +8,16 @@ take more memory than the document.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
+from ledgerkit.api.models.actions import Action, decode_with_unknown_actions
 from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.protocol_rules import Gas, Rules
 
@@ -26,89 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class FunctionCall(Struct, gc=False):
-    """A call of a contract's method; `args` are base64 on the wire."""
-
-    method_name: str | None = None
-    args: bytes | None = None
-    gas: Gas | None = None
-    deposit: str | None = None
-
-
-class Deposit(Struct, gc=False):
-    """An action of which only the deposit is read."""
-
-    deposit: str | None = None
-
-
-class GasKeyDeposit(Struct, gc=False):
-    """A transfer into the balance of a gas key (NEP-611)."""
-
-    public_key: str | None = None
-    deposit: str | None = None
-
-
-class GasKeyWithdrawal(Struct, gc=False):
-    """A transfer out of the balance of a gas key (NEP-611)."""
-
-    public_key: str | None = None
-    amount: str | None = None
-
-
-class KeyDeletion(Struct, gc=False):
-    """The deletion of an access key."""
-
-    public_key: str | None = None
-
-
-class Beneficiary(Struct, gc=False):
-    """The deletion of an account."""
-
-    beneficiary_id: str | None = None
-
-
-class DelegateAction(Struct, gc=False):
-    """The signed content of a Delegate; the second version is one member deeper."""
-
-    sender_id: str | None = None
-    receiver_id: str | None = None
-    actions: list[Action | str] | None = None
-    v2: DelegateAction | None = field(name="V2", default=None)
-
-
-class Delegate(Struct, gc=False):
-    """A Delegate action, which a relayer sends (NEP-366)."""
-
-    delegate_action: DelegateAction | None = None
-
-
-class Action(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
-    """
-    One action: an object of one member, which is its name.
-
-    Fields that are not used are not decoded, because their spelling differs inside a Delegate.
-    Actions of an unknown name are decoded as that name, a string.
-    """
-
-    function_call: FunctionCall | None = None
-    transfer: Deposit | None = None
-    delegate: Delegate | None = None
-    delegate_v2: Delegate | None = None
-    deterministic_state_init: Deposit | None = None
-    transfer_to_gas_key: GasKeyDeposit | None = None
-    withdraw_from_gas_key: GasKeyWithdrawal | None = None
-    delete_key: KeyDeletion | None = None
-    delete_account: Beneficiary | None = None
-    create_account: Raw | UnsetType = UNSET
-    deploy_contract: Raw | UnsetType = UNSET
-    stake: Raw | UnsetType = UNSET
-    add_key: Raw | UnsetType = UNSET
-    deploy_global_contract: Raw | UnsetType = UNSET
-    deploy_global_contract_by_account_id: Raw | UnsetType = UNSET
-    use_global_contract: Raw | UnsetType = UNSET
-    use_global_contract_by_account_id: Raw | UnsetType = UNSET
 
 
 class DataReceiver(TypedDict, total=False):
@@ -345,8 +262,6 @@ _INDEXED = json_decoding.decoder(IndexedTransaction)
 _SAVED = json_decoding.decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
 _CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs format JSON anew
-_ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
-_UNKNOWN_FIELD = "Object contains unknown field"
 
 
 class LongList(Protocol[T_co]):
@@ -675,46 +590,6 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
         LazyList(pairs, IndexedExecution, path, request, "execution_outcome", is_cached=False),
         LazyList(pairs, IndexedReceipt, path, request, "receipt"),
     )
-
-
-def decode_with_unknown_actions(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
-    """Decode a document; unknown actions are replaced by their names."""
-    try:
-        return decoder.decode(data)
-    except msgspec.ValidationError as problem:
-        if not str(problem).startswith(_UNKNOWN_FIELD):
-            raise
-    try:
-        value = json.loads(
-            bytes(data), object_hook=_name_unknown_actions, parse_constant=_refuse_constant
-        )
-        known = json.dumps(value).encode()
-    except ValueError as problem:
-        raise msgspec.DecodeError(str(problem)) from None
-    except RecursionError:
-        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
-    return decoder.decode(known)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    """Raise for NaN and Infinity, which Python accepts although they are not JSON."""
-    raise ValueError(f"{name} is not JSON")
-
-
-def _name_unknown_actions(value: dict[str, Any]) -> dict[str, Any]:
-    """Replace unknown actions in one object's `actions` by their names."""
-    actions = value.get("actions")
-    if isinstance(actions, list):
-        value["actions"] = [_name_if_unknown(action) for action in actions]
-    return value
-
-
-def _name_if_unknown(action: object) -> object:
-    """Return an unknown action's name; of a known action drop unknown members."""
-    if not isinstance(action, dict) or _ACTION_NAMES.issuperset(action):
-        return action
-    fields = {name: action[name] for name in _ACTION_NAMES.intersection(action)}
-    return fields or next(iter(action))
 
 
 def decode_error(

@@ -9,21 +9,18 @@ import numpy as np
 from msgspec import UNSET
 from pandas import NA
 
-from ledgerkit.api.models.transactions import (
+from ledgerkit.api.models.actions import (
     Action,
-    ActionReceipt,
     Deposit,
     FunctionCall,
     GasKeyDeposit,
-    ReceiptBody,
-)
-from ledgerkit.tracing.action_fields import (
     action_name,
-    decode_all_args,
     deposit_digits,
     function_calls,
-    parse_amount,
+    total_gas,
 )
+from ledgerkit.api.models.transactions import ActionReceipt, ReceiptBody
+from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
 from ledgerkit.tracing.tree.column_builders import (
     EMPTY_LIST,
     AmountColumn,
@@ -35,8 +32,8 @@ from ledgerkit.tracing.tree.column_builders import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import Receipt
-    from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, Texts
 
 _NO_BODY = ReceiptBody()
@@ -157,7 +154,7 @@ def _action_fields(
         "+".join([call.method_name or "" for call in calls]) if calls else None,
         NA if not args else args[0] if len(args) == 1 else args,
         _total_deposit(actions, place, at),
-        _total_gas(calls),
+        total_gas(calls),
     )
 
 
@@ -170,10 +167,3 @@ def _total_deposit(actions: Actions, place: PiecePath, at: int) -> str | None:
         return texts[0]
     path = place.member("receipt.Action", at)
     return str(sum(parse_amount(text, path) for text in texts if text is not None))
-
-
-def _total_gas(calls: list[FunctionCall]) -> int | None:
-    """Sum the gas attached to calls; None if one is unknown."""
-    gas = [call.gas for call in calls]
-    known = [value for value in gas if value is not None]
-    return sum(known) if len(known) == len(gas) else None

@@ -22,7 +22,7 @@ from ledgerkit.protocol import (
     implicit_account_id,
 )
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.protocol.actions import ACTIONS
+from ledgerkit.protocol.actions import KINDS
 from tests.unit.localnet.chaos import TOKEN, Chaos
 
 SEEDS = (1, 2, 3, 4, 5, 6)
@@ -112,7 +112,7 @@ def test_each_action_succeeds(chaos):
     }
     later: set[type] = {TransferToGasKey, WithdrawFromGasKey} if not chaos.has_gas_keys else set()
     later |= {DelegateV2} if chaos.settings.profile != "86" else set()
-    assert executed == set(ACTIONS) - later
+    assert executed == {kind.action for kind in KINDS} - later
     signed = [tx for block in world.chain.blocks() for tx in new(block)]
     by_gas_keys = [tx for tx in signed if tx.transaction.nonce_index is not None]
     assert (len(by_gas_keys) > 20) is chaos.has_gas_keys

@@ -36,7 +36,7 @@ from ledgerkit.protocol import (
     UseGlobalContract,
     WithdrawFromGasKey,
 )
-from ledgerkit.protocol.actions import ACTIONS
+from ledgerkit.protocol.actions import KINDS
 
 ED = PublicKey("ed25519", b"\xaa" * 32)
 SECP = PublicKey("secp256k1", b"\xbb" * 64)
@@ -157,7 +157,8 @@ def test_layout(value, layout):
 
 def test_every_action_has_its_place():
     """The fifteen actions stand where the chain knows them, each written down above."""
-    assert [kind.__name__ for kind in ACTIONS] == [
+    actions = [kind.action for kind in KINDS]
+    assert [action.__name__ for action in actions] == [
         "CreateAccount",
         "DeployContract",
         "FunctionCall",
@@ -174,8 +175,8 @@ def test_every_action_has_its_place():
         "WithdrawFromGasKey",
         "DelegateV2",
     ]
-    assert [kind.tag for kind in ACTIONS] == list(range(15))
-    assert set(ACTIONS) <= {type(value) for value, _ in VALUES.values()}
+    assert [action.tag for action in actions] == list(range(15))
+    assert set(actions) <= {type(value) for value, _ in VALUES.values()}
 
 
 @pytest.mark.parametrize(

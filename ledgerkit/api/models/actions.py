@@ -1,0 +1,297 @@
+"""
+Actions as responses have them, and what each says: its name, its deposit, its calls.
+
+An action is an object of one member, which is its name, or a name alone. Every reader of actions
+uses these functions, so an action that `ledgerkit.protocol` does not declare is read by one rule:
+its name is shown, and its member `deposit` moves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from ledgerkit import json_decoding
+from ledgerkit.api.models.protocol_rules import Gas
+from ledgerkit.protocol.actions import KINDS_BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ledgerkit.protocol.actions import Kind
+
+T = TypeVar("T")
+
+_OTHER = ""  # no action has this name
+_UNKNOWN_FIELD = "Object contains unknown field"
+
+
+class FunctionCall(Struct, gc=False):
+    """A call of a contract's method; `args` are base64 on the wire."""
+
+    method_name: str | None = None
+    args: bytes | None = None
+    gas: Gas | None = None
+    deposit: str | None = None
+
+
+class Deposit(Struct, gc=False):
+    """An action of which only the deposit is read."""
+
+    deposit: str | None = None
+
+
+class GasKeyDeposit(Struct, gc=False):
+    """A transfer into the balance of a gas key (NEP-611)."""
+
+    public_key: str | None = None
+    deposit: str | None = None
+
+
+class GasKeyWithdrawal(Struct, gc=False):
+    """A transfer out of the balance of a gas key (NEP-611)."""
+
+    public_key: str | None = None
+    amount: str | None = None
+
+
+class KeyDeletion(Struct, gc=False):
+    """The deletion of an access key."""
+
+    public_key: str | None = None
+
+
+class Beneficiary(Struct, gc=False):
+    """The deletion of an account."""
+
+    beneficiary_id: str | None = None
+
+
+class DelegateAction(Struct, gc=False):
+    """The signed content of a Delegate; the second version is one member deeper."""
+
+    sender_id: str | None = None
+    receiver_id: str | None = None
+    actions: list[Action | str] | None = None
+    v2: DelegateAction | None = field(name="V2", default=None)
+
+
+class Delegate(Struct, gc=False):
+    """A Delegate action, which a relayer sends (NEP-366)."""
+
+    delegate_action: DelegateAction | None = None
+
+
+class OtherAction(Struct, gc=False):
+    """An action of a kind that `ledgerkit.protocol` does not declare."""
+
+    name: str
+    content: Any
+
+
+class _ReadActions(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
+    """The actions whose members are read."""
+
+    function_call: FunctionCall | None = None
+    transfer: Deposit | None = None
+    delegate: Delegate | None = None
+    delegate_v2: Delegate | None = None
+    deterministic_state_init: Deposit | None = None
+    transfer_to_gas_key: GasKeyDeposit | None = None
+    withdraw_from_gas_key: GasKeyWithdrawal | None = None
+    delete_key: KeyDeletion | None = None
+    delete_account: Beneficiary | None = None
+    other: OtherAction | None = field(name=_OTHER, default=None)
+
+
+def _attribute(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+if TYPE_CHECKING:
+    Action: TypeAlias = _ReadActions
+else:
+    # The members of all other kinds stay encoded: they are only shown, and their spelling differs
+    # inside a Delegate.
+    Action = msgspec.defstruct(
+        "Action",
+        [
+            (_attribute(name), Raw | UnsetType, UNSET)
+            for name in KINDS_BY_NAME
+            if name not in _ReadActions.__struct_encode_fields__
+        ],
+        bases=(_ReadActions,),
+        module=__name__,
+        namespace={"__doc__": "One action: an object of one member, which is its name."},
+        gc=False,
+    )
+
+Actions: TypeAlias = "Sequence[Action | str]"
+_FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
+_CONTENT = json_decoding.decoder(Any)
+
+
+# Decoding --------------------------------------------------------------------------------
+
+
+def decode_with_unknown_actions(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
+    """Decode a document, also with actions that `Action` has no member for."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as problem:
+        if not str(problem).startswith(_UNKNOWN_FIELD):
+            raise
+    try:
+        value = json.loads(bytes(data), parse_constant=_refuse_constant)
+        _wrap_unknown_actions(value)
+        known = json.dumps(value).encode()
+    except ValueError as problem:
+        raise msgspec.DecodeError(str(problem)) from None
+    except RecursionError:
+        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
+    return decoder.decode(known)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")  # Python accepts NaN and Infinity
+
+
+def _wrap_unknown_actions(value: Any) -> None:
+    """Wrap the unknown actions in all lists named `actions`, but for those inside of others."""
+    if isinstance(value, list):
+        for item in value:
+            _wrap_unknown_actions(item)
+    if isinstance(value, dict):
+        actions = value.get("actions")
+        if isinstance(actions, list):
+            value["actions"] = [_wrap_if_unknown(action) for action in actions]
+        for name, member in value.items():
+            if name != _OTHER:
+                _wrap_unknown_actions(member)
+
+
+def _wrap_if_unknown(action: object) -> object:
+    """Return an unknown action as an `OtherAction`; of a known one drop unknown members."""
+    names = Action.__struct_encode_fields__
+    if not isinstance(action, dict) or action.keys() <= set(names):
+        return action
+    known = {name: action[name] for name in names if name in action}
+    name = next(iter(action))
+    return known or {_OTHER: {"name": name, "content": action[name]}}
+
+
+def read_actions(actions: Sequence[Any]) -> list[Action | str]:
+    """Read actions that are decoded already; raise `msgspec.DecodeError` if one is malformed."""
+    document = msgspec.json.encode({"actions": actions})
+    listed: _Listed = decode_with_unknown_actions(json_decoding.decoder(_Listed), document)
+    return listed.actions
+
+
+class _Listed(Struct, gc=False):
+    actions: list[Action | str]
+
+
+# Reading ---------------------------------------------------------------------------------
+
+
+def action_name(action: Action | str) -> str:
+    """Return the action's name on the wire; "Unknown" for an empty object."""
+    return action if isinstance(action, str) else named_content(action)[0]
+
+
+def named_content(action: Action) -> tuple[str, Any]:
+    """Return the name of an action and its content: a struct, encoded, or of any JSON type."""
+    if action.function_call is not None:
+        return "FunctionCall", action.function_call
+    if action.transfer is not None:
+        return "Transfer", action.transfer
+    if action.other is not None:
+        return action.other.name, action.other.content
+    for attribute, name in _FIELDS:
+        content = getattr(action, attribute)
+        if content is not None and content is not UNSET:
+            return name, content
+    return "Unknown", None
+
+
+def kind_of(action: Action | str) -> Kind | None:
+    """Return what is known about the kind of an action; None for an unknown kind."""
+    return KINDS_BY_NAME.get(action_name(action))
+
+
+def deposit_digits(action: Action | str) -> str | None:
+    """Return the deposit of an action as it was sent; "0" for a Delegate, None if unknown."""
+    if isinstance(action, str):
+        return "0" if action in KINDS_BY_NAME else None
+    simple = action.function_call or action.transfer
+    if simple is not None:  # most actions
+        return simple.deposit
+    name, content = named_content(action)
+    kind = KINDS_BY_NAME.get(name)
+    if kind is not None and not kind.has_deposit:
+        return "0"
+    members = _CONTENT.decode(content) if isinstance(content, Raw) else content
+    if isinstance(members, dict):
+        digits = members.get("deposit")
+        return digits if isinstance(digits, str) else None
+    return getattr(members, "deposit", None)
+
+
+def delegate_action(action: Action | str) -> DelegateAction | None:
+    """
+    Return the signed content of a Delegate; None for any other action.
+
+    The content of an unknown version has no fields: its `actions` are None.
+    """
+    if isinstance(action, str):
+        return None
+    delegate = action.delegate or action.delegate_v2
+    if delegate is None:
+        return None
+    inner = delegate.delegate_action or DelegateAction()
+    return inner.v2 or inner
+
+
+class ActionRow(NamedTuple):
+    """One action: the position of its list, its index there, its sender and receiver."""
+
+    at: int
+    action_index: int
+    inner_index: int | None
+    action: Action | str
+    sender_id: str | None
+    receiver_id: str | None
+
+
+def action_rows(
+    lists: Iterable[tuple[Actions | None, str | None, str | None]],
+) -> Iterator[ActionRow]:
+    """List all actions, those inside a Delegate after it; each list has sender and receiver."""
+    for at, (actions, *parties) in enumerate(lists):
+        for index, action in enumerate(actions or ()):
+            yield ActionRow(at, index, None, action, *parties)
+            inner = delegate_action(action) or DelegateAction()
+            for inner_index, inner_action in enumerate(inner.actions or ()):
+                signers = inner.sender_id, inner.receiver_id
+                yield ActionRow(at, index, inner_index, inner_action, *signers)
+
+
+def function_calls(actions: Actions) -> Iterator[FunctionCall]:
+    """List the function calls of actions, including those inside a Delegate."""
+    for action in actions:
+        if isinstance(action, Action):
+            if action.function_call is not None:
+                yield action.function_call
+            inner = delegate_action(action)
+            yield from function_calls((inner.actions if inner else None) or ())
+
+
+def total_gas(calls: Iterable[FunctionCall]) -> int | None:
+    """Sum the gas attached to calls; None if one is unknown."""
+    gas = [call.gas for call in calls]
+    known = [value for value in gas if value is not None]
+    return sum(known) if len(known) == len(gas) else None
