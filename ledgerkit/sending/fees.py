@@ -8,28 +8,16 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.protocol_rules import ActionFees, Fee, RuntimeConfig, TransactionFees
-from ledgerkit.protocol import (
-    AccountId,
-    AddKey,
-    CreateAccount,
-    Delegate,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    FunctionCall,
-    FunctionCallPermission,
-    Stake,
-    Transfer,
-)
-from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
+from ledgerkit.protocol import AccountId, AddKey, FullAccess, FunctionCallPermission, Transfer
+from ledgerkit.protocol.actions import KIND_OF, SignedDelegate, attached_gas, deposits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.protocol import Action, Transaction
+    from ledgerkit.protocol.access_keys import Permission
 
-FeeCount = tuple[Fee | None, int]
+FeeCount = tuple[Fee, int]  # a fee, and how many times it is paid
 
 
 class _UnknownFeeError(Exception):
@@ -40,75 +28,91 @@ def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
     """Return the most yoctoNEAR that a transaction costs before refunds; None if unknown."""
     try:
         runtime = json_decoding.convert((config or {}).get("runtime_config"), RuntimeConfig)
-        gas = _total_gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)
+        gas = _prepaid_gas(tx, runtime.transaction_costs)
     except (msgspec.DecodeError, _UnknownFeeError):
         return None
     price = max(gas_price, int(runtime.min_gas_purchase_price))
-    attached = attached_gas(tx.actions)
-    return (gas + attached) * price + deposits(tx.actions)
+    return (gas + attached_gas(tx.actions)) * price + deposits(tx.actions)
 
 
-def _total_gas(
-    actions: Sequence[Action], sender_id: str, receiver_id: str, fees: TransactionFees
+def _prepaid_gas(tx: Transaction, fees: TransactionFees) -> int:
+    """Sum the gas to send and execute a transaction, without what is attached to its calls."""
+    sir = tx.signer_id == tx.receiver_id
+    keys = [tx.public_key]
+    keys += [a.delegate_action.public_key for a in tx.actions if isinstance(a, SignedDelegate)]
+    n_slow = sum(key.curve == "ml-dsa-65" for key in keys)  # verifying other curves has no fee
+    return (
+        n_slow * fees.ml_dsa_65_verification_cost
+        + _send_gas(fees.action_receipt_creation_config, sir=sir)
+        + _gas_to_send(tx.actions, tx.receiver_id, fees, sir=sir)
+        + _gas_to_execute(tx.actions, tx.receiver_id, fees)
+    )
+
+
+def _gas_to_send(
+    actions: Sequence[Action], receiver_id: str, fees: TransactionFees, *, sir: bool
 ) -> int:
-    """Sum the gas of sending and executing a receipt and its actions."""
-    sir = sender_id == receiver_id
-    total = _gas_of(fees.action_receipt_creation_config, sir=sir)
+    """Sum the gas to send actions; delegated ones travel inside, and are charged too."""
+    total = 0
     for action in actions:
         counts = _fee_counts(action, receiver_id, fees.action_creation_config)
-        total += sum(_gas_of(fee, sir=sir) * count for fee, count in counts)
+        total += sum(_send_gas(fee, sir=sir) * count for fee, count in counts)
         if isinstance(action, SignedDelegate):
             inner = action.delegate_action
-            total += _total_gas(inner.actions, inner.sender_id, inner.receiver_id, fees)
+            total += _gas_to_send(inner.actions, inner.receiver_id, fees, sir=sir)
     return total
 
 
-def _gas_of(fee: Fee | None, *, sir: bool) -> int:
-    """Sum the gas of sending and executing; `sir` means that the sender is the receiver."""
-    send = None if fee is None else fee.send_sir if sir else fee.send_not_sir
-    if fee is None or send is None:
+def _gas_to_execute(actions: Sequence[Action], receiver_id: str, fees: TransactionFees) -> int:
+    """Sum the gas to execute a receipt, and to send and execute the one of delegated actions."""
+    total = fees.action_receipt_creation_config.execution
+    for action in actions:
+        counts = _fee_counts(action, receiver_id, fees.action_creation_config)
+        total += sum(fee.execution * count for fee, count in counts)
+        if isinstance(action, SignedDelegate):
+            inner = action.delegate_action
+            sir = inner.sender_id == inner.receiver_id
+            total += _gas_to_send(inner.actions, inner.receiver_id, fees, sir=sir)
+            total += _gas_to_execute(inner.actions, inner.receiver_id, fees)
+    return total
+
+
+def _send_gas(fee: Fee, *, sir: bool) -> int:
+    """Return the gas to send; `sir` means that the sender is the receiver."""
+    gas = fee.send_sir if sir else fee.send_not_sir
+    if gas is None:
         raise _UnknownFeeError
-    return fee.execution + send
+    return gas
 
 
-def _fee_counts(action: Action, receiver_id: str, fees: ActionFees) -> list[FeeCount]:
+def _fee_counts(action: Action, receiver_id: str, costs: ActionFees) -> list[FeeCount]:
     """List an action's fees, each with how many times it is paid."""
-    match action:
-        case FunctionCall(method_name=name, args=args):
-            size = len(name.encode()) + len(args)
-            return [(fees.function_call_cost, 1), (fees.function_call_cost_per_byte, size)]
-        case DeployContract(code=code):
-            byte_fee = fees.deploy_contract_cost_per_byte
-            return [(fees.deploy_contract_cost, 1), (byte_fee, len(code))]
-        case AddKey(access_key=access_key):
-            return _key_fees(access_key.permission, fees)
-        case Transfer():
-            return [(fees.transfer_cost, 1), *_creation_fees(receiver_id, fees)]
-    by_action = {
-        CreateAccount: fees.create_account_cost,
-        Stake: fees.stake_cost,
-        DeleteKey: fees.delete_key_cost,
-        DeleteAccount: fees.delete_account_cost,
-        Delegate: fees.delegate_cost,
-        DelegateV2: fees.delegate_cost,
-    }
-    return [(by_action.get(type(action)), 1)]
+    if isinstance(action, AddKey):
+        return _key_fees(action.access_key.permission, costs)
+    kind = KIND_OF[type(action)]
+    counts = [(_fee(costs, f"{kind.fee}_cost"), 1)]
+    if kind.charged_bytes is not None:
+        counts.append((_fee(costs, f"{kind.fee}_cost_per_byte"), kind.charged_bytes(action)))
+    origin = AccountId(receiver_id).kind
+    if isinstance(action, Transfer) and origin != "named":  # it may create its receiver
+        counts.append((_fee(costs, "create_account_cost"), 1))
+        counts += _key_fees(FullAccess(), costs) if origin == "near-implicit" else []
+    return counts
 
 
-def _key_fees(permission: object, fees: ActionFees) -> list[FeeCount]:
-    """List the fees of adding a key."""
-    costs = fees.add_key_cost
-    if costs is None:
+def _fee(costs: ActionFees, name: str) -> Fee:
+    fee = getattr(costs, name, None)
+    if not isinstance(fee, Fee):
         raise _UnknownFeeError
-    if not isinstance(permission, FunctionCallPermission):
-        return [(costs.full_access_cost, 1)]
+    return fee
+
+
+def _key_fees(permission: Permission, costs: ActionFees) -> list[FeeCount]:
+    """List the fees of adding a key; those of a gas key are not in the configuration."""
+    fees = costs.add_key_cost
+    if fees is None or not isinstance(permission, FullAccess | FunctionCallPermission):
+        raise _UnknownFeeError
+    if isinstance(permission, FullAccess):
+        return [(fees.full_access_cost, 1)]
     size = sum(len(name.encode()) + 1 for name in permission.method_names)
-    return [(costs.function_call_cost, 1), (costs.function_call_cost_per_byte, size)]
-
-
-def _creation_fees(receiver_id: str, fees: ActionFees) -> list[FeeCount]:
-    """List the fees that a transfer adds if it may create its implicit receiver."""
-    kind = AccountId(receiver_id).kind
-    if kind == "near-implicit":
-        return [(fees.create_account_cost, 1), *_key_fees(None, fees)]
-    return [(fees.create_account_cost, 1)] if kind == "eth-implicit" else []
+    return [(fees.function_call_cost, 1), (fees.function_call_cost_per_byte, size)]

@@ -278,8 +278,11 @@ def test_the_cost_bound_holds_for_every_action(world):
     """What is taken when a block takes the transaction is within the bound that was told."""
     call = FunctionCall("increment", b'{"by": 1}', 10**13, 0)
     fresh = "ab" * 32
+    gift = lk.delegate("dave.near", [Transfer(NEAR)] * 30, signer_id="kate.near")
     plans: list[tuple[str, list[Any]]] = [
         ("alice.near", [AddKey(KEY.public_key)]),
+        ("kate.near", [gift]),
+        ("0s" + "ab" * 20, [Transfer(NEAR)]),
         ("counter.near", [call, call]),
         (fresh, [Transfer(NEAR)]),
         ("0x" + "ab" * 20, [Transfer(NEAR)]),
@@ -325,8 +328,9 @@ def test_the_cost_bound_by_hand(receiver_id, actions, gas, deposit):
 def test_a_cost_that_is_not_told(world):
     """Where the node tells no fees, or not this action's, the bound is missing."""
     del world
-    stranger = [DeployGlobalContract(b"code", "CodeHash")]
-    assert lk.send("alice.near", stranger, **ALICE, dry_run=True)["cost_bound"].isna().all()
+    gas_key = AddKey(KEY.public_key, AccessKey(0, GasKeyFullAccess(0, 1)))
+    for stranger in (DeployGlobalContract(b"code", "CodeHash"), gas_key):
+        assert lk.send("alice.near", [stranger], **ALICE, dry_run=True)["cost_bound"].isna().all()
     ledger = connected(Node("testnet"))
     row = lk.transfer(
         "dave.near", "1 yocto", signer_id="alice.near", key=KEY, ledger=ledger, dry_run=True

@@ -81,6 +81,7 @@ class TransactionFees(Struct, frozen=True):
     burnt_gas_reward: tuple[Gas, Divisor]
     action_receipt_creation_config: Fee
     action_creation_config: ActionFees
+    ml_dsa_65_verification_cost: Gas = 0
 
 
 class RuntimeConfig(Struct, frozen=True):
