@@ -12,7 +12,8 @@ from ledgerkit.archiving import tokens, widget_sources
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
-from ledgerkit.sending import amounts, signers
+from ledgerkit.sending import signers
+from ledgerkit.sending.arguments import parse_near
 from ledgerkit.transport.settings import positive
 
 if TYPE_CHECKING:
@@ -643,7 +644,7 @@ def _new_flow(
         source=source,
         target=target,
         signer=signer,
-        deposit=amounts.parse_near(deposit, "deposit"),
+        deposit=parse_near(deposit, "deposit"),
         timeout_s=timeout_s,
         allow_mainnet=allow_mainnet,
         social_contract_id=social_contract_id,

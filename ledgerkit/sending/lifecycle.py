@@ -139,6 +139,11 @@ class Tracker:
         is_refused = self.refusal is not None and not self.is_unconfirmed
         return is_refused or self.reaches("FINAL")
 
+    @property
+    def is_rejected(self) -> bool:
+        """True if the ledger refused it, and it has not been dropped since."""
+        return "rejected" in self.stages and "dropped" not in self.stages
+
     def reaches(self, level: str) -> bool:
         """Return True if the transaction is known to have reached this level."""
         status = None if self.answer is None else self.answer.result.final_execution_status

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import Action, SignedTransaction
-from ledgerkit.sending import limits
+from ledgerkit.sending.arguments import check_actions
 from ledgerkit.transport import embedded
 from ledgerkit.verbs import transactions
 
@@ -94,7 +94,7 @@ def simulate(
     else:
         sender_id = validation.account_id(signer_id, "signer_id")
         receiver = validation.account_id(receiver_id, "receiver_id")
-    checked = None if signed else limits.check_actions(_as_list(actions))
+    checked = None if signed else check_actions(_as_list(actions))
     # Not closed: the trace reads the tokens' names from it when they are shown.
     fork = client.connect("local", fork=upstream, at=at, make_default=False)
     if signed is not None:

@@ -8,23 +8,11 @@ next nonce and sent, in turn with other senders of the key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
-
-from msgspec import Struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from ledgerkit import client, units, validation
-from ledgerkit.api import calls, rpc
-from ledgerkit.errors import (
-    InvalidRequestError,
-    InvalidTransactionError,
-    LedgerError,
-    RequestRoutedError,
-    RpcMethodNotFoundError,
-    TransactionTimeoutError,
-)
-from ledgerkit.frames import build
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -32,50 +20,35 @@ from ledgerkit.protocol import (
     CreateAccount,
     CryptoHash,
     Delegate,
-    DelegateAction,
     DeleteKey,
     FullAccess,
     FunctionCall,
     FunctionCallPermission,
     PublicKey,
     SecretKey,
-    Transaction,
     Transfer,
 )
-from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
-from ledgerkit.sending import access_keys, amounts, broadcast, fees, limits, nonces
-from ledgerkit.sending.contract_code import deploy_action
-from ledgerkit.sending.lifecycle import Tracker
-from ledgerkit.sending.nonces import Anchor
+from ledgerkit.sending import arguments, broadcast
 from ledgerkit.sending.signers import Signer, find_signer, seals_key
-from ledgerkit.sending.submission import Submission, recall, remember, wait_for_level
-from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.sending.signing import Draft, SendOptions, sign_delegate
+from ledgerkit.sending.submission import Submission, recall
 from ledgerkit.transport.settings import positive
-from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.declaring import complete
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pandas as pd
 
-    from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.chain import AccessKey as AccessKeyView
     from ledgerkit.ledger import Ledger
-    from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.sending.nonces import KeyQueues, NonceQueue
+    from ledgerkit.protocol import Action
 
-MAINNET = "mainnet"
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _TIMEOUT_S = 60.0
 _CREATION_GAS = 80 * 10**12  # the contract of a top-level account needs a callback
-_DELEGATION_BLOCKS = 1200  # about ten minutes to find a relayer
-
-
-class _Chain(Struct, frozen=True):
-    """The members of a node's status that identify its chain."""
-
-    chain_id: str
-    genesis_hash: str | None = None
 
 
 class Options(TypedDict, total=False):
@@ -116,19 +89,6 @@ class Options(TypedDict, total=False):
     ledger: Ledger | None
 
 
-@dataclass(frozen=True, slots=True)
-class _SendOptions:
-    """The checked options of a verb."""
-
-    ledger: Ledger
-    signer: Signer
-    wait_until: str
-    timeout_s: float
-    via: str
-    strict: bool
-    allow_mainnet: bool
-
-
 def _check_options(
     *,
     signer_id: str | None = None,
@@ -139,8 +99,7 @@ def _check_options(
     strict: bool = False,
     allow_mainnet: bool = False,
     ledger: Ledger | None = None,
-) -> _SendOptions:
-    """Check the options of a verb."""
+) -> SendOptions:
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
@@ -156,7 +115,46 @@ def _check_options(
         raise InvalidRequestError(msg, field="strict", value=True)
     ledger = client.current(ledger)
     signer = find_signer(signer_id, key, ledger)
-    return _SendOptions(ledger, signer, wait_until, timeout_s, via, strict, allow_mainnet)
+    return SendOptions(ledger, signer, wait_until, timeout_s, via, strict, allow_mainnet)
+
+
+# What the docstrings of verbs that send share.
+_PARAMETERS = """
+dry_run
+    Return what would be sent, with an upper bound of its cost, and send nothing.
+**options
+    See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+    ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``."""
+_RETURNS = """\
+submission
+    The transaction at the level of `wait_until`, or at the last level reached within
+    `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`."""
+_INVALID = """\
+InvalidRequestError
+    If an argument is malformed, the signer's key is unknown, or mainnet is not
+    allowed. Nothing is signed or sent."""
+_REFUSED = """
+InvalidTransactionError
+    If the ledger refuses the transaction; the subclass states the reason.
+LedgerError
+    If a request failed. If it was the sending, `remedy` states how to resume."""
+_SOURCE = """\
+Source: status, query view_access_key and block before signing; the method of `via`; then
+EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+gas_price and EXPERIMENTAL_protocol_config."""
+
+
+def sends(verb: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a verb that sends: its docstring is completed, and it gets no text of a key."""
+
+    def add(sections: dict[str, str]) -> None:
+        notes = [sections["Notes"]] if "Notes" in sections else []
+        sections["Parameters"] += _PARAMETERS
+        sections["Returns"] = _RETURNS
+        sections["Raises"] = sections.get("Raises", _INVALID) + _REFUSED
+        sections["Notes"] = "\n\n".join([*notes, _SOURCE])
+
+    return seals_key(complete(verb, add))
 
 
 # Transfers and calls ----------------------------------------------------------------------
@@ -174,7 +172,7 @@ def transfer(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def transfer(
     receiver_id: str, amount: int | str, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
@@ -188,33 +186,6 @@ def transfer(
     amount
         The amount: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR, which
         issues a warning if it is from 1 to 10**15 - 1.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -225,7 +196,7 @@ def transfer(
     >>> sent.wait().stage
     'final'
     """
-    return _run([Transfer(amounts.parse_near(amount))], receiver_id, options, dry_run=dry_run)
+    return _run([Transfer(arguments.parse_near(amount))], receiver_id, options, dry_run=dry_run)
 
 
 @overload
@@ -250,7 +221,7 @@ def call(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def call(
     contract_id: str,
     method_name: str,
@@ -277,33 +248,6 @@ def call(
     deposit
         The attached NEAR: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR, which
         issues a warning if it is from 1 to 10**15 - 1.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -318,7 +262,7 @@ def call(
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
-    action = FunctionCall(method, data, units.gas(gas), amounts.parse_near(deposit, "deposit"))
+    action = FunctionCall(method, data, units.gas(gas), arguments.parse_near(deposit, "deposit"))
     receiver_id = validation.account_id(contract_id, "contract_id")
     return _run([action], receiver_id, options, dry_run=dry_run)
 
@@ -339,7 +283,7 @@ def send(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def send(
     receiver_id: str,
     actions: Sequence[Action],
@@ -356,33 +300,6 @@ def send(
         The account that receives the transaction.
     actions
         1 to 100 actions of `ledgerkit.protocol`, such as ``Transfer(1)``.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -421,7 +338,7 @@ def add_key(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def add_key(
     public_key: PublicKey | str,
     *,
@@ -445,33 +362,6 @@ def add_key(
     allowance
         The NEAR that it may spend on gas, such as ``"0.25 NEAR"`` or an integer of
         yoctoNEAR; None is no limit.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -489,7 +379,7 @@ def add_key(
     key = checked_key(public_key)
     if receiver_id is not None:
         names = tuple(method_names) if not isinstance(method_names, str) else method_names
-        limit = None if allowance is None else amounts.parse_near(allowance, "allowance")
+        limit = None if allowance is None else arguments.parse_near(allowance, "allowance")
         permission = FunctionCallPermission(
             limit, validation.account_id(receiver_id, "receiver_id"), names
         )
@@ -509,7 +399,7 @@ def delete_key(
 def delete_key(
     public_key: PublicKey | str, *, dry_run: Literal[False] = False, **options: Unpack[Options]
 ) -> Submission: ...
-@seals_key
+@sends
 def delete_key(
     public_key: PublicKey | str, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
@@ -520,33 +410,6 @@ def delete_key(
     ----------
     public_key
         The key to delete.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -579,7 +442,7 @@ def create_account(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def create_account(
     new_account_id: str,
     *,
@@ -600,33 +463,6 @@ def create_account(
         The full-access key of the new account.
     balance
         Its first balance: ``"0.1 NEAR"``, or an integer of yoctoNEAR, as for `transfer`.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -638,7 +474,7 @@ def create_account(
     'alice.near created garden.near with 2 NEAR through near.'
     """
     name = AccountId(new_account_id, "new_account_id")
-    key, amount = checked_key(public_key), amounts.parse_near(balance, "balance")
+    key, amount = checked_key(public_key), arguments.parse_near(balance, "balance")
     checked = _check_options(**options)
     signer_id = checked.signer.account_id
     actions: list[Action]
@@ -652,9 +488,8 @@ def create_account(
     else:
         rule = f"a sub-account of {signer_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
-    return _send_or_dry_run(
-        checked, str(receiver_id), limits.check_actions(actions), dry_run=dry_run
-    )
+    draft = Draft(checked, str(receiver_id), arguments.check_actions(actions))
+    return draft.dry_run() if dry_run else draft.send()
 
 
 @overload
@@ -675,7 +510,7 @@ def deploy(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@seals_key
+@sends
 def deploy(
     code: bytes | PathLike[str] | CryptoHash | AccountId,
     *,
@@ -699,37 +534,12 @@ def deploy(
     publish
         Publish the code as a global contract, for accounts to run by its ``"hash"`` or by
         the signer's ``"account_id"``; the signer itself does not run it. None deploys it.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed, the signer's key is unknown, or mainnet is not
-        allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
 
     Notes
     -----
     An account's balance must cover 10**19 yoctoNEAR for each byte of its code: 1 NEAR for 100 kB.
     Publishing burns ten times as much, once; an account that runs a global contract stores only
     its hash or its owner's id.
-
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -749,14 +559,14 @@ def deploy(
     >>> lk.deploy(AccountId("alice.near"), signer_id="frank.near").wait().fully_succeeded
     True
     """
-    action = deploy_action(code, publish)
+    action = arguments.deploy_action(code, publish)
     checked = _check_options(**options)
     signer_id = checked.signer.account_id
     if account_id not in (None, signer_id):
         rule = f"the signer's own account, {signer_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    actions = limits.check_actions([action])
-    return _send_or_dry_run(checked, str(signer_id), actions, dry_run=dry_run)
+    draft = Draft(checked, str(signer_id), arguments.check_actions([action]))
+    return draft.dry_run() if dry_run else draft.send()
 
 
 # Delegated actions ------------------------------------------------------------------------
@@ -815,22 +625,8 @@ def delegate(
     (True, AccountId('alice.near'))
     """
     checked = _check_options(**options)
-    actions = limits.check_actions(list(actions))
-    name, public_key = checked.signer.account_id, checked.signer.public_key
-    last = 0 if max_block_height is None else validation.block_height(max_block_height)
-    # Built once with nonce 0, so that malformed arguments fail before the key is read.
-    DelegateAction(name, receiver_id, actions, 0, last, public_key)
-    queues, read = _open_queues(checked)
-    queue = queues.ordinary
-    with queue.turn():
-        anchor = _anchor(checked, queues, queue, read)
-        if anchor is None:
-            rule = "an access key that is no gas key, to sign a delegate action"
-            raise InvalidRequestError.refuse("key", str(public_key), rule)
-        nonce = queue.reserve()
-    last = last or anchor.height + _DELEGATION_BLOCKS
-    action = DelegateAction(name, receiver_id, actions, nonce, last, public_key)
-    return action.sign(checked.signer.key)
+    last = None if max_block_height is None else validation.block_height(max_block_height)
+    return sign_delegate(checked, receiver_id, arguments.check_actions(list(actions)), last)
 
 
 @overload
@@ -841,7 +637,7 @@ def relay(
 def relay(
     delegate: Delegate, *, dry_run: Literal[False] = False, **options: Unpack[Options]
 ) -> Submission: ...
-@seals_key
+@sends
 def relay(
     delegate: Delegate, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
@@ -852,33 +648,12 @@ def relay(
     ----------
     delegate
         The signed delegate action, from `delegate` or another program.
-    dry_run
-        Return what would be sent, with an upper bound of its cost, and send nothing.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
-
-    Returns
-    -------
-    submission
-        The transaction at the level of `wait_until`, or at the last level reached within
-        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed, the delegate action's signature does not match, the
         signer's key is unknown, or mainnet is not allowed. Nothing is signed or sent.
-    InvalidTransactionError
-        If the ledger refuses the transaction; the subclass states the reason.
-    LedgerError
-        If a request failed. If it was the sending, `remedy` states how to resume.
-
-    Notes
-    -----
-    Source: status, query view_access_key and block before signing; the method of `via`; then
-    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-    gas_price and EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -1009,297 +784,8 @@ def _run(
     actions: Sequence[Action], receiver_id: str | None, options: Options, *, dry_run: bool
 ) -> Submission | pd.DataFrame:
     """Check actions and options, then send or dry-run; a receiver of None is the signer."""
-    actions = limits.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
+    actions = arguments.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
     checked = _check_options(**options)
-    return _send_or_dry_run(
-        checked, receiver or str(checked.signer.account_id), actions, dry_run=dry_run
-    )
-
-
-def _send_or_dry_run(
-    options: _SendOptions, receiver_id: str, actions: Sequence[Action], *, dry_run: bool
-) -> Submission | pd.DataFrame:
-    """Check the transaction's size, and send it or return its dry run."""
-    limits.check_size(_transaction(options, receiver_id, actions, _NOTHING_READ))
-    return (_dry_run if dry_run else _send)(options, receiver_id, actions)
-
-
-class _Position(NamedTuple):
-    """The nonce of a transaction, and the block that it references."""
-
-    nonce: int
-    nonce_index: int | None  # of a gas key
-    block_hash: CryptoHash
-
-
-_NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
-
-
-def _transaction(
-    options: _SendOptions, receiver_id: str, actions: Sequence[Action], position: _Position
-) -> Transaction:
-    """Build a transaction; only version 1 has a strict nonce mode and the nonces of a gas key."""
-    more: dict[str, Any] = {}
-    if options.strict or position.nonce_index is not None:
-        mode = "strict" if options.strict else "monotonic"
-        more = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
-    return Transaction(
-        options.signer.account_id,
-        options.signer.public_key,
-        position.nonce,
-        receiver_id,
-        position.block_hash,
-        tuple(actions),
-        **more,
-    )
-
-
-def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> Submission:
-    """Send a transaction, and wait for its level."""
-    queues, read = _open_queues(options)
-    submission = _wait(options, _sign_and_send(options, queues, receiver_id, actions, read))
-    # Signed again at most once, and only when the first bytes can no longer land: two valid
-    # signatures of one intent could both be applied.
-    if submission.tracker.can_sign_again():
-        submission = _wait(options, _sign_and_send(options, queues, receiver_id, actions))
-        submission.tracker.can_sign_again()  # finds out whether refused bytes were included
-    if submission.stage == "rejected":
-        submission.raise_for_status()
-    return _wait(options, submission)
-
-
-def _wait(options: _SendOptions, submission: Submission) -> Submission:
-    """Wait for the level of the options, unless the transaction was refused."""
-    if options.wait_until != "NONE" and submission.tracker.refusal is None:
-        wait_for_level(submission, options.wait_until, options.timeout_s)
-    return submission
-
-
-def _sign_and_send(
-    options: _SendOptions,
-    queues: KeyQueues,
-    receiver_id: str,
-    actions: Sequence[Action],
-    read: tuple[AccessKeyView, Anchor] | None = None,
-) -> Submission:
-    """Sign with the next nonce and send, in turn with other senders of the same nonces."""
-    submission = None
-    while submission is None:  # twice, if the key turns out to be a gas key
-        queue = queues.pick()
-        submission = _send_in_turn(options, queues, queue, receiver_id, actions, read=read)
-    return submission
-
-
-def _send_in_turn(
-    options: _SendOptions,
-    queues: KeyQueues,
-    queue: NonceQueue,
-    receiver_id: str,
-    actions: Sequence[Action],
-    *,
-    read: tuple[AccessKeyView, Anchor] | None,
-) -> Submission | None:
-    """Sign and send when it is this sender's turn; None if the queue does not fit the key."""
-    level = "NONE" if options.wait_until == "NONE" else "INCLUDED"
-    with queue.turn():
-        if options.strict:
-            _resend_unconfirmed(options, queue)
-        anchor = _anchor(options, queues, queue, read)
-        if anchor is None:
-            return None
-        submission, signed = _sign(options, queue, anchor, receiver_id, actions)
-        # send_tx returns after a block, and holding the turn for so long would delay the other
-        # senders. Only the order of nonces needs the turn, so the bytes are first broadcast.
-        in_one_step = options.strict or queue.has_one_sender
-        first_via = options.via if in_one_step else "broadcast_tx_async"
-        submission.tracker.send(signed, first_via, level)
-    if not in_one_step and level != "NONE" and options.via != "broadcast_tx_async":
-        submission.tracker.send(signed, options.via, level)
-        submission.tracker.confirm_refusal()
-    return submission
-
-
-def _sign(
-    options: _SendOptions,
-    queue: NonceQueue,
-    anchor: Anchor,
-    receiver_id: str,
-    actions: Sequence[Action],
-) -> tuple[Submission, SignedTransaction]:
-    """Sign with the next nonce, and store the submission for `resume`."""
-    nonce = queue.reserve(strict=options.strict)
-    position = _Position(nonce, queue.nonce_index, anchor.block_hash)
-    tx = _transaction(options, receiver_id, actions, position)
-    signed = tx.sign(options.signer.key)
-    queue.add_signed(signed)
-    tracker = Tracker(
-        options.ledger,
-        str(signed.hash),
-        str(tx.signer_id),
-        signed=signed,
-        anchor_height=anchor.height,
-        queue=queue,
-    )
-    submission = Submission(tracker)
-    remember(submission)
-    return submission, signed
-
-
-def _resend_unconfirmed(options: _SendOptions, queue: NonceQueue) -> None:
-    """Send unconfirmed bytes again or release their nonces: a strict nonce allows no gap."""
-    for signed in queue.unconfirmed():
-        nonce = signed.transaction.nonce
-        try:
-            broadcast.send_signed(options.ledger, signed, "send_tx", "INCLUDED")
-        except (TransactionTimeoutError, RequestRoutedError):
-            continue
-        except InvalidTransactionError:
-            queue.release(nonce)
-        else:
-            queue.mark_used(nonce)
-
-
-# Reading before sending -------------------------------------------------------------------
-
-
-def _known_chain(ledger: Ledger) -> dict[str, _Chain]:
-    """Return the chain's identity if it has been read; otherwise an empty dict to add it to."""
-    known: dict[str, _Chain] = ledger.memo("chain", dict)
-    return known
-
-
-def _read_with_chain(ledger: Ledger, requests: Sequence[Call[Any]]) -> list[Any]:
-    """Send calls concurrently, the first time with one for the chain's identity."""
-    known = _known_chain(ledger)
-    is_first = not known  # read once: another thread may add it meanwhile
-    if is_first:
-        requests = [calls.rpc("status", [], _Chain, request="the node's status"), *requests]
-    answers = ledger.send_many(requests, on_error="collect", progress=False) if requests else []
-    if is_first:
-        known["chain"] = _value(answers.pop(0))
-    return answers
-
-
-def _value(answer: Any) -> Any:
-    """Return an answer, or raise it if it is an error."""
-    if isinstance(answer, LedgerError):
-        raise answer
-    return answer
-
-
-def _chain(ledger: Ledger) -> _Chain:
-    """Read the chain's identity, once for each ledger."""
-    _read_with_chain(ledger, [])
-    return _known_chain(ledger)["chain"]
-
-
-def _open_queues(
-    options: _SendOptions,
-) -> tuple[KeyQueues, tuple[AccessKeyView, Anchor] | None]:
-    """Check the chain, and return the key's queues; the first time, also the key and a block."""
-    is_first = not _known_chain(options.ledger)
-    answers = _read_with_chain(options.ledger, _key_and_block_calls(options) if is_first else [])
-    _check_mainnet(options)
-    queues = _key_queues(options)
-    return queues, _key_and_block(queues, answers) if answers else None
-
-
-def _key_queues(options: _SendOptions) -> KeyQueues:
-    """Return the queues of the key on this chain, shared by all `Ledger` objects on it."""
-    chain = _chain(options.ledger)
-    # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
-    owner: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
-    is_live = options.ledger.replay is None  # a recording has the nonces that it was made with
-    if owner is options.ledger and chain.genesis_hash and is_live:
-        owner = f"{chain.chain_id} {chain.genesis_hash}"
-    return nonces.key_queues(owner, str(options.signer.account_id), str(options.signer.public_key))
-
-
-def _anchor(
-    options: _SendOptions,
-    queues: KeyQueues,
-    queue: NonceQueue,
-    read: tuple[AccessKeyView, Anchor] | None,
-) -> Anchor | None:
-    """Return the block to reference; None if the key turns out to be one of other queues."""
-    anchor = queue.anchor
-    if anchor is None:  # the last block is old: read the key's nonce and a new one
-        key, anchor = read or _key_and_block(queues, _read_key_and_block(options))
-        if not queues.fits(queue):
-            return None
-        queue.update(_last_nonce(options, key, queue), anchor)
-    return anchor
-
-
-def _read_key_and_block(options: _SendOptions) -> list[Any]:
-    """Read the key and a final block; failed calls have their error in their place."""
-    return _read_with_chain(options.ledger, _key_and_block_calls(options))
-
-
-def _key_and_block_calls(options: _SendOptions) -> list[Call[Any]]:
-    """Build the calls for the key and a final block."""
-    name, public_key = str(options.signer.account_id), str(options.signer.public_key)
-    return [
-        rpc.view_access_key(name, public_key, validation.block_reference("optimistic")),
-        rpc.block(validation.block_reference("final")),
-    ]
-
-
-def _key_and_block(queues: KeyQueues, answers: Sequence[Any]) -> tuple[AccessKeyView, Anchor]:
-    """Return the key and the block that were read; store whether it is a gas key."""
-    key, block = map(_value, answers)
-    queues.num_nonces = access_keys.num_nonces(key.permission)
-    return key, Anchor(block.header.height, CryptoHash(block.header.hash))
-
-
-def _last_nonce(options: _SendOptions, key: AccessKeyView, queue: NonceQueue) -> int:
-    """Return the last nonce of a queue; those of a gas key are read on their own."""
-    if queue.nonce_index is None:
-        return key.nonce
-    name, public_key = str(options.signer.account_id), str(options.signer.public_key)
-    head = validation.block_reference("optimistic")
-    return access_keys.read_nonce(options.ledger, name, public_key, queue.nonce_index, head)
-
-
-def _check_mainnet(options: _SendOptions) -> None:
-    """Raise if the node's chain is the public mainnet and `allow_mainnet` is not True."""
-    if _chain(options.ledger).chain_id == MAINNET and not options.allow_mainnet:
-        msg = "this ledger is the public mainnet, where transactions move real NEAR"
-        remedy = "Pass allow_mainnet=True to sign for it, or connect to another network."
-        raise InvalidRequestError(msg, remedy=remedy, field="allow_mainnet", value=False)
-
-
-def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> pd.DataFrame:
-    """Tabulate the transaction that would be signed."""
-    final = validation.block_reference("final")
-    requests = [*_key_and_block_calls(options), rpc.gas_price(None), rpc.protocol_config(final)]
-    *answers, price, config = _read_with_chain(options.ledger, requests)
-    queues = _key_queues(options)
-    key, anchor = _key_and_block(queues, answers)
-    queue = queues.pick()
-    nonce = queue.peek(_last_nonce(options, key, queue))
-    position = _Position(nonce, queue.nonce_index, anchor.block_hash)
-    tx = _transaction(options, receiver_id, actions, position)
-    pays_itself = queue.nonce_index is not None
-    if isinstance(config, RpcMethodNotFoundError):  # an older node
-        config = None
-    gas_price = parse_amount(_value(price).gas_price, "$.result.gas_price")
-    row = {
-        "tx_hash": str(tx.hash),
-        "signer_id": str(tx.signer_id),
-        "receiver_id": str(tx.receiver_id),
-        "actions": "+".join(action.name for action in tx.actions),
-        "nonce": nonce,
-        "size": limits.check_size(tx),
-        "cost_bound": fees.cost_bound(tx, _value(config), gas_price),
-        "gas_attached": attached_gas(tx.actions),
-        "deposit": deposits(tx.actions),
-        "block_hash": str(tx.block_hash),
-        "expires_at_height": anchor.height + broadcast.validity_in(config),
-        "nonce_index": queue.nonce_index,
-        "gas_payer": str(tx.public_key) if pays_itself else str(tx.signer_id),
-    }
-    source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
-    attrs = provenance(options.ledger, source)
-    return build.build_frame("dry_run", {name: [value] for name, value in row.items()}, attrs=attrs)
+    draft = Draft(checked, receiver or str(checked.signer.account_id), actions)
+    return draft.dry_run() if dry_run else draft.send()

@@ -54,17 +54,26 @@ def verb(function: F) -> F:
 
     What the docstring has of its own stays.
     """
+    names = inspect.signature(function).parameters
+
+    def add(sections: dict[str, str]) -> None:
+        sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
+        raised = sections.get("Raises", "")
+        if "\nLedgerError\n" not in f"\n{raised}":
+            subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
+            error = f"LedgerError\n    If {subject} could not be read."
+            sections["Raises"] = f"{raised}\n{error}".strip()
+
+    return complete(function, add)
+
+
+def complete(function: F, add: Callable[[dict[str, str]], None]) -> F:
+    """Let `add` complete the sections of a function's docstring."""
     if function.__doc__ is None:  # python -OO
         return function
     summary, *parts = _SECTION.split(inspect.cleandoc(function.__doc__))
     sections = dict(zip(parts[::2], (part.strip("\n") for part in parts[1::2]), strict=True))
-    names = inspect.signature(function).parameters
-    sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
-    raised = sections.get("Raises", "")
-    if "\nLedgerError\n" not in f"\n{raised}":
-        subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
-        error = f"LedgerError\n    If {subject} could not be read."
-        sections["Raises"] = f"{raised}\n{error}".strip()
+    add(sections)
     texts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if name in sections]
     function.__doc__ = "\n\n".join([summary.strip(), *texts])
     return function

@@ -1,15 +1,22 @@
-"""Checks of a transaction's limits, before anything is read or signed."""
+"""
+The arguments of verbs that send: amounts, code and actions, checked before anything is read.
+
+`ledgerkit.protocol` checks the members of an action; here are the limits of a transaction.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from ledgerkit import validation
+from ledgerkit import units, user_warnings, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import (
+    AccountId,
+    Action,
     AddKey,
-    Delegate,
-    DelegateV2,
+    CryptoHash,
     DeleteAccount,
     DeployContract,
     DeployGlobalContract,
@@ -17,6 +24,7 @@ from ledgerkit.protocol import (
     FunctionCallPermission,
     GasKeyFunctionCall,
     Stake,
+    UseGlobalContract,
 )
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, action_list, attached_gas, deposits
@@ -25,8 +33,18 @@ from ledgerkit.units import U128_MAX, gas_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.protocol import AccessKey, Action, Transaction
+    from ledgerkit.protocol import AccessKey, Transaction
 
+_LEAST_PLAIN = 10**15  # yoctoNEAR, a billionth of a NEAR
+_MAGIC = b"\0asm"
+_MODES: dict[str, Literal["CodeHash", "AccountId"]] = {
+    "hash": "CodeHash",
+    "account_id": "AccountId",
+}
+_EXPECTED = (
+    "the bytes of a compiled contract, a pathlib.Path to its .wasm file, or a published global "
+    "contract: a CryptoHash or an AccountId of ledgerkit.protocol"
+)
 # By the `limit_config` of the protocol's parameters.
 MAX_ACTIONS = 100
 MAX_GAS = 10**15
@@ -34,6 +52,58 @@ MAX_ARGS_BYTES = MAX_CODE_BYTES = 4 * 2**20
 MAX_METHOD_NAMES_BYTES = 2000  # of an access key; each name counts one byte more
 MAX_TRANSACTION_BYTES = 1_572_864
 MAX_GAS_KEY_NONCES = 1024
+
+
+# Amounts and code -------------------------------------------------------------------------
+
+
+def parse_near(value: int | str, field: str = "amount") -> int:
+    """
+    Parse an amount of NEAR into yoctoNEAR, as `units.yocto` does.
+
+    A small integer without a unit issues a warning: the caller may mean NEAR.
+    """
+    amount = units.yocto(value, field)
+    if not isinstance(value, str) and 0 < amount < _LEAST_PLAIN:
+        user_warnings.warn(
+            f'{field} {amount} without a unit is {amount} yoctoNEAR: write "{amount} NEAR" if you'
+            f' mean NEAR, and "{amount} yocto" if not'
+        )
+    return amount
+
+
+def deploy_action(code: Any, publish: str | None) -> Action:
+    """Build the action that deploys code, publishes it, or uses what is published."""
+    if publish is not None:
+        validation.one_of(publish, "publish", tuple(_MODES))
+    if isinstance(code, CryptoHash | AccountId):
+        if publish is not None:
+            msg = "publish= needs code: this is a contract that is published already"
+            raise InvalidRequestError(msg, field="publish", value=publish)
+        return UseGlobalContract(code)
+    data = read_code(code)
+    return DeployContract(data) if publish is None else DeployGlobalContract(data, _MODES[publish])
+
+
+def read_code(code: Any) -> bytes:
+    """Return the bytes of a compiled contract, read from its file if it is a path."""
+    if isinstance(code, PathLike):
+        path = Path(code)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InvalidRequestError.refuse("code", path, f"a readable file ({error})") from None
+    elif isinstance(code, bytes):
+        data = code
+    else:
+        raise InvalidRequestError.refuse("code", code, _EXPECTED)
+    if not data.startswith(_MAGIC):
+        expected = "a module of WebAssembly, whose first bytes are \\0asm"
+        raise InvalidRequestError.refuse("code", data[:8], expected)
+    return data
+
+
+# Actions ----------------------------------------------------------------------------------
 
 
 def check_actions(value: Any) -> tuple[Action, ...]:
@@ -53,12 +123,10 @@ def check_actions(value: Any) -> tuple[Action, ...]:
 
 
 def _refuse_names(actions: Sequence[Action], rule: str) -> InvalidRequestError:
-    """Build the error for a list of actions, which it quotes by their names."""
     return InvalidRequestError.refuse("actions", [action.name for action in actions], rule)
 
 
 def _check_action(action: Action) -> None:
-    """Check one action."""
     match action:
         case FunctionCall():
             _check_call(action)
@@ -68,12 +136,11 @@ def _check_action(action: Action) -> None:
             _check_access_key(access_key)
         case Stake(public_key=key) if key.curve != "ed25519":
             raise InvalidRequestError.refuse("public_key", str(key), "an ed25519 key, to stake")
-        case Delegate(delegate_action=inner) | DelegateV2(delegate_action=inner):
+        case SignedDelegate(delegate_action=inner):
             check_actions(inner.actions)
 
 
 def _check_call(call: FunctionCall) -> None:
-    """Check a function call."""
     validation.method_name(call.method_name, "method_name")
     _check_length("args", call.args, MAX_ARGS_BYTES)
     if not call.gas:
@@ -81,7 +148,6 @@ def _check_call(call: FunctionCall) -> None:
 
 
 def _check_length(field: str, data: bytes, most: int) -> None:
-    """Check the length of bytes."""
     if len(data) > most:
         raise InvalidRequestError.refuse(field, f"{len(data)} bytes", f"at most {most} bytes")
 
@@ -101,7 +167,6 @@ def _check_access_key(access_key: AccessKey) -> None:
 
 
 def _check_gas_key(permission: GasKey) -> None:
-    """Check a new gas key."""
     if not 1 <= permission.num_nonces <= MAX_GAS_KEY_NONCES:
         rule = f"1 to {MAX_GAS_KEY_NONCES} nonces of a gas key"
         raise InvalidRequestError.refuse("num_nonces", permission.num_nonces, rule)
@@ -114,7 +179,6 @@ def _check_gas_key(permission: GasKey) -> None:
 
 
 def _check_sums(actions: Sequence[Action]) -> None:
-    """Check the sums of gas and deposits."""
     gas, deposit = attached_gas(actions), deposits(actions)
     if gas > MAX_GAS:
         rule = f"at most {gas_text(MAX_GAS)} for all calls of a transaction"

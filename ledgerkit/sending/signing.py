@@ -1,0 +1,319 @@
+"""
+Signing with the next nonce of a key, and sending, in turn with the key's other senders.
+
+The first request of a ledger reads its chain's identity too: nothing is signed for mainnet
+unless that is allowed, and all senders on one chain share the nonces of a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+
+from ledgerkit import validation
+from ledgerkit.api import calls, rpc
+from ledgerkit.errors import (
+    InvalidRequestError,
+    InvalidTransactionError,
+    LedgerError,
+    RequestRoutedError,
+    RpcMethodNotFoundError,
+    TransactionTimeoutError,
+)
+from ledgerkit.frames import build
+from ledgerkit.protocol import CryptoHash, Delegate, DelegateAction, Transaction
+from ledgerkit.protocol.actions import attached_gas, deposits
+from ledgerkit.sending import access_keys, arguments, broadcast, fees, nonces
+from ledgerkit.sending.lifecycle import Tracker
+from ledgerkit.sending.nonces import Anchor
+from ledgerkit.sending.submission import Submission, remember, wait_for_level
+from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.verbs.fetching import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.chain import AccessKey
+    from ledgerkit.ledger import Ledger
+    from ledgerkit.protocol import Action, SignedTransaction
+    from ledgerkit.sending.nonces import NonceQueue
+    from ledgerkit.sending.signers import Signer
+
+MAINNET = "mainnet"
+_DELEGATION_BLOCKS = 1200  # about ten minutes to find a relayer
+
+
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """The checked options of a verb."""
+
+    ledger: Ledger
+    signer: Signer
+    wait_until: str
+    timeout_s: float
+    via: str
+    strict: bool
+    allow_mainnet: bool
+
+
+class _Chain(Struct, frozen=True):
+    """The members of a node's status that identify its chain."""
+
+    chain_id: str
+    genesis_hash: str | None = None
+
+
+class _Position(NamedTuple):
+    """The nonce of a transaction, and the block that it references."""
+
+    nonce: int
+    nonce_index: int | None  # of a gas key
+    block_hash: CryptoHash
+
+
+_NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
+
+
+# Keys on a chain --------------------------------------------------------------------------
+
+
+class _Key:
+    """A signer's key on the chain of a ledger: what was read of it, and its nonce queues."""
+
+    def __init__(self, options: SendOptions) -> None:
+        self.options, self.ledger, signer = options, options.ledger, options.signer
+        self.names = str(signer.account_id), str(signer.public_key)
+        self._known: dict[str, _Chain] = self.ledger.memo("chain", dict)
+
+    def calls(self) -> list[Call[Any]]:
+        """Build the calls for the key and a final block."""
+        head, final = map(validation.block_reference, ("optimistic", "final"))
+        return [rpc.view_access_key(*self.names, head), rpc.block(final)]
+
+    def read(self, requests: Sequence[Call[Any]]) -> list[Any]:
+        """Send calls concurrently, the first time with one for the chain's identity."""
+        is_first = not self._known  # read once: another thread may add it meanwhile
+        if is_first:
+            requests = [calls.rpc("status", [], _Chain, request="the node's status"), *requests]
+        answers = (
+            self.ledger.send_many(requests, on_error="collect", progress=False) if requests else []
+        )
+        if is_first:
+            self._known["chain"] = _value(answers.pop(0))
+        return answers
+
+    def open(self) -> tuple[AccessKey, Anchor] | None:
+        """Check the chain; the first time on a ledger, also read the key and a block."""
+        answers = self.read([] if self._known else self.calls())
+        if self._known["chain"].chain_id == MAINNET and not self.options.allow_mainnet:
+            msg = "this ledger is the public mainnet, where transactions move real NEAR"
+            remedy = "Pass allow_mainnet=True to sign for it, or connect to another network."
+            raise InvalidRequestError(msg, remedy=remedy, field="allow_mainnet", value=False)
+        return self.key_and_block(answers) if answers else None
+
+    @cached_property
+    def queues(self) -> nonces.KeyQueues:
+        """The queues of the key on this chain, shared by all `Ledger` objects on it."""
+        chain = self._known["chain"]
+        # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
+        owner: str | nonces.Memo = broadcast.embedded_world(self.ledger) or self.ledger
+        is_live = self.ledger.replay is None  # a recording has the nonces that it was made with
+        if owner is self.ledger and chain.genesis_hash and is_live:
+            owner = f"{chain.chain_id} {chain.genesis_hash}"
+        return nonces.key_queues(owner, *self.names)
+
+    def key_and_block(self, answers: Sequence[Any]) -> tuple[AccessKey, Anchor]:
+        """Return the key and the block that were read; store whether it is a gas key."""
+        key, block = map(_value, answers)
+        self.queues.num_nonces = access_keys.num_nonces(key.permission)
+        return key, Anchor(block.header.height, CryptoHash(block.header.hash))
+
+    def anchor(self, queue: NonceQueue, read: tuple[AccessKey, Anchor] | None) -> Anchor | None:
+        """Return the block to reference; None if the key turns out to be one of other queues."""
+        anchor = queue.anchor
+        if anchor is None:  # the last block is old: read the key's nonce and a new one
+            key, anchor = read or self.key_and_block(self.read(self.calls()))
+            if not self.queues.fits(queue):
+                return None
+            queue.update(self.last_nonce(key, queue), anchor)
+        return anchor
+
+    def last_nonce(self, key: AccessKey, queue: NonceQueue) -> int:
+        """Return the last nonce of a queue; those of a gas key are read on their own."""
+        if queue.nonce_index is None:
+            return key.nonce
+        head = validation.block_reference("optimistic")
+        return access_keys.read_nonce(self.ledger, *self.names, queue.nonce_index, head)
+
+
+def _value(answer: Any) -> Any:
+    if isinstance(answer, LedgerError):
+        raise answer
+    return answer
+
+
+# Transactions -----------------------------------------------------------------------------
+
+
+class Draft:
+    """A transaction that is not signed yet: the options of its verb, its receiver and actions."""
+
+    def __init__(self, options: SendOptions, receiver_id: str, actions: Sequence[Action]) -> None:
+        self.options, self.receiver_id, self.actions = options, receiver_id, actions
+        arguments.check_size(self.transaction(_NOTHING_READ))
+        self.key = _Key(options)
+
+    def transaction(self, position: _Position) -> Transaction:
+        """Build the transaction; only version 1 has a strict nonce mode and a gas key's nonces."""
+        more: dict[str, Any] = {}
+        if self.options.strict or position.nonce_index is not None:
+            mode = "strict" if self.options.strict else "monotonic"
+            more = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
+        signer = self.options.signer
+        return Transaction(
+            signer.account_id,
+            signer.public_key,
+            position.nonce,
+            self.receiver_id,
+            position.block_hash,
+            self.actions,
+            **more,
+        )
+
+    def send(self) -> Submission:
+        """Send the transaction, and wait for the level of its options."""
+        submission = self._wait(self._sign_and_send(self.key.open()))
+        # Signed again at most once, and only when the first bytes can no longer land: two valid
+        # signatures of one intent could both be applied.
+        if submission.tracker.can_sign_again():
+            submission = self._wait(self._sign_and_send())
+            submission.tracker.can_sign_again()  # finds out whether refused bytes were included
+        if submission.tracker.is_rejected:
+            submission.raise_for_status()
+        return self._wait(submission)
+
+    def _wait(self, submission: Submission) -> Submission:
+        if self.options.wait_until != "NONE" and submission.tracker.refusal is None:
+            wait_for_level(submission, self.options.wait_until, self.options.timeout_s)
+        return submission
+
+    def _sign_and_send(self, read: tuple[AccessKey, Anchor] | None = None) -> Submission:
+        submission = None
+        while submission is None:  # twice, if the key turns out to be a gas key
+            submission = self._send_in_turn(self.key.queues.pick(), read)
+        return submission
+
+    def _send_in_turn(
+        self, queue: NonceQueue, read: tuple[AccessKey, Anchor] | None
+    ) -> Submission | None:
+        """Sign and send when it is this sender's turn; None if the queue does not fit the key."""
+        options = self.options
+        level = "NONE" if options.wait_until == "NONE" else "INCLUDED"
+        with queue.turn():
+            if options.strict:
+                _resend_unconfirmed(options.ledger, queue)
+            anchor = self.key.anchor(queue, read)
+            if anchor is None:
+                return None
+            submission, signed = self._sign(queue, anchor)
+            # send_tx returns after a block, and holding the turn for so long would delay the
+            # other senders. Only the order of nonces needs the turn, so the bytes are first
+            # broadcast.
+            in_one_step = options.strict or queue.has_one_sender
+            first_via = options.via if in_one_step else "broadcast_tx_async"
+            submission.tracker.send(signed, first_via, level)
+        if not in_one_step and level != "NONE" and options.via != "broadcast_tx_async":
+            submission.tracker.send(signed, options.via, level)
+            submission.tracker.confirm_refusal()
+        return submission
+
+    def _sign(self, queue: NonceQueue, anchor: Anchor) -> tuple[Submission, SignedTransaction]:
+        """Sign with the next nonce, and store the submission for `resume`."""
+        nonce = queue.reserve(strict=self.options.strict)
+        tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
+        signed = tx.sign(self.options.signer.key)
+        queue.add_signed(signed)
+        tracker = Tracker(
+            self.options.ledger,
+            str(signed.hash),
+            str(tx.signer_id),
+            signed=signed,
+            anchor_height=anchor.height,
+            queue=queue,
+        )
+        submission = Submission(tracker)
+        remember(submission)
+        return submission, signed
+
+    def dry_run(self) -> pd.DataFrame:
+        """Tabulate the transaction that would be signed."""
+        final = validation.block_reference("final")
+        requests = [*self.key.calls(), rpc.gas_price(None), rpc.protocol_config(final)]
+        *answers, price, config = self.key.read(requests)
+        key, anchor = self.key.key_and_block(answers)
+        queue = self.key.queues.pick()
+        nonce = queue.peek(self.key.last_nonce(key, queue))
+        tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
+        pays_itself = queue.nonce_index is not None
+        if isinstance(config, RpcMethodNotFoundError):  # an older node
+            config = None
+        gas_price = parse_amount(_value(price).gas_price, "$.result.gas_price")
+        row = {
+            "tx_hash": str(tx.hash),
+            "signer_id": str(tx.signer_id),
+            "receiver_id": str(tx.receiver_id),
+            "actions": "+".join(action.name for action in tx.actions),
+            "nonce": nonce,
+            "size": arguments.check_size(tx),
+            "cost_bound": fees.cost_bound(tx, _value(config), gas_price),
+            "gas_attached": attached_gas(tx.actions),
+            "deposit": deposits(tx.actions),
+            "block_hash": str(tx.block_hash),
+            "expires_at_height": anchor.height + broadcast.validity_in(config),
+            "nonce_index": queue.nonce_index,
+            "gas_payer": str(tx.public_key) if pays_itself else str(tx.signer_id),
+        }
+        source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
+        attrs = provenance(self.options.ledger, source)
+        columns = {name: [value] for name, value in row.items()}
+        return build.build_frame("dry_run", columns, attrs=attrs)
+
+
+def _resend_unconfirmed(ledger: Ledger, queue: NonceQueue) -> None:
+    """Send unconfirmed bytes again or release their nonces: a strict nonce allows no gap."""
+    for signed in queue.unconfirmed():
+        nonce = signed.transaction.nonce
+        try:
+            broadcast.send_signed(ledger, signed, "send_tx", "INCLUDED")
+        except (TransactionTimeoutError, RequestRoutedError):
+            continue
+        except InvalidTransactionError:
+            queue.release(nonce)
+        else:
+            queue.mark_used(nonce)
+
+
+def sign_delegate(
+    options: SendOptions, receiver_id: str, actions: Sequence[Action], last_height: int | None
+) -> Delegate:
+    """Sign a delegate action with the next nonce of the key, which is no gas key."""
+    name, public_key = options.signer.account_id, options.signer.public_key
+    # Built once with nonce 0, so that malformed arguments fail before the key is read.
+    DelegateAction(name, receiver_id, actions, 0, last_height or 0, public_key)
+    key = _Key(options)
+    read, queue = key.open(), key.queues.ordinary
+    with queue.turn():
+        anchor = key.anchor(queue, read)
+        if anchor is None:
+            rule = "an access key that is no gas key, to sign a delegate action"
+            raise InvalidRequestError.refuse("key", str(public_key), rule)
+        nonce = queue.reserve()
+    last = last_height or anchor.height + _DELEGATION_BLOCKS
+    action = DelegateAction(name, receiver_id, actions, nonce, last, public_key)
+    return action.sign(options.signer.key)
