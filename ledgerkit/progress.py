@@ -16,7 +16,7 @@ from ledgerkit.errors import cut
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 _DELAY_S = 0.5  # no line is shown for shorter work
@@ -33,11 +33,11 @@ class Line:
         self._notebook = main and _in_notebook()
         self._terminal = main and not self._notebook and sys.stderr.isatty()
 
-    def show(self, text: str) -> None:
-        """Replace the line's text."""
+    def show(self, text: str | Callable[[], str]) -> None:
+        """Replace the line's text; a function is called only if the line is shown."""
         if time.monotonic() < self._start:
             return
-        text = escape_invisible(text)
+        text = escape_invisible(text if isinstance(text, str) else text())
         if self._notebook:
             self._display(text)
         elif self._terminal:

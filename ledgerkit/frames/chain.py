@@ -187,7 +187,6 @@ def status(response: chain.Status) -> pd.DataFrame:
 
 
 def _rfc3339_ns(text: str) -> int:
-    """Parse a time to nanoseconds since 1970, exactly."""
     try:
         time = pd.Timestamp(text)
         return (time if time.tzinfo else time.tz_localize("UTC")).as_unit("ns").value
@@ -212,7 +211,6 @@ def indexer_status(response: rest.IndexerStatus) -> pd.DataFrame:
 
 
 def _one_row(name: str, row: dict[str, Any]) -> pd.DataFrame:
-    """Build a frame of one row."""
     return build.build_frame(name, {column: [value] for column, value in row.items()})
 
 
@@ -243,7 +241,6 @@ def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:
 
 
 def _reason(value: str | dict[str, Any] | None) -> str | None:
-    """Format a kickout's reason on one line."""
     if not isinstance(value, dict):
         return value
     parts = []

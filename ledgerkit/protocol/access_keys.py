@@ -28,7 +28,6 @@ from ledgerkit.validation import integer, plain_text
 
 
 def _check_names(value: Any, name: str) -> tuple[str, ...]:
-    """Check a list of method names."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidRequestError.refuse(name, value, "a list of texts")
     return tuple(plain_text(method, name) for method in value)

@@ -78,7 +78,6 @@ class Action(Variant):
 
 
 def _short(value: object) -> str:
-    """Format a value; long bytes as their length."""
     is_long = isinstance(value, bytes) and len(value) > _LONGEST_SHOWN
     return f"<{len(value)} bytes>" if is_long else repr(value)  # type: ignore[arg-type]  # bytes
 
@@ -245,7 +244,6 @@ def action_list(value: Any, name: str = "actions") -> tuple[Action, ...]:
 
 
 def _check_undelegated(value: Any, name: str) -> tuple[Action, ...]:
-    """Check a list of actions that may be delegated."""
     actions = action_list(value, name)
     if any(isinstance(action, SignedDelegate) for action in actions):
         names = [action.name for action in actions]
@@ -254,7 +252,6 @@ def _check_undelegated(value: Any, name: str) -> tuple[Action, ...]:
 
 
 def _read_undelegated(reader: Reader) -> Action:
-    """Read an action that may be delegated."""
     start = reader.position
     kind = Action.read_kind(reader)
     if issubclass(kind, SignedDelegate):
@@ -467,7 +464,6 @@ _MODES = ("CodeHash", "AccountId")  # in the order of their tags
 
 
 def _check_mode(value: Any, name: str) -> str:
-    """Check a deploy mode."""
     return one_of(value, name, _MODES)
 
 
@@ -511,7 +507,6 @@ class UseGlobalContract(Action):
 
 
 def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
-    """Check and sort the records of a state."""
     if not isinstance(value, Mapping):
         raise InvalidRequestError.refuse(name, value, "a mapping of bytes to bytes")
     pairs = ((raw_bytes(k, name), raw_bytes(v, name)) for k, v in value.items())

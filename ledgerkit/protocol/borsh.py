@@ -216,7 +216,6 @@ class Codec(NamedTuple):
 
 
 def _integer(most: int, encode: Callable[[int], bytes], read: Callable[[Reader], int]) -> Codec:
-    """Build the codec of an unsigned integer."""
     return Codec(lambda value, name: validation.integer(value, name, most=most), encode, read)
 
 

@@ -142,7 +142,6 @@ def verify(curve: str, key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def _verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Verify with libsodium."""
     from nacl import bindings, exceptions
 
     try:

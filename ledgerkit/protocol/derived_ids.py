@@ -70,7 +70,6 @@ def eth_implicit_account_id(public_key: PublicKey | str) -> AccountId:
 
 
 def _key_bytes(value: PublicKey | str, curve: str) -> bytes:
-    """Return the bytes of a key, after checking its curve."""
     key = types.public_key(value)
     if key.curve != curve:
         raise InvalidRequestError.refuse("public_key", str(key), f"a key of the curve {curve}")

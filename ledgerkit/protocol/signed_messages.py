@@ -20,7 +20,6 @@ NONCE_BYTES = 32
 
 
 def _check_nonce(value: object, name: str) -> bytes:
-    """Check the size of a nonce."""
     nonce = raw_bytes(value, name)
     if len(nonce) != NONCE_BYTES:
         raise InvalidRequestError.refuse(name, nonce, f"{NONCE_BYTES} bytes")

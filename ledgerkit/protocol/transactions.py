@@ -138,7 +138,6 @@ class Transaction(Borsh):
         return self.packed
 
     def _encode(self) -> bytes:
-        """Encode the transaction."""
         if self.version == 0:
             actions = self.actions
             head = (
@@ -282,7 +281,6 @@ class Transaction(Borsh):
         return build.build_frame("transactions", {k: [v] for k, v in self._row().items()})
 
     def _row(self) -> dict[str, Any]:
-        """Return the values of the frame's row."""
         calls = [a for a in with_delegated(self.actions) if isinstance(a, FunctionCall)]
         return {
             "block_height": None,
@@ -439,14 +437,12 @@ def _decode_base64(encoded: str, kind: str) -> bytes:
 
 
 def _summary(actions: Sequence[Action]) -> str:
-    """Format a list of actions in a few words."""
     words = [_describe(action) for action in actions[:_MOST_SHOWN]]
     omitted = len(actions) - len(words)
     return ", ".join([*words, *([f"{omitted} more"] if omitted else [])]) or "no actions"
 
 
 def _describe(action: Action) -> str:
-    """Format an action in a few words."""
     deposit = deposit_of(action)
     amount = f" {units.near_text(deposit)}" if deposit else ""
     if not isinstance(action, FunctionCall):

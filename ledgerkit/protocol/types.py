@@ -525,17 +525,14 @@ SIGNATURE = Codec(signature, lambda value: value.packed, Signature.read)
 
 
 def _check_contract(value: Any, field: str) -> CryptoHash | AccountId:
-    """Check the identifier of a global contract: its code hash, or the account that deployed it."""
     return value if type(value) is CryptoHash else account_id(value, field)
 
 
 def _encode_contract(value: CryptoHash | AccountId) -> bytes:
-    """Encode the identifier of a global contract."""
     return b"\0" + value if isinstance(value, CryptoHash) else b"\1" + value.packed
 
 
 def _read_contract(reader: Reader) -> CryptoHash | AccountId:
-    """Read the identifier of a global contract."""
     if reader.tag(2, "a global contract identifier"):
         return read_account_id(reader)
     return CryptoHash(reader.fixed(HASH_BYTES))

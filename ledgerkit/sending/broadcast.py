@@ -26,6 +26,8 @@ from ledgerkit.sending import access_keys
 from ledgerkit.transport.retry import Backoff
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block
     from ledgerkit.api.models.transactions import TransactionResponse
@@ -154,28 +156,17 @@ def _drop_evidence(
     return None, *block
 
 
-def wait_for_outcome(
-    ledger: Ledger, signed: SignedTransaction, anchor_height: int
+def wait_for_check(
+    ledger: Ledger,
+    signed: SignedTransaction,
+    anchor_height: int,
+    is_enough: Callable[[DropCheck], bool],
 ) -> DropCheck | None:
-    """Wait until refused bytes are included or can never be; None if neither is known in time."""
+    """Check until a transaction is included or a check is enough; None if neither is in time."""
     deadline = ledger.clock.monotonic() + CONFIRM_TIMEOUT_S
     while ledger.clock.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)
-        if check.answer is not None or check.reason is not None:
-            return check
-        wait_for_block(ledger)
-    return None
-
-
-def wait_for_next_final(
-    ledger: Ledger, signed: SignedTransaction, anchor_height: int
-) -> DropCheck | None:
-    """Wait for a final block above the newest one, or an inclusion; None if neither is in time."""
-    height = newest_block(ledger).header.height
-    deadline = ledger.clock.monotonic() + CONFIRM_TIMEOUT_S
-    while ledger.clock.monotonic() < deadline:
-        check = check_drop(ledger, signed, anchor_height)
-        if check.answer is not None or (check.height is not None and check.height > height):
+        if check.answer is not None or is_enough(check):
             return check
         wait_for_block(ledger)
     return None
@@ -187,7 +178,6 @@ def validity_period(ledger: Ledger) -> int:
 
 
 def _read_validity(ledger: Ledger) -> int:
-    """Read the validity period from the protocol configuration."""
     try:
         config = ledger.send(rpc.protocol_config(validation.block_reference("final")))
     except InvalidRequestError:  # an older node has no such method

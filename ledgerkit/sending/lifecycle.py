@@ -190,13 +190,12 @@ class Tracker:
                 self.update(answer)
 
     @_resumable
-    def advance(self, level: str, timeout_s: float) -> None:
+    def advance(self, level: str, deadline: float) -> None:
         """
         Poll for the next level on the way to `level`; without an answer, check for a drop.
 
-        A pause that the host asks for is cut after `timeout_s` seconds.
+        A pause that the host asks for is cut at `deadline`, a time of the ledger's clock.
         """
-        deadline = self.ledger.clock.monotonic() + timeout_s
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
         next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
@@ -242,7 +241,9 @@ class Tracker:
             return self.drop_reason in _OUTDATED_REASONS
         if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
             return False
-        check = broadcast.wait_for_outcome(self.ledger, self.signed, self.anchor_height)
+        check = broadcast.wait_for_check(
+            self.ledger, self.signed, self.anchor_height, lambda check: check.reason is not None
+        )
         if check is None:
             self.add_hint(self.refusal)
             return False
@@ -254,15 +255,10 @@ class Tracker:
     @_resumable
     def confirm_refusal(self) -> None:
         """Check that refused bytes, which were broadcast before, were not included after all."""
-        if (
-            self.refusal is None
-            or self.signed is None
-            or isinstance(self.refusal, _OUTDATED_ERRORS)
-        ):
+        if self.refusal is None or isinstance(self.refusal, _OUTDATED_ERRORS):
             return
-        check = broadcast.wait_for_next_final(self.ledger, self.signed, self.anchor_height)
-        if check is not None and check.answer is not None:
-            self.update(check.answer)
+        if self.signed is not None:
+            self._check_next_final(self.signed)
 
     # Drops and resending ------------------------------------------------------------------
 
@@ -282,7 +278,6 @@ class Tracker:
             self._resend(self.signed, check)
 
     def _resend(self, signed: SignedTransaction, check: DropCheck) -> None:
-        """Send the identical bytes once more."""
         try:
             self.update(broadcast.send_signed(self.ledger, signed, "send_tx", "INCLUDED"))
             self._short_since = None
@@ -309,15 +304,26 @@ class Tracker:
     def _reject_or_update(self, error: InvalidTransactionError, signed: SignedTransaction) -> None:
         """Raise a refusal for good, unless a block has included the bytes that were sent before."""
         # A transaction that deletes its own key or account is refused for that from then on.
-        check = broadcast.wait_for_next_final(self.ledger, signed, self.anchor_height)
+        check = self._check_next_final(signed)
         if check is not None and check.answer is not None:
-            self.update(check.answer)
             return
         self._mark_rejected(error)
         if check is None:
             self.is_unconfirmed = True
             self.add_hint(error)
         raise error
+
+    def _check_next_final(self, signed: SignedTransaction) -> DropCheck | None:
+        height = broadcast.newest_block(self.ledger).header.height
+        check = broadcast.wait_for_check(
+            self.ledger,
+            signed,
+            self.anchor_height,
+            lambda check: check.height is not None and check.height > height,
+        )
+        if check is not None and check.answer is not None:
+            self.update(check.answer)
+        return check
 
     def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
         """Mark it dropped if the balance is refused again after a newer final block."""
@@ -327,7 +333,6 @@ class Tracker:
             self._mark_dropped(f"{broadcast.SHORT}: {error.sentence}", check)
 
     def _mark_dropped(self, reason: str, check: DropCheck) -> None:
-        """Record that it can no longer be included."""
         self.is_unconfirmed = False
         self.drop_reason = reason.partition(":")[0]
         sentence = f"Transaction {self.tx_hash} was dropped ({reason})"
@@ -337,7 +342,6 @@ class Tracker:
         self._release_nonce()
 
     def _mark_rejected(self, error: InvalidTransactionError) -> None:
-        """Record that the ledger refused it."""
         self.is_unconfirmed = False
         self.refusal = error.with_traceback(None)
         self.stages.clear()
@@ -345,11 +349,9 @@ class Tracker:
         self._release_nonce()
 
     def _release_nonce(self) -> None:
-        """Return the nonce to its queue."""
         if self._queue is not None and self.signed is not None:
             self._queue.release(self.signed.transaction.nonce)
 
     def _add_stage(self, name: str, detail: str) -> None:
-        """Record a stage, with the time when it was first seen."""
         if name not in self.stages:
             self.stages[name] = Stage(name, *broadcast.current_time(self.ledger), detail)

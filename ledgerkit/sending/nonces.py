@@ -132,7 +132,6 @@ class NonceQueue:
             self._read_at = float("-inf")
 
     def _drop_used(self) -> None:
-        """Drop the reservations of nonces that are used up."""
         for nonce in [n for n in self._reserved if n <= self._ak_nonce]:
             del self._reserved[nonce]
 
@@ -168,7 +167,6 @@ class KeyQueues:
         return index is None if count is None else index is not None and index < count
 
     def _queue(self, index: int | None) -> NonceQueue:
-        """Return the queue of a nonce index, built at the first use."""
         with self._lock:
             return self._queues.setdefault(index, NonceQueue(index))
 

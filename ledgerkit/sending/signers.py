@@ -103,7 +103,6 @@ def seals_key(verb: Callable[P, T]) -> Callable[P, T]:
 
 
 def _unseal(key: object) -> SecretKey | Signer | None:
-    """Return a sealed key, or raise the error in its place."""
     if isinstance(key, InvalidRequestError):
         raise key
     if key is None or isinstance(key, SecretKey | Signer):
@@ -177,7 +176,6 @@ def signer(
 
 
 def _build_signer(name: AccountId | None, key: SecretKey | Signer | None) -> Signer:
-    """Build a signer from an account and a key."""
     if isinstance(key, Signer):
         if name not in (None, key.account_id):
             rule = f"the account of the signer passed as key=, {key.account_id}"
@@ -196,7 +194,6 @@ def _no_key(name: AccountId | None) -> InvalidRequestError:
 
 
 def _from_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
-    """Read a NEAR CLI file."""
     if not isinstance(credentials, str | PathLike) and credentials is not True:
         raise InvalidRequestError.refuse("credentials", credentials, "True, or a path")
     validation.no_secret(credentials, "credentials")
@@ -232,7 +229,6 @@ class _SealedCredentials:
 
 
 def _cli_file(name: AccountId | None, network: str | None) -> Path:
-    """Return the path of NEAR CLI's file for an account."""
     if name is None:
         raise InvalidRequestError.required("account_id", "the account whose file is read")
     folder = client.current().network.name if network is None else network
@@ -242,7 +238,6 @@ def _cli_file(name: AccountId | None, network: str | None) -> Path:
 
 
 def _keyring_key(name: AccountId | None) -> SecretKey | Signer | None:
-    """Read a key from the system's keyring."""
     if name is None:
         raise InvalidRequestError.required("account_id", "the account whose key is read")
     keyring = require("keyring", "keyring", "keyring=True")
@@ -263,7 +258,6 @@ def _keyring_key(name: AccountId | None) -> SecretKey | Signer | None:
 
 
 def _environment_signer(name: AccountId | None) -> Signer:
-    """Read the signer from the environment, if it is of this account."""
     account_id = networks.environment("ACCOUNT_ID")
     if account_id is None or name not in (None, account_id):
         raise _no_key(name)
@@ -336,7 +330,6 @@ def find_signer(signer_id: str | None, key: object, ledger: Ledger) -> Signer:
 
 
 def _published_signer(ledger: Ledger, name: AccountId | None) -> Signer | None:
-    """Return the signer of an account whose key the embedded ledger publishes."""
     try:
         keys = ledger.world.keys()
     except InvalidRequestError:  # another ledger

@@ -105,12 +105,10 @@ def simulate(
 
 
 def _as_list(actions: object) -> object:
-    """Return one action as a list."""
     return [actions] if isinstance(actions, Action) else actions
 
 
 def _check_left_out(**arguments: str | None) -> None:
-    """Refuse arguments that a signed transaction has itself."""
     for name, value in arguments.items():
         if value is not None:
             msg = f"leave {name} out: the signed transaction has its own"

@@ -376,7 +376,6 @@ class Submission:
         self._current_trace()
 
     def _read_blocks(self, answer: TransactionResponse) -> None:
-        """Read the blocks that an answer mentions, each once."""
         outcome = answer.result.transaction_outcome
         hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
@@ -387,7 +386,6 @@ class Submission:
                 self._blocks[header.hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
-        """List the failures, each with the id of its receipt or the transaction."""
         if self.tracker.answer is None:
             return
         result = self.tracker.answer.result
@@ -399,12 +397,10 @@ class Submission:
                 yield outcome.id, decode_member(failure, f"the outcome of {outcome.id}")
 
     def _reached_stages(self) -> list[Stage]:
-        """List the stages reached, in order."""
         stages = {stage.name: stage for stage in self._execution_stages()} | self.tracker.stages
         return sorted(stages.values(), key=lambda stage: STAGES.index(stage.name))
 
     def _execution_stages(self) -> Iterator[Stage]:
-        """List the stages that follow from the result."""
         if self.tracker.answer is None or not self.is_included:
             return
         outcome = self.tracker.answer.result.transaction_outcome
@@ -420,7 +416,6 @@ class Submission:
             yield Stage("final")
 
     def _first_receipt_stage(self, receipt: Any) -> Stage:
-        """Return the stage of the first receipt's execution."""
         if receipt["status"] != "failure":
             return self._stage_at("first_receipt_succeeded", receipt["block_hash"])
         message = str(receipt["error_message"])
@@ -431,14 +426,12 @@ class Submission:
         return max(reversed(hashes), key=lambda name: self._blocks.get(name, (0, 0))[0])
 
     def _stage_at(self, name: str, block_hash: str | None, detail: str | None = None) -> Stage:
-        """Build a stage with the height and time of its block."""
         height, time_ns = self._blocks.get(block_hash or "", (None, None))
         return Stage(name, time_ns, height, block_hash, detail)
 
     # Display ------------------------------------------------------------------------------
 
     def _frame(self) -> pd.DataFrame:
-        """Tabulate the stages as far as they are known."""
         rows = self._reached_stages()
         columns = {
             "tx_hash": [self.tx_hash] * len(rows),
@@ -451,7 +444,6 @@ class Submission:
         return build.build_frame("submission", columns, attrs={"network": self.ledger.network.name})
 
     def _summary(self) -> str:
-        """Describe the transaction and its stage in one line."""
         results = {True: ", fully succeeded", False: ", not fully succeeded", None: ""}
         receiver = f" -> {self.receiver_id}" if self.receiver_id else ""
         line = f"{self.tx_hash[:_HASH_CHARACTERS]}… {self.signer_id}{receiver}: {self.stage}"
@@ -481,15 +473,12 @@ class Submission:
 
 def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:
     """Wait for a level, and show the current stage on one line."""
-    ledger = submission.ledger
-    deadline = ledger.clock.monotonic() + timeout_s
-    tracker = submission.tracker
+    clock, tracker = submission.ledger.clock, submission.tracker
+    deadline = clock.monotonic() + timeout_s
     with Line() as line:
-        while (
-            not (tracker.reaches(level) or tracker.is_over) and ledger.clock.monotonic() < deadline
-        ):
-            line.show(repr(submission)[1:-1])
-            tracker.advance(level, deadline - ledger.clock.monotonic())
+        while not (tracker.reaches(level) or tracker.is_over) and clock.monotonic() < deadline:
+            line.show(lambda: repr(submission)[1:-1])
+            tracker.advance(level, deadline)
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

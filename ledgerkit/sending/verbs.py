@@ -771,7 +771,6 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
 
 
 def _recall(tx_hash: str, sender: str, ledger: Ledger | None) -> Submission:
-    """Check hash and sender, and return the submission."""
     tx_hash = validation.crypto_hash(tx_hash, "tx_hash")
     signer_id = validation.account_id(sender, "sender")
     return recall(client.current(ledger), tx_hash, signer_id)

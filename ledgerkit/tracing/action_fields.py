@@ -85,7 +85,6 @@ def decode_all_args(args: Sequence[bytes | None]) -> list[Any]:
 
 
 def _decode(args: bytes) -> Any:
-    """Decode arguments if they are JSON; return others as they are."""
     try:
         return _DECODER.decode(args)
     except msgspec.DecodeError:

@@ -64,7 +64,6 @@ def _join(texts: list[tuple[str, int]]) -> str:
 
 
 def _phrase(infinitive: str, past: str, object_text: str) -> Phrase:
-    """Build a phrase from the forms of its verb."""
     return Phrase(f"{infinitive} {object_text}", f"{past} {object_text}")
 
 
@@ -150,7 +149,6 @@ def _describe_members(action: Action | str, request: Request, amounts: AmountTex
 
 
 def _describe_key(details: dict[str, Any]) -> str:
-    """Describe an access key by its permission."""
     access_key = details.get("access_key")
     permission = access_key.get("permission") if isinstance(access_key, dict) else None
     if isinstance(permission, str):
@@ -178,7 +176,6 @@ def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -
 
 
 def _method(call: FunctionCall) -> str:
-    """Return the name of the method that is called."""
     return "a method" if call.method_name is None else plain(call.method_name, _MAX_NAME)
 
 
@@ -194,12 +191,10 @@ def deposit_of(call: FunctionCall) -> int | None:
 
 
 def _near(yocto: int | None, amounts: AmountTexts) -> str:
-    """Format an amount of NEAR that may be unknown."""
     return "an unknown amount" if yocto is None else amounts.text(NEAR, yocto)
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
-    """Return a member if it is text."""
     value = fields.get(name)
     return value if isinstance(value, str) else None
 
@@ -229,7 +224,6 @@ def is_swap_message(call: FunctionCall) -> bool:
 
 
 def _to_send(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe a transfer of fungible tokens (NEP-141)."""
     units, receiver_id = _units(call_args(call), "amount"), receiver_arg(call)
     if units is None or receiver_id is None:
         return None
@@ -244,7 +238,6 @@ def _to_send(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str 
 
 
 def _to_send_nft(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | None:
-    """Describe a transfer of an NFT (NEP-171)."""
     token_id, receiver_id = _text(call_args(call), "token_id"), receiver_arg(call)
     if token_id is None or receiver_id is None:
         return None
@@ -252,7 +245,6 @@ def _to_send_nft(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | 
 
 
 def _to_pay_for_storage(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe a storage deposit (NEP-145)."""
     return f"pay {_near(deposit_of(call), amounts)} for {storage_text(call, contract_id)}"
 
 
@@ -263,23 +255,19 @@ def storage_text(call: FunctionCall, contract_id: str) -> str:
 
 
 def _to_wrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe the wrapping of NEAR."""
     return f"wrap {_near(deposit_of(call), amounts)} on {contract_id}"
 
 
 def _to_unwrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe the unwrapping of NEAR."""
     units = _units(call_args(call), "amount")
     return None if units is None else f"unwrap {amounts.text(f'nep141:{contract_id}', units)}"
 
 
 def _to_stake(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe a deposit that is staked."""
     return f"stake {_near(deposit_of(call), amounts)} with {contract_id}"
 
 
 def _to_create(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
-    """Describe the creation of an account by a contract."""
     account_id = _text(call_args(call), "new_account_id")
     if account_id is None:
         return None
@@ -289,7 +277,6 @@ def _to_create(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> st
 
 
 def _to_write(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | None:
-    """Describe a write to the social database."""
     path = social_path(call)
     return None if path is None else f"write {path} on {contract_id}"
 

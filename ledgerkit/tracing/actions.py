@@ -130,7 +130,6 @@ def log_columns(forest: Forest) -> Columns:
 
 
 def _log_lines(forest: Forest) -> tuple[list[int], list[int], list[str]]:
-    """List all log lines, with the positions of their receipts and their indices there."""
     rows = [
         (at, index, line)
         for at, lines in enumerate(forest.columns["logs"])
@@ -178,7 +177,6 @@ def parse_events(forest: Forest) -> list[Event]:
 
 
 def _parse_event(at: int, index: int, line: str) -> Event:
-    """Parse one event; a contract may log any text."""
     text = line[len(EVENT_PREFIX) :]
     try:
         document = json_decoding.decode(text)
@@ -209,7 +207,6 @@ def _wrong_name(document: dict[str, Any]) -> str:
 
 
 def _broken_event(at: int, index: int, note: str) -> Event:
-    """Build the event for a line that cannot be parsed."""
     return Event(at, index, None, None, None, NA, note, [])
 
 
