@@ -53,8 +53,45 @@ _MOST_SHOWN = 4  # actions
 NonceMode = Literal["monotonic", "strict"]
 
 
+class _Base64(Borsh):
+    """A value that is sent as base64."""
+
+    @classmethod
+    def from_base64(cls, text: str) -> Self:
+        """
+        Decode the base64 of the binary form.
+
+        Parameters
+        ----------
+        text
+            The base64 alone.
+
+        Returns
+        -------
+        value
+            The value. The signature of a signed transaction is not verified: call `verify`.
+
+        Raises
+        ------
+        DecodeError
+            If the text is not base64, or not that of such a value.
+        """
+        return cls.decode(_decode_base64(text, cls.__name__))
+
+    def to_base64(self) -> str:
+        """
+        Encode the binary form as base64.
+
+        Returns
+        -------
+        text
+            One line.
+        """
+        return binascii.b2a_base64(self.encode(), newline=False).decode()
+
+
 @dataclass(frozen=True, init=False, repr=False)
-class Transaction(Borsh):
+class Transaction(_Base64):
     """
     A transaction before it is signed.
 
@@ -189,39 +226,6 @@ class Transaction(Borsh):
             nonce_mode=mode,
         )
 
-    @classmethod
-    def from_base64(cls, text: str) -> Self:
-        """
-        Decode the base64 of the binary form.
-
-        Parameters
-        ----------
-        text
-            The base64 alone.
-
-        Returns
-        -------
-        transaction
-            The transaction, which has no signature.
-
-        Raises
-        ------
-        DecodeError
-            If the text is not base64, or not that of a transaction.
-        """
-        return cls.decode(_decode_base64(text, cls.__name__))
-
-    def to_base64(self) -> str:
-        """
-        Encode the binary form as base64.
-
-        Returns
-        -------
-        text
-            One line.
-        """
-        return binascii.b2a_base64(self.encode(), newline=False).decode()
-
     @property
     def hash(self) -> CryptoHash:
         """The transaction hash, which is what is signed."""
@@ -306,7 +310,7 @@ class Transaction(Borsh):
 
 
 @dataclass(frozen=True, repr=False)
-class SignedTransaction(Record):
+class SignedTransaction(_Base64, Record):
     """
     A transaction and its signature, ready to be sent.
 
@@ -325,39 +329,6 @@ class SignedTransaction(Record):
 
     transaction: Transaction = field(metadata={"borsh": nested(Transaction, "a Transaction")})
     signature: Signature = field(metadata={"borsh": SIGNATURE})
-
-    @classmethod
-    def from_base64(cls, text: str) -> Self:
-        """
-        Decode a signed transaction from the base64 that is sent.
-
-        Parameters
-        ----------
-        text
-            The base64 alone.
-
-        Returns
-        -------
-        signed
-            The signed transaction. Its signature is not verified: call `verify`.
-
-        Raises
-        ------
-        DecodeError
-            If the text is not base64, or not that of a signed transaction.
-        """
-        return cls.decode(_decode_base64(text, cls.__name__))
-
-    def to_base64(self) -> str:
-        """
-        Encode the signed transaction as the base64 that is sent.
-
-        Returns
-        -------
-        text
-            One line.
-        """
-        return binascii.b2a_base64(self.encode(), newline=False).decode()
 
     def encode(self) -> bytes:
         """

@@ -85,10 +85,14 @@ def seal(key: object) -> object:
         return key
     if not isinstance(key, str):
         return refuse_hidden("key", _KEY_RULE)
+    return _value_or_error(SecretKey.from_text, key)
+
+
+def _value_or_error(build: Callable[[Any], T], secret: object) -> T | InvalidRequestError:
     try:
-        return SecretKey.from_text(key)
+        return build(secret)
     except InvalidRequestError as error:
-        return error.with_traceback(None)  # the frames of its traceback hold the text
+        return error.with_traceback(None)  # the frames of its traceback hold the secret
 
 
 def seals_key(verb: Callable[P, T]) -> Callable[P, T]:
@@ -199,33 +203,16 @@ def _from_file(name: AccountId | None, credentials: Any, network: str | None) ->
     validation.no_secret(credentials, "credentials")
     path = _cli_file(name, network) if credentials is True else Path(credentials).expanduser()
     try:
-        sealed: Any = _SealedCredentials(path.read_bytes())
+        content = _value_or_error(Credentials.from_text, path.read_bytes())
     except (OSError, ValueError) as error:  # ValueError: a null character, or a lone surrogate
         rule = f"a readable NEAR CLI file ({getattr(error, 'strerror', error)})"
         raise InvalidRequestError.refuse("credentials", str(path), rule) from None
-    content = sealed.unseal()
+    if isinstance(content, InvalidRequestError):
+        raise content
     if name is not None and content.account_id not in (None, name):
         rule = f"a file of {name}, but this file is of {content.account_id}"
         raise InvalidRequestError.refuse("credentials", str(path), rule)
     return _build_signer(name or content.account_id, content.secret_key)
-
-
-class _SealedCredentials:
-    """The content of a NEAR CLI file, or the error to raise for it."""
-
-    __slots__ = ("_content",)
-
-    def __init__(self, data: bytes) -> None:
-        try:
-            self._content: Credentials | InvalidRequestError = Credentials.from_text(data)
-        except InvalidRequestError as error:
-            self._content = error.with_traceback(None)
-
-    def unseal(self) -> Credentials:
-        """Return the content, or raise the error in its place."""
-        if isinstance(self._content, InvalidRequestError):
-            raise self._content
-        return self._content
 
 
 def _cli_file(name: AccountId | None, network: str | None) -> Path:
