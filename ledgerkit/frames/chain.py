@@ -9,7 +9,7 @@ import pandas as pd
 
 from ledgerkit.api.models.actions import (
     action_name,
-    deposit_digits,
+    deposit_texts,
     function_calls,
     read_actions,
     total_gas,
@@ -159,11 +159,10 @@ def _read_actions(actions: Sequence[Any]) -> list[Action | str]:
 
 
 def _total_deposit(actions: Actions) -> int | None:
-    """Sum the deposits of actions, without those in a Delegate; None if one is unknown."""
-    texts = [digits for digits in map(deposit_digits, actions) if digits is not None]
-    if len(texts) < len(actions):
-        return None
-    return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit")) if texts else 0
+    texts = deposit_texts(actions)
+    if not texts:
+        return None if texts is None else 0
+    return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))
 
 
 def status(response: chain.Status) -> pd.DataFrame:

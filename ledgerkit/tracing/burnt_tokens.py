@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 _DEPLOYMENTS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "code"}
-_DELETIONS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "keys"}
-_TAKING = _DEPLOYMENTS | _DELETIONS
+KEY_DELETIONS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "keys"}
+_TAKING = _DEPLOYMENTS | KEY_DELETIONS
 _BYTE_TOKENS = 10**20  # global_contract_storage_amount_per_byte, since protocol version 77
 _MAX_KEYS_TOKENS = 10**24  # GasKeyInfo::MAX_BALANCE_TO_BURN
 # Since protocol version 85, creating an account burns this many yoctoNEAR in total, including the
@@ -42,7 +42,7 @@ class Execution(NamedTuple):
     @property
     def is_deletion(self) -> bool:
         """True if it deleted keys, which may be gas keys."""
-        return not _DELETIONS.isdisjoint(self.actions)
+        return not KEY_DELETIONS.isdisjoint(self.actions)
 
 
 class BurntTokens(NamedTuple):

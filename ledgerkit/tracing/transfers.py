@@ -8,6 +8,7 @@ from ledgerkit.api.models.actions import action_name, kind_of
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.tracing.action_fields import action_deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.burnt_tokens import KEY_DELETIONS
 from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
@@ -118,7 +119,7 @@ def gas_key_asset(public_key: str | None) -> str:
 def _asset_burnt(actions: Actions) -> str:
     """Return the asset that actions burnt: that of a deleted gas key, or NEAR."""
     names = set(map(action_name, actions))
-    if names.isdisjoint({"DeleteKey", "DeleteAccount"}):
+    if names.isdisjoint(KEY_DELETIONS):
         return NEAR
     keys = deleted_keys(actions)
     is_one = len(keys) == 1 and "DeleteAccount" not in names

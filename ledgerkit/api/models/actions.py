@@ -241,6 +241,12 @@ def deposit_digits(action: Action | str) -> str | None:
     return getattr(members, "deposit", None)
 
 
+def deposit_texts(actions: Actions) -> list[str] | None:
+    """List the deposits of actions, without those in a Delegate; None if one is unknown."""
+    texts = [digits for digits in map(deposit_digits, actions) if digits is not None]
+    return texts if len(texts) == len(actions) else None
+
+
 def delegate_action(action: Action | str) -> DelegateAction | None:
     """
     Return the signed content of a Delegate; None for any other action.

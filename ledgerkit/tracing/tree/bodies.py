@@ -15,7 +15,7 @@ from ledgerkit.api.models.actions import (
     FunctionCall,
     GasKeyDeposit,
     action_name,
-    deposit_digits,
+    deposit_texts,
     function_calls,
     total_gas,
 )
@@ -159,11 +159,8 @@ def _action_fields(
 
 
 def _total_deposit(actions: Actions, place: PiecePath, at: int) -> str | None:
-    """Sum the deposits of actions; None if one is unknown."""
-    texts = [deposit_digits(action) for action in actions]
-    if None in texts:
-        return None
-    if len(texts) == 1:
-        return texts[0]
+    texts = deposit_texts(actions)
+    if texts is None or len(texts) == 1:
+        return None if texts is None else texts[0]
     path = place.member("receipt.Action", at)
-    return str(sum(parse_amount(text, path) for text in texts if text is not None))
+    return str(sum(parse_amount(text, path) for text in texts))
