@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.block_documents.final_block import final_header
+from ledgerkit.block_data.final_block import final_header
 from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
 from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
 from ledgerkit.collecting.collection import Collection

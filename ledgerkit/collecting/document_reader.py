@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_documents import reading
-from ledgerkit.block_documents.block_tables import block_tables
-from ledgerkit.block_documents.included_transactions import DocumentContents
-from ledgerkit.block_documents.reading import Skipped
-from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
-from ledgerkit.block_documents.tree_tables import tree_tables
-from ledgerkit.block_documents.verified_documents import read_verified
+from ledgerkit.block_data import reading
+from ledgerkit.block_data.block_tables import block_tables
+from ledgerkit.block_data.included_transactions import DocumentContents
+from ledgerkit.block_data.protocol_rules import known_rules
+from ledgerkit.block_data.reading import Skipped
+from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.tree_tables import tree_tables
+from ledgerkit.block_data.verified_documents import read_verified
 from ledgerkit.collecting.blocks import TRACED, decode_rules, key_column, waiting_error
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
 from ledgerkit.errors import LedgerError, ProofNotReadyError, UnknownBlockError
-from ledgerkit.verbs.protocol_rules import known_rules
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.block_documents.included_transactions import IncludedTransaction
-    from ledgerkit.block_documents.reading import DocumentRead
+    from ledgerkit.block_data.included_transactions import IncludedTransaction
+    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_documents.following import DocumentFeed, Link
-from ledgerkit.block_documents.included_transactions import DocumentContents
+from ledgerkit.block_data.following import DocumentFeed, Link
+from ledgerkit.block_data.included_transactions import DocumentContents
 from ledgerkit.collecting import manifests, resuming
 from ledgerkit.collecting.blocks import TRACED
 from ledgerkit.collecting.document_reader import DocumentReader, Window, read_rules

@@ -12,12 +12,12 @@ import msgspec
 
 from ledgerkit import validation
 from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.block_data.protocol_rules import common_rules, rules_by_height
 from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.u128 import arrow, object_columns
-from ledgerkit.verbs.protocol_rules import common_rules, rules_by_height
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import heapq
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
+from ledgerkit.block_data.protocol_rules import rules_by_height
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.entries import Placed, entries_of
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.documents import stream_documents
-from ledgerkit.verbs.protocol_rules import rules_by_height
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_documents.updates import AccountUpdate, account_updates
+from ledgerkit.block_data.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import amounts
 from ledgerkit.reconciling.model import NEAR, Entry

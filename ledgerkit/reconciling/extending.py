@@ -12,10 +12,10 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.model import STAKE, Block, Facts
-from ledgerkit.verbs.documents import stream_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

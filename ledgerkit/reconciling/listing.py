@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import rewards
@@ -12,7 +13,6 @@ from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import STAKE
 from ledgerkit.reconciling.plan import PART
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
-from ledgerkit.verbs.documents import stream_documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import (
     ContractError,
     LedgerError,
@@ -20,7 +21,6 @@ from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import transaction_rows, transfer_rows
-from ledgerkit.verbs.documents import stream_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

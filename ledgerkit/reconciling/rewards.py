@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
+from ledgerkit.block_data.epoch_starts import epoch_starts
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames.build import build_frame
-from ledgerkit.reconciling.epochs import epoch_starts
 from ledgerkit.reconciling.model import STAKE, Entry, Reward
 from ledgerkit.verbs.history import reading_call
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_documents.reading import read_documents
-from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers
+from ledgerkit.block_data.reading import read_documents
+from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors

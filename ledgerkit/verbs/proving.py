@@ -13,9 +13,9 @@ import msgspec
 from ledgerkit import json_decoding, proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import commitments
-from ledgerkit.block_documents.reading import Skipped, read_documents
-from ledgerkit.block_documents.verified_documents import VerifiedRead, read_verified
-from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers, check_stated
+from ledgerkit.block_data.reading import Skipped, read_documents
+from ledgerkit.block_data.verified_documents import VerifiedRead, read_verified
+from ledgerkit.block_data.verified_headers import HeaderChecks, Headers, check_stated
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, ProofError
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes

@@ -10,12 +10,13 @@ from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
 from ledgerkit.api.models.block_documents import Chunk, decode_document, decode_shard
+from ledgerkit.block_data import block_frames
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.verbs import block_frames, document_kinds
+from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,8 +213,8 @@ def _table_of_block(view: str) -> Reader:
     """Return the reader of a table of a whole block."""
 
     def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
-        from ledgerkit.block_documents.block_tables import block_tables
-        from ledgerkit.block_documents.included_transactions import DocumentContents
+        from ledgerkit.block_data.block_tables import block_tables
+        from ledgerkit.block_data.included_transactions import DocumentContents
         from ledgerkit.frames import arrow_tables
 
         contents = DocumentContents(decode_document(body, _REQUEST), [], len(body))

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.transactions import TransactionResponse
-from ledgerkit.errors import LedgerError
-from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.fetching import provenance
-from ledgerkit.verbs.protocol_rules import (
+from ledgerkit.block_data.protocol_rules import (
     add_rules,
     common_rules,
     known_rules,
     rules_by_epoch,
     rules_by_height,
 )
+from ledgerkit.errors import LedgerError
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_results import source_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import progress
 from ledgerkit.api import rpc
+from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.verbs import documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,12 +58,12 @@ def _read_documents(
     if not tx_hashes:
         return values
     if fetcher.ledger.network.transactions_url is None:
-        return dict.fromkeys(tx_hashes, documents.no_index_error(fetcher.ledger))
+        return dict.fromkeys(tx_hashes, transaction_documents.no_index_error(fetcher.ledger))
     is_single = len(tx_hashes) == 1 or not fetcher.progress
     with progress.bar(
         total=len(tx_hashes), desc="transactions", disable=is_single, delay=0.5, leave=False
     ) as bar:
-        for batch in documents.stream_documents(fetcher.ledger, tx_hashes):
+        for batch in transaction_documents.stream_documents(fetcher.ledger, tx_hashes):
             values.update(batch)
             bar.update(len(batch))
     for value in values.values():

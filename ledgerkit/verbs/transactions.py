@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import calls, matching, rpc
-from ledgerkit.block_documents.transactions import SOURCE as DOCUMENTS
-from ledgerkit.block_documents.transactions import read_transactions
+from ledgerkit.block_data import transaction_documents
+from ledgerkit.block_data.transactions import SOURCE as DOCUMENTS
+from ledgerkit.block_data.transactions import read_transactions
 from ledgerkit.errors import InvalidRequestError, UnknownReceiptError, UnknownTransactionError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
-from ledgerkit.verbs import documents, single_receipts
+from ledgerkit.verbs import single_receipts
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.proving import prove
@@ -79,7 +80,7 @@ def tx(
     tx_hash, sender = _check_key(tx_hash, sender)
     level, ledger = _check_level(wait_until), client.current(ledger)
     if sender is None:
-        transaction = documents.read_document(ledger, tx_hash).transaction
+        transaction = transaction_documents.read_document(ledger, tx_hash).transaction
         sender = (transaction and transaction.signer_id) or ""
     call = rpc.transaction(tx_hash, sender, level, receipts=False)
     answer = ledger.send(call)
@@ -225,7 +226,9 @@ def find_trace(id_: str, ledger: Ledger) -> Trace:
         return trace(id_, ledger=ledger)
     except (UnknownTransactionError, InvalidRequestError) as unknown:
         try:
-            origin = documents.receipt_origin(ledger, validation.crypto_hash(id_, "tx_hash"))
+            origin = transaction_documents.receipt_origin(
+                ledger, validation.crypto_hash(id_, "tx_hash")
+            )
         except UnknownReceiptError:
             raise unknown from None
         return trace(*origin, ledger=ledger)

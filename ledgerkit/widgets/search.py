@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from ledgerkit import client, validation
+from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import InvalidRequestError, NotFoundError
-from ledgerkit.verbs import blocks, documents
+from ledgerkit.verbs import blocks
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
@@ -157,8 +158,8 @@ def _kind_of(text: str, ledger: Ledger) -> str:
 def _kind_of_hash(hash_: str, ledger: Ledger) -> str:
     """Look a hash up as a transaction, a receipt and a block."""
     lookups: dict[str, Callable[[], object]] = {
-        "transaction": lambda: documents.read_document(ledger, hash_),
-        "receipt": lambda: documents.receipt_origin(ledger, hash_),
+        "transaction": lambda: transaction_documents.read_document(ledger, hash_),
+        "receipt": lambda: transaction_documents.receipt_origin(ledger, hash_),
         "block": lambda: blocks.block(hash_, ledger=ledger),
     }
     no_index: InvalidRequestError | None = None  # of transactions; the others are still looked up

@@ -12,8 +12,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import calls, services
-from ledgerkit.block_documents.reading import Skipped, read_document
-from ledgerkit.block_documents.updates import AccountUpdate, account_updates
+from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_documents import following
-from ledgerkit.block_documents.following import DocumentFeed, Link
-from ledgerkit.block_documents.reading import Skipped
+from ledgerkit.block_data import following
+from ledgerkit.block_data.following import DocumentFeed, Link
+from ledgerkit.block_data.reading import Skipped
 from ledgerkit.errors import (
     AuthError,
     InvalidRequestError,

@@ -12,11 +12,11 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.api import services
+from ledgerkit.block_data.protocol_rules import rules_by_height
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.ledger import Ledger
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.settings import Cache, Settings
-from ledgerkit.verbs.documents import stream_documents
-from ledgerkit.verbs.protocol_rules import rules_by_height
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:

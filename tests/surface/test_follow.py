@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit import progress
-from ledgerkit.block_documents.following import DocumentFeed
+from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.cli import main
 from ledgerkit.collecting import document_reader
 from ledgerkit.errors import InvalidRequestError, UnmatchedResponseError

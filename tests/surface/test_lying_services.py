@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import UnknownTransactionError
 from ledgerkit.verbs.account_history import transaction_rows, transfer_rows
-from ledgerkit.verbs.documents import stream_documents
 from tests.lying_services import LyingServices
 from tests.unit.localnet.full_world import FullWorld
 

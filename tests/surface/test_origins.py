@@ -11,7 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.verbs import documents
+from ledgerkit.block_data import transaction_documents
 from ledgerkit.verbs.transactions import find_trace
 from ledgerkit.widgets.search import recognise
 
@@ -92,7 +92,7 @@ def node() -> Iterator[lk.Ledger]:
 
 def test_a_node_without_an_index_still_finds_receipts(node: lk.Ledger) -> None:
     """A custom network has no index by hash: receipts and blocks are looked up all the same."""
-    assert documents.receipt_origin(node, HASH) == (HASH, "0-relay.hot.tg")
+    assert transaction_documents.receipt_origin(node, HASH) == (HASH, "0-relay.hot.tg")
     assert recognise(HASH, node).values == {"tx_hash": HASH}
 
     for look_up in (find_trace, recognise):

@@ -12,7 +12,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.api import calls, services
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_documents.reading import (
+from ledgerkit.block_data.reading import (
     DocumentRead,
     Skipped,
     read_document,

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import LedgerError, TransportError
 from ledgerkit.transport.settings import RetryPolicy
-from ledgerkit.verbs import documents
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_a_transaction_that_is_listed_twice_is_read_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     """A hash at two places in the chain is one transaction, however far apart they are."""
-    monkeypatch.setattr(documents, "_MAX_GROUP", 1)
+    monkeypatch.setattr(transaction_documents, "_MAX_GROUP", 1)
 
     def repeat(page: dict[str, Any]) -> None:
         rows = page["account_txs"]

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_documents.reading import Skipped, read_document
-from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
-from ledgerkit.block_documents.tree_tables import VIEWS, tree_tables
+from ledgerkit.block_data.protocol_rules import rules_by_epoch
+from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.tree_tables import VIEWS, tree_tables
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.verbs.protocol_rules import rules_by_epoch
 from tests.unit.localnet.full_world import FullWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.block_documents.included_transactions import IncludedTransaction
+    from ledgerkit.block_data.included_transactions import IncludedTransaction
 
 
 @pytest.fixture(params=["demo", 2, 3, 6])

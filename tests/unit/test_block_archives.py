@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerkit.block_documents import archives
-from ledgerkit.block_documents.archives import read_archive
+from ledgerkit.block_data import archives
+from ledgerkit.block_data.archives import read_archive
 from ledgerkit.errors import DecodeError, LedgerError, ResponseTooLargeError
 from tests.document_host import member, pack, small_documents, tar
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import ledgerkit as lk
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.block_data.epoch_starts import epoch_starts
 from ledgerkit.localnet import Genesis, Settings, World
-from ledgerkit.reconciling.epochs import epoch_starts
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
 from ledgerkit.reconciling.rewards import (
     StakeReading,

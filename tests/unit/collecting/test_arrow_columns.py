@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.block_documents import arrow_columns
+from ledgerkit.block_data import arrow_columns
 from ledgerkit.errors import DecodeError
 
 LARGEST = 10**38 - 1  # of 38 digits; the supply of NEAR has 34

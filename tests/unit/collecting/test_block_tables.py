@@ -11,9 +11,10 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api.models.block_documents import decode_document
-from ledgerkit.block_documents.block_tables import block_tables
-from ledgerkit.block_documents.included_transactions import DocumentContents
-from ledgerkit.block_documents.reading import Skipped, read_document
+from ledgerkit.block_data import block_frames
+from ledgerkit.block_data.block_tables import block_tables
+from ledgerkit.block_data.included_transactions import DocumentContents
+from ledgerkit.block_data.reading import Skipped, read_document
 from ledgerkit.collecting.manifests import VIEWS, schema_name
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables, build
@@ -21,7 +22,6 @@ from ledgerkit.frames import chain as chain_frames
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.tracing import actions as trace_actions
 from ledgerkit.tracing.tree import build_tree
-from ledgerkit.verbs import block_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

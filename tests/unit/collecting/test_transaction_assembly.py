@@ -11,7 +11,7 @@ import pytest
 from ledgerkit import json_decoding
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.api.models.protocol_rules import Rules
-from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.errors import DecodeError
 
 BLOCKS = Path(__file__).resolve().parents[3].parent / "shared" / "wire" / "samples" / "blocks"

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from ledgerkit.api.models.block_documents import decode_document
-from ledgerkit.block_documents.transaction_assembly import TransactionAssembly
-from ledgerkit.block_documents.tree_tables import tree_tables
+from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.tree_tables import tree_tables
 from tests.unit.collecting.test_transaction_assembly import document, included, ran
 
 EVENT = {"standard": "nep141", "event": "ft_mint"}

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from ledgerkit import proofs
 from ledgerkit.api.models.block_documents import decode_document
-from ledgerkit.block_documents.reading import DocumentRead
-from ledgerkit.block_documents.verified_documents import _Verification
+from ledgerkit.block_data.reading import DocumentRead
+from ledgerkit.block_data.verified_documents import _Verification
 from ledgerkit.errors import LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import decode_path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import matching, services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
-from ledgerkit.block_documents.bodies import read_bodies
+from ledgerkit.block_data.bodies import read_bodies
 from ledgerkit.errors import LedgerError, TransportError, UnmatchedResponseError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.actions import Action
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import ChunkTransaction
-    from ledgerkit.block_documents.included_transactions import IncludedTransaction
+    from ledgerkit.block_data.included_transactions import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Forest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ledgerkit.block_documents.included_transactions import IncludedTransaction
+from ledgerkit.block_data.included_transactions import IncludedTransaction
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:

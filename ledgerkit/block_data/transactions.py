@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import decode_indexed
-from ledgerkit.block_documents.reading import Skipped, read_documents
+from ledgerkit.block_data.reading import Skipped, read_documents
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.block_documents.reading import DocumentRead
+    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
 SOURCE = "/v0/block"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api.models.block_documents import UPDATE, ChangedAccount
-from ledgerkit.block_documents import arrow_columns, executed_tables, tree_tables
+from ledgerkit.block_data import arrow_columns, executed_tables, tree_tables
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         DataReceipt,
         StateChange,
     )
-    from ledgerkit.block_documents.included_transactions import DocumentContents
+    from ledgerkit.block_data.included_transactions import DocumentContents
 
 _DELETED = ChangedAccount("", "0", "0", 0)
 

@@ -10,7 +10,7 @@ from pandas import NA
 
 from ledgerkit.api.models.actions import Action, action_name, action_rows, deposit_digits
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.block_documents import arrow_columns
+from ledgerkit.block_data import arrow_columns
 from ledgerkit.tracing.action_fields import decode_args
 from ledgerkit.tracing.actions import action_details
 from ledgerkit.tracing.tree.outcomes import FAILURE, STATUS_NAMES, failure_texts, status_code

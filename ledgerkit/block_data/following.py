@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
-from ledgerkit.block_documents.reading import DocumentRead, read_documents
+from ledgerkit.block_data.reading import DocumentRead, read_documents
 from ledgerkit.errors import (
     LedgerError,
     RateLimitedError,

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api import services
-from ledgerkit.block_documents.archives import BLOCKS, archive_start, read_archive
+from ledgerkit.block_data.archives import BLOCKS, archive_start, read_archive
 from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:

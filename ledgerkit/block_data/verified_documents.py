@@ -19,8 +19,8 @@ import msgspec
 
 from ledgerkit import json_decoding, proofs
 from ledgerkit.api.models.commitments import CommittedDocument
-from ledgerkit.block_documents import reading
-from ledgerkit.block_documents.verified_headers import HeaderChecks, Headers, decode_root
+from ledgerkit.block_data import reading
+from ledgerkit.block_data.verified_headers import HeaderChecks, Headers, decode_root
 from ledgerkit.errors import (
     DecodeError,
     LedgerError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ledgerkit.api.models.commitments import Header
-    from ledgerkit.block_documents.reading import DocumentRead
+    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
 # Heights after the last one, in which a shard that misses chunks may have one again.
