@@ -177,11 +177,17 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
     return calls.rpc("chunk", params, chain.Chunk, request=request, **cached)
 
 
-def block_header(block_hash: str) -> Call[commitments.BlockHeader]:
-    """Build the call for a whole header, by the block's hash."""
-    params, result = {"block_id": block_hash}, commitments.BlockHeader
+def block_header(block_hash: str) -> Call[commitments.WholeBlock]:
+    """Build the call for a block with its whole header, by its hash."""
+    params, result = {"block_id": block_hash}, commitments.WholeBlock
     request = f"the header of block {block_hash}"
     return calls.rpc("block", params, result, request=request, keep=_always, kind="block")
+
+
+def whole_block(at: BlockReference) -> Call[commitments.WholeBlock]:
+    """Build the call for a block with its whole header, by its height."""
+    request = f"block {next(iter(at.params.values()))}"
+    return calls.rpc("block", at.params, commitments.WholeBlock, request=request)
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         DataReceipt,
         StateChange,
     )
-    from ledgerkit.block_data.included_transactions import DocumentContents
+    from ledgerkit.block_data.contents import DocumentContents
 
 _DELETED = ChangedAccount("", "0", "0", 0)
 

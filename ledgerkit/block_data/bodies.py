@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api import services
 from ledgerkit.block_data.archives import BLOCKS, archive_start, read_archive
+from ledgerkit.block_data.headers import DocumentHeaders
 from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class _Plan:
     def _update_final(self, height: int) -> None:
         """Read the last final block again, unless it is above a height or was read just now."""
         if self.final < height and self._ledger.clock.monotonic() - self._read_at > _HEAD_AGE_S:
-            self.final = self._ledger.send(services.last_final_block()).header.height
+            self.final = DocumentHeaders(self._ledger).final().height
             self._read_at = self._ledger.clock.monotonic()
 
     def _calls(self, start: int, heights: list[int]) -> Iterator[Call[bytes | None]]:

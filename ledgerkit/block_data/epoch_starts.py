@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_search.time_to_height import LONGEST_GAP
-from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
+from ledgerkit.block_data.headers import NodeHeaders
+from ledgerkit.block_data.skipped_heights import first_headers_above
+from ledgerkit.errors import DecodeError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,8 +57,10 @@ def epoch_starts(
     # epoch T is the hash of last block in T-2").
     last_blocks: dict[str, chain.BlockHeader] = {}
     _read_hashes(ledger, last_blocks, (stop.next_epoch_id, stop.epoch_id))
-    probes = _read_heights(ledger, _probe_heights(last_blocks, start_height, stop)).values()
-    hashes = [name for header in probes for name in (header.next_epoch_id, header.epoch_id)]
+    probes = NodeHeaders(ledger).at(_probe_heights(last_blocks, start_height, stop))
+    hashes = [
+        name for header in probes.values() for name in (header.next_epoch_id, header.epoch_id)
+    ]
     _read_hashes(ledger, last_blocks, hashes)
     ends: list[chain.BlockHeader] = []
     next_hash = _next_epoch_id(stop)
@@ -99,29 +102,9 @@ def _read_hashes(
         headers[name] = block.header
 
 
-def _read_heights(ledger: Ledger, heights: Iterable[int]) -> dict[int, chain.BlockHeader]:
-    """Read the headers at heights; skipped heights are left out."""
-    listed = list(heights)
-    calls = [rpc.block(validation.block_reference(height)) for height in listed]
-    blocks = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
-    headers = {}
-    for height, block in zip(listed, blocks, strict=True):
-        if not isinstance(block, LedgerError):
-            headers[height] = block.header
-        elif not isinstance(block, UnknownBlockError):
-            raise block
-    return headers
-
-
 def _first_blocks(ledger: Ledger, ends: list[chain.BlockHeader]) -> list[chain.BlockHeader]:
     """Return the blocks that follow the last blocks of epochs."""
-    followers: dict[int, chain.BlockHeader] = {}
-    for offset in range(1, LONGEST_GAP + 1):
-        missing = [end.height for end in ends if end.height not in followers]
-        headers = _read_heights(ledger, [height + offset for height in missing])
-        followers |= {height - offset: header for height, header in headers.items()}
-        if len(followers) == len(ends):
-            break
+    followers = first_headers_above(NodeHeaders(ledger), [end.height for end in ends])
     for end in ends:
         follower = followers.get(end.height)
         if follower is None or follower.prev_hash != end.hash:

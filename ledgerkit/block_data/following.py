@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
+from ledgerkit.block_data.headers import DocumentHeaders
 from ledgerkit.block_data.reading import DocumentRead, read_documents
 from ledgerkit.errors import (
     LedgerError,
@@ -145,7 +146,7 @@ class DocumentFeed:
 
     def _read_head(self) -> None:
         """Read the height of the last final block."""
-        height = self._ledger.send(services.last_final_block()).header.height
+        height = DocumentHeaders(self._ledger).final().height
         self._head = max(self._head, height)
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import AuthError, DecodeError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
-def rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
+def rules_by_epoch(
+    ledger: Ledger, headers: Mapping[str, BlockHeader], *, must_answer: bool = False
+) -> dict[str, Rules | None]:
     """Read the rules of each epoch, once per ledger; None if the node does not send them."""
     rules = known_rules(ledger)
     missing = {
@@ -29,7 +31,7 @@ def rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[s
     calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
     answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
     for epoch_id, answer in zip(missing, answers, strict=True):
-        add_rules(rules, epoch_id, answer)
+        add_rules(rules, epoch_id, answer, must_answer=must_answer)
     return rules
 
 
@@ -39,10 +41,32 @@ def known_rules(ledger: Ledger) -> dict[str, Rules | None]:
     return rules
 
 
-def add_rules(rules: dict[str, Rules | None], epoch_id: str, answer: Any) -> None:
-    """Add the rules of an epoch; without them, traces state in their notes what is unknown."""
-    if not (isinstance(answer, LedgerError) and answer.retryable):
-        rules[epoch_id] = _rules_or_none(answer)
+def read_rules(ledger: Ledger, header: BlockHeader) -> Rules | None:
+    """
+    Return the rules in force at a block; None if there is no node, or it does not send them.
+
+    Raises `LedgerError` if they could not be read.
+    """
+    if ledger.network.address("rpc") is None:
+        return None
+    return rules_by_epoch(ledger, {header.hash: header}, must_answer=True)[header.epoch_id]
+
+
+def add_rules(
+    rules: dict[str, Rules | None], epoch_id: str, answer: Any, *, must_answer: bool = False
+) -> None:
+    """
+    Add the rules of an epoch.
+
+    After an error that may pass they stay unknown, and notes of traces say so; with `must_answer`,
+    such an error and that of a refused key are raised, since what is stored stays.
+    """
+    if isinstance(answer, LedgerError):
+        if must_answer and (answer.retryable or isinstance(answer, AuthError)):
+            raise answer
+        if answer.retryable:
+            return
+    rules[epoch_id] = _rules_or_none(answer)
 
 
 def _rules_or_none(answer: Any) -> Rules | None:

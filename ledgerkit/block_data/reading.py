@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import matching, services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
+from ledgerkit.block_data.archives import BLOCKS, archive_start
 from ledgerkit.block_data.bodies import read_bodies
-from ledgerkit.errors import LedgerError, TransportError, UnmatchedResponseError
+from ledgerkit.block_data.headers import DocumentHeaders
+from ledgerkit.block_data.skipped_heights import Skipped, first_headers_above
+from ledgerkit.errors import (
+    LedgerError,
+    ProofNotReadyError,
+    TransportError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
-
-_MAX_SKIPPED = 100  # heights in a row
-
-
-class Skipped(NamedTuple):
-    """A height without a block; the next block has a parent below it."""
-
-    previous_height: int  # of that parent
+# Heights in which the receipts of a block may run: a yielded one is resumed after 200 blocks at
+# most, and congestion delays receipts further. Source: nearcore,
+# core/parameters/res/runtime_configs/parameters.yaml, yield_timeout_length_in_blocks.
+LOOK_AHEAD = 640
+_FIRST_LOOK = 4  # heights at least; most receipts run within three blocks
 
 
 class DocumentRead(NamedTuple):
@@ -35,7 +41,7 @@ class DocumentRead(NamedTuple):
 
 
 def read_documents(
-    ledger: Ledger, heights: Iterable[int], *, with_bodies: bool = False
+    ledger: Ledger, heights: Iterable[int], *, whole: bool = False, with_bodies: bool = False
 ) -> Generator[DocumentRead, None, None]:
     """
     Read the documents of heights, which ascend; yield one result for each, in order.
@@ -44,16 +50,41 @@ def read_documents(
     closed. A height that could not be read yields its error, and those after it are read all the
     same. No height is waited for: one above the last final block yields `UnknownBlockError`. A
     height without a document is skipped only if the next block says so. Each block follows on the
-    one before, or yields `UnmatchedResponseError`.
+    one before, or yields `UnmatchedResponseError`. With `whole` it is a `WholeDocument`.
 
     Raises `LedgerError` if the last final block cannot be read.
     """
-    order = _ChainOrder(ledger)
+    order = _ChainOrder(ledger, whole=whole)
     with closing(read_bodies(ledger, heights)) as bodies:
         for height, body in bodies:
             for read in order.add(height, body):
                 yield read if with_bodies else read._replace(body=b"")
     yield from order.end()
+
+
+def look_ahead(
+    ledger: Ledger,
+    start: int,
+    is_waiting: Callable[[], bool],
+    read: Callable[[Ledger, range], Generator[DocumentRead, None, None]],
+) -> Generator[DocumentRead, None, None]:
+    """
+    Read the heights from one on while something waits for them, up to the last final block.
+
+    Heights are read in runs, each twice as long as the one before, until `LOOK_AHEAD` were read.
+    """
+    last, size = start + LOOK_AHEAD, _FIRST_LOOK
+    while is_waiting() and start < last:
+        # A whole archive is one request, so the run ends with one.
+        heights = range(start, archive_start(start + size + BLOCKS - 1))
+        start, size = heights.stop, 2 * size
+        with closing(read(ledger, heights)) as reads:
+            for each in reads:
+                if isinstance(each.value, UnknownBlockError | ProofNotReadyError):
+                    return
+                yield each
+                if not is_waiting():
+                    return
 
 
 def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
@@ -76,8 +107,10 @@ class _ChainOrder:
 
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, *, whole: bool = False) -> None:
         self._ledger = ledger
+        self._is_whole = whole
+        self._headers = DocumentHeaders(ledger)
         self._missing: list[int] = []  # heights without a document, in order
         self._previous: chain.BlockHeader | None = None  # of the last block
         self._next_height = 0  # all heights from that block up to this one were read
@@ -88,7 +121,7 @@ class _ChainOrder:
         if body is None:
             self._missing.append(height)
             return
-        read = DocumentRead(height, body) if isinstance(body, LedgerError) else _read(height, body)
+        read = self._read(height, body)
         value = read.value
         yield from self._settle(value.block.header if isinstance(value, BlockDocument) else None)
         yield self._checked(read)
@@ -115,18 +148,18 @@ class _ChainOrder:
     ) -> tuple[DocumentRead, chain.BlockHeader]:
         """Return the proof that a height was skipped, or its block after all; and the next one."""
         call = services.block_document(height, fresh=True)
-        if successor is None or self._parent(successor) > height:
-            # The next block may not be there yet, if this one is late.
+        if successor is None or self._parent(successor) >= height:
+            # This block was late, or the known next one was not there yet.
             body = self._ledger.send(call)
             if body is not None:
                 return self._late(height, body)
-            successor = _next_block(self._ledger, height)
+            successor = first_headers_above(self._headers, [height]).get(height)
+            if successor is None:
+                sentence = f"no block follows on height {height}, so it may have one"
+                raise TransportError(sentence, request=call.request)
         parent = self._parent(successor)
         if parent < height:
             return DocumentRead(height, Skipped(parent)), successor
-        body = self._ledger.send(call) if parent == height else None
-        if body is not None:
-            return self._late(height, body)
         sentence = (
             f"the block documents have no block {height}, but block {successor.height} does not"
             f" follow on an earlier one: its previous block is {parent}"
@@ -135,8 +168,23 @@ class _ChainOrder:
 
     def _late(self, height: int, body: bytes) -> tuple[DocumentRead, chain.BlockHeader]:
         """Return the block of a height for which a null was sent before, and its header."""
-        document = _decode(height, body)
+        document = self._decode(height, body)
         return DocumentRead(height, document, len(body), body), document.block.header
+
+    def _read(self, height: int, body: bytes | LedgerError) -> DocumentRead:
+        """Decode the document of a height, or return the error in its place."""
+        try:
+            if isinstance(body, LedgerError):
+                raise body
+            return DocumentRead(height, self._decode(height, body), len(body), body)
+        except LedgerError as error:
+            return DocumentRead(height, error)
+
+    def _decode(self, height: int, body: bytes) -> BlockDocument:
+        request = f"the document of block {height}"
+        document = decode_document(body, request, whole=self._is_whole)
+        matching.check_members(document, {"block.header.height": height}, request)
+        return document
 
     def _parent(self, header: chain.BlockHeader) -> int:
         """Return the height of the block before; the headers of the first years do not have it."""
@@ -145,7 +193,7 @@ class _ChainOrder:
         if header.hash not in self._parents:
             previous = self._previous
             if previous is None or previous.hash != header.prev_hash:
-                previous = _previous_block(self._ledger, header)
+                previous = self._headers.parent(header)
             self._parents = {header.hash: previous.height}
         return self._parents[header.hash]
 
@@ -185,46 +233,3 @@ class _ChainOrder:
                 f" {reason}"
             )
             raise UnmatchedResponseError(sentence, request=request, reason=reason)
-
-
-def _read(height: int, body: bytes) -> DocumentRead:
-    """Decode the document of a height, or return the error in its place."""
-    try:
-        return DocumentRead(height, _decode(height, body), len(body), body)
-    except LedgerError as error:
-        return DocumentRead(height, error)
-
-
-def _decode(height: int, body: bytes) -> BlockDocument:
-    """Decode the document of a height."""
-    request = f"the document of block {height}"
-    document = decode_document(body, request)
-    matching.check_members(document, {"block.header.height": height}, request)
-    return document
-
-
-def _next_block(ledger: Ledger, height: int) -> chain.BlockHeader:
-    """Return the header of the first block above a height."""
-    heights = range(height + 1, height + 1 + _MAX_SKIPPED)
-    return _first_block(ledger, heights, f"the document of block {height}")
-
-
-def _previous_block(ledger: Ledger, header: chain.BlockHeader) -> chain.BlockHeader:
-    """Return the header of the block that a block follows on."""
-    request = f"the block before block {header.height}"
-    below = range(header.height - 1, header.height - 1 - _MAX_SKIPPED, -1)
-    previous = _first_block(ledger, below, request)
-    if previous.hash != header.prev_hash:
-        sentence = f"{request} is not {previous.height}, {previous.hash}"
-        raise UnmatchedResponseError(sentence, request=request)
-    return previous
-
-
-def _first_block(ledger: Ledger, heights: Iterable[int], request: str) -> chain.BlockHeader:
-    """Return the header of the first of some heights that has a block."""
-    for height in heights:
-        block = ledger.send(services.block_headers(height, fresh=True))
-        if block is not None:
-            return block.header
-    sentence = f"{_MAX_SKIPPED} heights in a row have no block, so {request} is not known"
-    raise TransportError(sentence, request=request)

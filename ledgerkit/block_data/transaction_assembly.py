@@ -5,21 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ledgerkit.block_data.included_transactions import IncludedTransaction
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument, ExecutedReceipt, Execution
+    from ledgerkit.api.models.chain import ChunkTransaction
     from ledgerkit.api.models.protocol_rules import Rules
 
 
 @dataclass(slots=True)
-class _Growing:
-    """A transaction whose receipts are read, all of their ids, and how many have not run yet."""
+class IncludedTransaction:
+    """
+    A transaction of a block, and the receipts that it led to, in the order they ran.
 
-    included: IncludedTransaction
+    `receipt_ids` are those of all receipts that it created, of which `n_pending` have not run yet.
+    `rules` are those of all blocks in which receipts ran; None if they differ or are unknown.
+    """
+
+    block_height: int  # of the block that includes it
+    transaction: ChunkTransaction
+    conversion: Execution
+    receipts: list[ExecutedReceipt] = field(default_factory=list)
     receipt_ids: list[str] = field(default_factory=list)
     n_pending: int = 0
+    rules: Rules | None = None
 
 
 class TransactionAssembly:
@@ -32,8 +41,8 @@ class TransactionAssembly:
 
     def __init__(self) -> None:
         """Start without transactions."""
-        self._by_height: dict[int, list[_Growing]] = {}
-        self._by_receipt: dict[str, _Growing] = {}
+        self._by_height: dict[int, list[IncludedTransaction]] = {}
+        self._by_receipt: dict[str, IncludedTransaction] = {}
         self._executed: set[str] = set()
 
     def add(self, document: BlockDocument, rules: Rules | None = None) -> None:
@@ -51,59 +60,52 @@ class TransactionAssembly:
             raise
 
     def _add(self, document: BlockDocument, rules: Rules | None) -> None:
-        """Add a block."""
-        head = document.block.header
-        growing = self._by_height[head.height] = []
+        height = document.block.header.height
+        transactions = self._by_height[height] = []
         for number, shard in enumerate(document.shards):
             path = f"$.shards[{number}].chunk.transactions"
             for at, item in enumerate(shard.chunk.transactions if shard.chunk else ()):
                 execution = item.outcome.execution_outcome
-                included = IncludedTransaction(head.height, item.transaction, execution)
-                growing.append(_Growing(included))
-                self._expect(execution, growing[-1], f"{path}[{at}].outcome")
+                transactions.append(IncludedTransaction(height, item.transaction, execution))
+                self._expect(execution, transactions[-1], f"{path}[{at}].outcome")
         for number, shard in enumerate(document.shards):
             path = f"$.shards[{number}].receipt_execution_outcomes"
             for at, receipt in enumerate(shard.receipt_execution_outcomes):
                 self._execute(receipt, rules, f"{path}[{at}]")
 
+    def transactions(self, height: int) -> list[IncludedTransaction]:
+        """Return the transactions of a block in the order of its chunks, as far as they ran."""
+        return self._by_height[height]
+
     def is_complete(self, height: int) -> bool:
         """Return True if all receipts of the transactions of a block have run."""
-        return not any(growing.n_pending for growing in self._by_height[height])
-
-    def incomplete_heights(self) -> list[int]:
-        """List the heights that are not complete, ascending."""
-        return [height for height in self._by_height if not self.is_complete(height)]
+        return not any(included.n_pending for included in self._by_height[height])
 
     def take(self, height: int) -> list[IncludedTransaction]:
-        """
-        Return the transactions of a block in the order of its chunks, and forget them.
-
-        Those of a height that is not complete have the receipts that have run so far.
-        """
+        """Return the transactions of a block, and forget them."""
         taken = self._by_height.pop(height)
-        for growing in taken:
-            self._executed.difference_update(growing.receipt_ids)
-            for receipt_id in growing.receipt_ids:
+        for included in taken:
+            self._executed.difference_update(included.receipt_ids)
+            for receipt_id in included.receipt_ids:
                 del self._by_receipt[receipt_id]
-        return [growing.included for growing in taken]
+        return taken
 
-    def _expect(self, execution: Execution, growing: _Growing, path: str) -> None:
+    def _expect(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
         """Add the receipts that an execution created to its transaction."""
-        created = execution.outcome.receipt_ids or ()
+        created = execution.outcome.receipt_ids
         for receipt_id in created:
             if receipt_id in self._by_receipt:
                 raise _contradiction(f"receipt {receipt_id} was created before", path)
-            self._by_receipt[receipt_id] = growing
-            growing.receipt_ids.append(receipt_id)
-        growing.n_pending += len(created)
+            self._by_receipt[receipt_id] = included
+            included.receipt_ids.append(receipt_id)
+        included.n_pending += len(created)
 
     def _execute(self, receipt: ExecutedReceipt, rules: Rules | None, path: str) -> None:
         """Add a receipt that ran to its transaction, if that is known."""
         receipt_id = receipt.receipt.receipt_id
-        growing = self._by_receipt.get(receipt_id)
-        if growing is None:
+        included = self._by_receipt.get(receipt_id)
+        if included is None:
             return
-        included = growing.included
         if receipt.tx_hash not in (None, included.transaction.hash):
             problem = f"receipt {receipt_id} was created by {included.transaction.hash}"
             raise _contradiction(f"{problem}, and not by {receipt.tx_hash}", f"{path}.tx_hash")
@@ -115,8 +117,8 @@ class TransactionAssembly:
         elif included.rules != rules:
             included.rules = None
         included.receipts.append(receipt)
-        growing.n_pending -= 1
-        self._expect(receipt.execution_outcome, growing, path)
+        included.n_pending -= 1
+        self._expect(receipt.execution_outcome, included, path)
 
 
 def _contradiction(problem: str, path: str) -> DecodeError:

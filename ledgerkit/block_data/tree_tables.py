@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.actions import Action
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import ChunkTransaction
-    from ledgerkit.block_data.included_transactions import IncludedTransaction
+    from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Forest
@@ -118,13 +118,13 @@ def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
     if not any(map(_has_receivers, included.receipts)):
         return included.receipts
     by_id = {receipt.receipt.receipt_id: receipt for receipt in included.receipts}
-    following = list(reversed(included.conversion.outcome.receipt_ids or ()))
+    following = list(reversed(included.conversion.outcome.receipt_ids))
     receipts = []
     while following:
         receipt = by_id.get(following.pop())
         if receipt is not None:
             receipts.append(receipt)
-            following += reversed(receipt.execution_outcome.outcome.receipt_ids or ())
+            following += reversed(receipt.execution_outcome.outcome.receipt_ids)
     return receipts
 
 
@@ -140,7 +140,7 @@ def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) 
     """Return the result of a transaction, without the lists of its receipts."""
     own = included.transaction
     # The first receipt has the transaction's actions, which are needed until it has run.
-    first = (included.conversion.outcome.receipt_ids or ())[:1]
+    first = (included.conversion.outcome.receipt_ids)[:1]
     has_run = not first or (bool(executed) and executed[0].receipt.receipt_id == first[0])
     actions = None if has_run else _actions(own)
     names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id

@@ -15,30 +15,20 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ledgerkit import json_decoding, proofs
-from ledgerkit.api.models.commitments import CommittedDocument
-from ledgerkit.block_data import reading
-from ledgerkit.block_data.verified_headers import HeaderChecks, Headers, decode_root
-from ledgerkit.errors import (
-    DecodeError,
-    LedgerError,
-    ProofError,
-    ProofNotReadyError,
-    UnknownBlockError,
-)
+from ledgerkit import proofs
+from ledgerkit.api.models.block_documents import WholeDocument
+from ledgerkit.block_data.reading import look_ahead, read_documents
+from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
+from ledgerkit.errors import DecodeError, LedgerError, ProofError, ProofNotReadyError
+from ledgerkit.proofs.headers import decode_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
+    from ledgerkit.api.models.chain import ChunkHeader
     from ledgerkit.api.models.commitments import Header
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
-
-# Heights after the last one, in which a shard that misses chunks may have one again.
-_MAX_LATER = 60
-_STEP = 10  # the heights of an archive
 
 
 @dataclass(slots=True)
@@ -59,53 +49,51 @@ class VerifiedRead:
     read: DocumentRead
     leaves: dict[str, bytes] = field(default_factory=dict)
     committed_by: Header | None = None
-    _missing: int = 0  # roots to which no header commits yet
+    missing_roots: int = 0  # to which no header commits yet
 
     def is_proved(self, approved_height: int) -> bool:
         """Return True if all roots are committed to by approved blocks, or nothing has to be."""
-        if isinstance(self.read.value, LedgerError | reading.Skipped):
+        if not isinstance(self.read.value, WholeDocument):
             return True
         header = self.committed_by
-        return not self._missing and header is not None and header.height <= approved_height
+        return not self.missing_roots and header is not None and header.height <= approved_height
 
 
 def read_verified(
-    ledger: Ledger, heights: Iterable[int], headers: Headers | None = None
+    ledger: Ledger, heights: Iterable[int], headers: Headers
 ) -> Generator[VerifiedRead, None, None]:
     """
     Yield the document of each height, in order, once it is proved.
 
-    As `reading.read_documents`, but a document that is not what the chain commits to is a
-    `ProofError`. One whose proof the last final block does not have yet is a `ProofNotReadyError`.
+    As `read_documents`, but a document that is not what the chain commits to is a `ProofError`.
+    One whose proof the last final block does not have yet is a `ProofNotReadyError`.
     """
-    verification = _Verification(headers or Headers(ledger))
+    verification = Verification(headers)
     last = -1
-    with closing(reading.read_documents(ledger, heights, with_bodies=True)) as reads:
+    with closing(_read_whole(ledger, heights)) as reads:
         for read in reads:
             last = read.height
             yield from verification.add(read)
-    yield from _read_on(ledger, verification, last + 1)
-
-
-def _read_on(ledger: Ledger, verification: _Verification, start: int) -> Iterator[VerifiedRead]:
-    """Read the heights after the last one that prove those before; yield what they prove."""
-    for height in range(start, start + _MAX_LATER, _STEP):
-        if not verification.is_waiting:
-            return
-        later = range(height, height + _STEP)
-        with closing(reading.read_documents(ledger, later, with_bodies=True)) as reads:
-            for read in reads:
-                if isinstance(read.value, UnknownBlockError):  # not final yet
-                    yield from verification.end()
-                    return
-                yield from verification.add(read, is_later=True)
-                if not verification.is_waiting:
-                    return
+    later = look_ahead(ledger, last + 1, lambda: verification.is_waiting, _read_whole)
+    with closing(later) as reads:
+        for read in reads:
+            yield from verification.add(read, is_later=True)
     yield from verification.end()
 
 
-class _Verification:
-    """The documents that are not proved yet, and the checks of the headers."""
+def _read_whole(ledger: Ledger, heights: Iterable[int]) -> Generator[DocumentRead, None, None]:
+    yield from read_documents(ledger, heights, whole=True)
+
+
+class Verification:
+    """
+    The documents that are not proved yet, and the checks of the headers.
+
+    Parameters
+    ----------
+    headers
+        Where the validators are read from; None if the caller trusts the last header.
+    """
 
     def __init__(self, headers: Headers | None) -> None:
         self._headers = headers
@@ -119,12 +107,12 @@ class _Verification:
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[VerifiedRead]:
         """Add the next height; yield those that are proved now. Later ones are not yielded."""
-        verified = VerifiedRead(read._replace(body=b""))
+        verified = VerifiedRead(read)
         try:
             if isinstance(read.value, LedgerError):
                 raise read.value
-            if not isinstance(read.value, reading.Skipped):
-                self._add_document(read, verified)
+            if isinstance(read.value, WholeDocument):
+                self._add_document(read.value, verified)
         except LedgerError as error:
             self._fail(error)
             verified.read = verified.read._replace(value=error)
@@ -148,45 +136,52 @@ class _Verification:
     def _fail(self, error: LedgerError | None) -> None:
         """Replace the documents that wait for a later one, which cannot prove them."""
         for verified in self._held:
-            if not isinstance(verified.read.value, LedgerError | reading.Skipped):
+            if isinstance(verified.read.value, WholeDocument):
                 text = f"no later block proves block {verified.read.height} yet"
                 value = error or ProofNotReadyError(text=text, block_height=verified.read.height)
                 verified.read = verified.read._replace(value=value)
         self._restart()
 
-    def _add_document(self, read: DocumentRead, verified: VerifiedRead) -> None:
+    def _add_document(self, document: WholeDocument, verified: VerifiedRead) -> None:
         """Check a document, and the outcomes that its chunks commit to."""
-        try:
-            document = json_decoding.decode(read.body, CommittedDocument)
-        except msgspec.DecodeError as error:
-            msg = f"block {read.height} has no whole header, or no whole outcomes: {error}"
-            raise DecodeError(msg, request=f"the document of block {read.height}") from None
-        header = document.block.header
-        if self._checks.add(header):
-            self._approved_height = header.prev_height or header.height - 1
-        roots = [sha256(decode_root(c.outcome_root)).digest() for c in document.chunks]
-        _require(proofs.root_of(roots) == decode_root(header.outcome_root), header, "its chunks")
-        new = {c.shard_id for c in document.chunks if c.height_included == header.height}
-        for chunk in document.chunks:
-            if chunk.shard_id in new and chunk.shard_id in self._pending:
-                earlier, root = self._pending.pop(chunk.shard_id)
-                what = f"the outcomes of shard {chunk.shard_id} in block {earlier.read.height}"
-                _require(root == decode_root(chunk.outcome_root), header, what)
-                earlier._missing -= 1  # noqa: SLF001 - of this module
-                earlier.committed_by = header
+        header, chunks = document.block.header, document.chunk_headers()
+        is_approval = self._checks.add(header)
+        if self._headers is None:
+            self._approved_height = header.height
+        elif is_approval:
+            self._approved_height = header.height - 1
+        roots = {chunk.shard_id: _outcome_root(chunk) for chunk in chunks}
+        root = proofs.root_of([sha256(each).digest() for each in roots.values()])
+        _require(root == decode_hashes(header.outcome_root)[0], header, "its chunks")
+        new = {chunk.shard_id for chunk in chunks if chunk.height_included == header.height}
+        for shard_id in new & self._pending.keys():
+            earlier, root = self._pending.pop(shard_id)
+            what = f"the outcomes of shard {shard_id} in block {earlier.read.height}"
+            _require(root == roots[shard_id], header, what)
+            earlier.missing_roots -= 1
+            earlier.committed_by = header
         for shard in document.shards:
-            ids = [outcome.id for outcome in shard.outcomes]
+            executions = shard.executions()
             if shard.shard_id not in new:
-                _require(not ids, header, f"outcomes of shard {shard.shard_id}, without a chunk,")
+                what = f"outcomes of shard {shard.shard_id}, without a chunk,"
+                _require(not executions, header, what)
                 continue
-            leaves = proofs.leaves(ids, [outcome.outcome for outcome in shard.outcomes])
+            ids = [execution.id for execution in executions]
+            leaves = proofs.leaves(ids, [execution.outcome for execution in executions])
             verified.leaves.update(zip(ids, leaves, strict=True))
             self._pending[shard.shard_id] = verified, proofs.root_of(leaves)
-            verified._missing += 1  # noqa: SLF001 - of this module
+            verified.missing_roots += 1
         listed = {shard.shard_id for shard in document.shards}
         _require(new <= listed, header, "the chunks that its document lacks")
         if not new:
             verified.committed_by = header
+
+
+def _outcome_root(chunk: ChunkHeader) -> bytes:
+    if chunk.outcome_root is None:
+        msg = f"the chunk of shard {chunk.shard_id} has no outcome_root"
+        raise DecodeError(msg, path="$.block.chunks[].outcome_root")
+    return decode_hashes(chunk.outcome_root)[0]
 
 
 def _require(holds: bool, header: Header, what: str) -> None:  # noqa: FBT001 - a condition

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ledgerkit import proofs
 from ledgerkit.api import rpc
 from ledgerkit.errors import ProofError
-from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
@@ -32,7 +31,10 @@ class Headers:
     def read(self, block_hash: str) -> Header:
         """Read a header by its hash, and check it."""
         header = self.ledger.send(rpc.block_header(block_hash)).header
-        check_stated(header, block_hash)
+        if header.hash != block_hash:
+            msg = f"Block {header.hash} was sent for {block_hash}"
+            raise ProofError(msg, block_hash=block_hash)
+        proofs.check_header(header)
         return header
 
     def validators(self, header: Header) -> list[Validator]:
@@ -85,16 +87,3 @@ class HeaderChecks:
         validators = self._headers.validators(header)
         proofs.check_approvals(prev_hash, header.approvals, validators, message)
         return header.height == prev_height + 1
-
-
-def check_stated(header: Header, block_hash: str) -> None:
-    """Check that a header is that of a block, and has its hash."""
-    if header.hash != block_hash:
-        msg = f"Block {header.hash} was sent for {block_hash}"
-        raise ProofError(msg, block_hash=block_hash)
-    proofs.check_header(header)
-
-
-def decode_root(text: str) -> bytes:
-    """Decode a root."""
-    return decode_hashes(text)[0]

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.protocol_rules import rules_of
+from ledgerkit.block_data.contents import waiting_error
+from ledgerkit.block_data.headers import NodeHeaders
+from ledgerkit.block_data.node_blocks import read_node_blocks
+from ledgerkit.block_data.protocol_rules import add_rules
+from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
 from ledgerkit.collecting import manifests
+from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import (
     MAX_RATE_LIMITED_S,
     Outcome,
     hold_unanswered,
     read_subjects,
 )
-from ledgerkit.collecting.skipped_heights import Absent, resolve_absent
 from ledgerkit.errors import (
-    AuthError,
     DecodeError,
     LedgerError,
     TransactionTimeoutError,
@@ -31,14 +34,15 @@ from ledgerkit.u128 import arrow
 from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pandas as pd
 
-    from ledgerkit.api.calls import Call, Surface
+    from ledgerkit.api.calls import Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.block_data.node_blocks import NodeRead
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
@@ -49,6 +53,10 @@ TRACED = ("receipts", "events", "transfers")
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
+_ARCHIVE = (
+    "Pass archival_rpc_url= to connect(), since archival hosts have all blocks, and repeat the call"
+    " with retry_failed=True."
+)
 
 
 class Contents(NamedTuple):
@@ -85,8 +93,7 @@ class BlockReader:
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
         blocks = self._read_blocks(ledger, subjects)
-        batches = read_subjects(ledger, blocks, self._read_contents)
-        return hold_unanswered(resolve_absent(ledger, batches), "heights")
+        return hold_unanswered(read_subjects(ledger, blocks, self._read_contents), "heights")
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -102,36 +109,50 @@ class BlockReader:
 
     def _read_blocks(
         self, ledger: Ledger, subjects: Iterable[Subject]
-    ) -> Iterator[tuple[Subject, chain.Block | LedgerError]]:
+    ) -> Iterator[tuple[Subject, chain.Block | Skipped | LedgerError]]:
         """Read the blocks of heights, some ahead: receipts run in the blocks after theirs."""
         pending: deque[Subject] = deque()
-        read: deque[tuple[Subject, chain.Block | LedgerError]] = deque()
 
-        def calls() -> Iterator[Call[chain.Block]]:
+        def heights() -> Iterator[int]:
             for subject in subjects:
                 pending.append(subject)
-                yield rpc.block(validation.block_reference(subject.position))
+                yield subject.position
 
-        stream = ledger.session.stream(
-            calls(), size=_AHEAD, rate_limit_wait_s=MAX_RATE_LIMITED_S, ahead=1
+        source = NodeHeaders(ledger, MAX_RATE_LIMITED_S)
+        reads = self._cache_headers(
+            read_node_blocks(
+                ledger, heights(), size=_AHEAD, ahead=1, rate_limit_wait_s=MAX_RATE_LIMITED_S
+            )
         )
-        with closing(stream) as batches:
-            for blocks in batches:
-                for block in blocks:
-                    if not isinstance(block, LedgerError):
-                        self._cache_header(block.header)
-                    read.append((pending.popleft(), block))
-                while len(read) > _AHEAD:
-                    yield read.popleft()
-        yield from read
+        with closing(reads):
+            for _, value in resolve_gaps(source, reads):
+                yield pending.popleft(), value
+
+    def _cache_headers(
+        self, reads: Generator[NodeRead, None, None]
+    ) -> Generator[NodeRead, None, None]:
+        """Pass heights on, each once the blocks after it were read."""
+        ahead: deque[NodeRead] = deque()
+        with closing(reads):
+            for height, value in reads:
+                if not isinstance(value, LedgerError):
+                    self._cache_header(value.header)
+                ahead.append((height, value))
+                if len(ahead) > _AHEAD:
+                    yield ahead.popleft()
+        yield from ahead
 
     async def _read_contents(
-        self, reader: Reader, read: tuple[Subject, chain.Block | LedgerError]
+        self, reader: Reader, read: tuple[Subject, chain.Block | Skipped | LedgerError]
     ) -> Outcome:
         """Read what the views need of a block, or return why it cannot be read."""
         subject, block = read
+        if isinstance(block, Skipped):
+            return skipped(subject, block)
         if isinstance(block, UnknownBlockError):
-            return Outcome(subject, Absent(block))
+            msg = f"this host does not have block {subject.text}"
+            msg = f"{msg}, and no block shows that it was skipped"
+            return Outcome(subject, UnknownBlockError(msg, remedy=_ARCHIVE))
         if isinstance(block, LedgerError):
             return Outcome(subject, block)
         try:
@@ -191,7 +212,16 @@ class BlockReader:
             if epoch not in self._rules:
                 pinned = self._epoch_blocks.setdefault(epoch, block_hash)
                 call = rpc.protocol_config(validation.block_reference(pinned))
-                self._rules[epoch] = decode_rules(await reader.answer(call))
+                add_rules(self._rules, epoch, await reader.answer(call), must_answer=True)
+
+
+def skipped(subject: Subject, value: Skipped) -> Outcome:
+    """Return the outcome of a height that the chain skipped."""
+    message = (
+        f"the chain skipped height {subject.text}: the previous block is {value.previous_height}"
+    )
+    error = UnknownBlockError(block=subject.position)
+    return Outcome(subject._replace(problem=SKIPPED, message=message), error)
 
 
 def key_column(table: str) -> str:
@@ -246,32 +276,9 @@ def _waiting(
     return waiting_error(waiting) if waiting else None
 
 
-def waiting_error(tx_hashes: Sequence[str]) -> TransactionTimeoutError:
-    """Build the error of a height with transactions that are not final yet."""
-    msg = f"transaction {tx_hashes[0]} is not final yet"
-    if len(tx_hashes) > 1:
-        msg = f"{len(tx_hashes)} transactions are not final yet, the first is {tx_hashes[0]}"
-    return TransactionTimeoutError(msg, remedy=_RUN_LATER)
-
-
-_RUN_LATER = "Run the same command again later: it completes this height."
-
-
 def _is_below_final(response: TransactionResponse) -> bool:
     """Return True if a transaction has not reached the level FINAL; old nodes sent no level."""
     return response.result.final_execution_status not in (None, "FINAL")
-
-
-def decode_rules(config: Any) -> Rules | None:
-    """Decode the rules of an epoch; None if the host does not provide them."""
-    if isinstance(config, LedgerError):
-        if config.retryable or isinstance(config, AuthError):
-            raise config
-        return None
-    try:
-        return rules_of(config)
-    except DecodeError:
-        return None
 
 
 def _blocks(contents: Sequence[Contents]) -> Any:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.final_block import final_header
+from ledgerkit.block_data.archives import BLOCKS
+from ledgerkit.block_data.headers import final_header
+from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
 from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.document_reader import ARCHIVE_BLOCKS, LOOK_AHEAD, DocumentReader
+from ledgerkit.collecting.document_reader import DocumentReader
 from ledgerkit.collecting.manifests import Manifest
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import PART_BYTES, PART_SIZE, Job
@@ -364,7 +366,7 @@ def _print_plan(
         str(job.folder),
         manifest.network,
         "archive of ten blocks" if is_archived else _requests_for(manifest.views),
-        -(-n_heights // ARCHIVE_BLOCKS) if is_archived else n_heights,
+        -(-n_heights // BLOCKS) if is_archived else n_heights,
         ledger.session.ready().settings.lowest_limit(job.reader.surfaces),
         stored,
         resuming.count(commits, [manifests.FAILED]),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ledgerkit import client, validation
-from ledgerkit.block_data.final_block import final_header
+from ledgerkit.block_data.headers import final_header
 from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height
 from ledgerkit.collecting.following import FollowedBlock, Options, Target, follow_blocks

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.contents import DocumentContents, Window
 from ledgerkit.block_data.following import DocumentFeed, Link
-from ledgerkit.block_data.included_transactions import DocumentContents
+from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.collecting import manifests, resuming
-from ledgerkit.collecting.blocks import TRACED
-from ledgerkit.collecting.document_reader import DocumentReader, Window, read_rules
+from ledgerkit.collecting.document_reader import DocumentReader, outcome_of
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_reading import read_table
@@ -206,14 +206,15 @@ def _read(options: Options, start: int, previous: Link | None = None) -> Iterato
     """Yield heights in order, once their transactions are complete or wait for too long."""
     feed = DocumentFeed(options.ledger, start, options.show, previous=previous)
     reader = DocumentReader(options.views)
-    is_traced = not set(TRACED).isdisjoint(options.views)
-    window = Window(options.ledger, is_traced=is_traced)
+    window = Window(options.ledger, is_traced=reader.is_traced)
     with closing(feed.read()) as reads:
         for read in reads:
-            if is_traced and isinstance(read.value, BlockDocument):
+            if reader.is_traced and isinstance(read.value, BlockDocument):
                 _read_rules(feed, options.ledger, read.value.block.header)
-            for outcome in window.add(Subject(read.height, str(read.height)), read):
-                yield _Read(_with_tables(reader, outcome), feed.head)
+            for contents in window.add(read):
+                subject = Subject(contents.height, str(contents.height))
+                outcome = _with_tables(reader, outcome_of(subject, contents))
+                yield _Read(outcome, feed.head)
 
 
 def _read_rules(feed: DocumentFeed, ledger: Ledger, header: BlockHeader) -> None:

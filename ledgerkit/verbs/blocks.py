@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.headers import NodeHeaders
+from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import read_documents
+from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
 from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
-from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
+from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.progress import bar
-from ledgerkit.verbs import proving
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable
 
     import pandas as pd
 
     from ledgerkit.api.models import block_documents, chain
     from ledgerkit.ledger import Ledger
 
+    _Block = chain.Block | block_documents.Block
+    _BlockRead = _Block | Skipped | LedgerError
+
 _MAX_BLOCKS = 100_000
-_LOOK_AHEAD = 1_000  # heights read above a range whose last heights have no block
+_BATCH = 64  # blocks
 
 
 def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
@@ -141,91 +146,56 @@ def blocks(
         rule = f"a height from start ({first}) up to {_MAX_BLOCKS} above it"
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
-    if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
-        documents = _document_blocks(ledger, heights, verify=verify, progress=progress)
-        proved = {"proved": "signed"} if verify else {}
-        return sourced_frame(ledger, lambda: chain_frames.blocks(documents), "block", **proved)
-    calls = [rpc.block(validation.block_reference(height)) for height in heights]
-    answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
-    existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
-    proved = {}
-    if verify:
-        proving.check_blocks(ledger, [block.header.hash for block in existing], progress=progress)
-        proved = {"proved": "signed"}
+    is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
+    reads = (_node_blocks if is_node else _document_blocks)(ledger, heights, verify=verify)
+    existing = _existing_blocks(ledger, reads, verify=verify, progress=progress, total=len(heights))
+    proved = {"proved": "signed"} if verify else {}
     return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block", **proved)
 
 
+def _node_blocks(
+    ledger: Ledger, heights: range, *, verify: bool
+) -> Generator[_BlockRead, None, None]:
+    with closing(read_node_blocks(ledger, heights, size=_BATCH, whole=verify)) as reads:
+        for _, value in resolve_gaps(NodeHeaders(ledger), reads):
+            yield value
+
+
 def _document_blocks(
-    ledger: Ledger, heights: range, *, verify: bool, progress: bool
-) -> list[block_documents.Block]:
-    """Return the blocks of heights from their documents, of which nothing else stays in memory."""
-    blocks: list[block_documents.Block] = []
-    options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
-    with (
-        newest_block_in_errors(ledger),
-        bar(disable=not progress, total=len(heights), **options) as tracker,
-        closing(read_documents(ledger, heights, with_bodies=verify)) as reads,
-    ):
-        checks = HeaderChecks(Headers(ledger)) if verify else None
+    ledger: Ledger, heights: range, *, verify: bool
+) -> Generator[_BlockRead, None, None]:
+    with closing(read_documents(ledger, heights, whole=verify)) as reads:
         for read in reads:
-            if isinstance(read.value, LedgerError):
-                raise read.value
-            if isinstance(read.value, BlockDocument):
-                blocks.append(read.value.block)
-                if checks is not None:
-                    checks.add(proving.decode_header(read.body))
-            tracker.update(1)
-    return blocks
+            yield read.value.block if isinstance(read.value, BlockDocument) else read.value
 
 
 def _existing_blocks(
-    ledger: Ledger, answers: dict[int, chain.Block | LedgerError]
-) -> list[chain.Block]:
-    """Return the blocks; raise for a gap that the next block's parent does not prove skipped."""
-    blocks: list[chain.Block] = []
-    gap: UnknownBlockError | None = None
-    for answer in answers.values():
-        if isinstance(answer, UnknownBlockError):
-            gap = gap or answer
-        elif isinstance(answer, LedgerError):
-            raise answer
-        else:
-            if gap is not None and not _is_next(answer, blocks, min(answers)):
-                raise gap
-            blocks.append(answer)
-            gap = None
-    if gap is not None:
-        _check_last_gap(ledger, answers, blocks, gap)
-    return blocks
-
-
-def _is_next(block: chain.Block, blocks: Sequence[chain.Block], first: int) -> bool:
-    """Return True if no block of the range lies between the last of `blocks` and this one."""
-    if blocks:
-        return block.header.prev_hash == blocks[-1].header.hash
-    return block.header.prev_height is not None and block.header.prev_height < first
-
-
-def _check_last_gap(
     ledger: Ledger,
-    answers: dict[int, chain.Block | LedgerError],
-    blocks: Sequence[chain.Block],
-    gap: UnknownBlockError,
-) -> None:
-    """Raise the error of a range's last gap, unless the next block above proves it skipped."""
-    final_height = ledger.send(rpc.block(validation.block_reference("final"))).header.height
-    for height in range(max(answers) + 1, min(final_height, max(answers) + _LOOK_AHEAD) + 1):
-        call = rpc.block(validation.block_reference(height))
-        [block] = ledger.send_many([call], on_error="collect", progress=False)
-        if isinstance(block, UnknownBlockError):
-            continue
-        if isinstance(block, LedgerError):
-            raise block
-        if _is_next(block, blocks, min(answers)):
-            return
-        break
-    with newest_block_in_errors(ledger):
-        raise gap
+    reads: Generator[_BlockRead, None, None],
+    *,
+    verify: bool,
+    progress: bool,
+    total: int,
+) -> list[_Block]:
+    """Return the blocks that were read, each checked with the one before; raise the first error."""
+    checks = HeaderChecks(Headers(ledger)) if verify else None
+    blocks: list[_Block] = []
+    options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
+    with (
+        newest_block_in_errors(ledger),
+        bar(disable=not progress, total=total, **options) as tracker,
+        closing(reads),
+    ):
+        for value in reads:
+            if isinstance(value, LedgerError):
+                raise value
+            if not isinstance(value, Skipped):
+                header: Any = value.header  # a whole one, if it is checked
+                if checks is not None:
+                    checks.add(header)
+                blocks.append(value)
+            tracker.update(1)
+    return blocks
 
 
 def chunk(

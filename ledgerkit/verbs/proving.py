@@ -13,9 +13,10 @@ import msgspec
 from ledgerkit import json_decoding, proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import commitments
-from ledgerkit.block_data.reading import Skipped, read_documents
-from ledgerkit.block_data.verified_documents import VerifiedRead, read_verified
-from ledgerkit.block_data.verified_headers import HeaderChecks, Headers, check_stated
+from ledgerkit.api.models.block_documents import WholeDocument
+from ledgerkit.block_data.reading import read_documents
+from ledgerkit.block_data.verified_documents import Verification, read_verified
+from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, ProofError
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes
@@ -25,9 +26,10 @@ from ledgerkit.tracing.proof import Proof
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ledgerkit.api.models.commitments import Header, OutcomeProof, ProvedOutcome
+    from ledgerkit.block_data.verified_documents import VerifiedRead
     from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
@@ -278,11 +280,12 @@ def _prove_by_documents(
     headers = Headers(ledger)
     heights = {h: headers.read(h).height for h in dict.fromkeys(o.block_hash for o in outcomes)}
     end = None if trusted is None else headers.read(trusted)
-    if end is not None:
-        _check_reach(end, heights.values())
-    verified = _verified(ledger, sorted(heights.values()), None if end else headers)
-    if end is not None:
-        _check_linked(ledger, min(heights.values()), end)
+    ordered = sorted(heights.values())
+    if end is None:
+        reads = _read_runs(ledger, ordered, headers)
+    else:
+        reads = _read_up_to(ledger, ordered, end)
+    verified = {each.read.height: each for each in reads if each.read.height in ordered}
     leaves = proofs.leaves([o.id for o in outcomes], [o.outcome for o in outcomes])
     rows = []
     for at, (outcome, leaf) in enumerate(zip(outcomes, leaves, strict=True)):
@@ -310,62 +313,33 @@ def _prove_by_documents(
     return rows, _Anchored(anchored_head, head.hash, is_named=end is not None)
 
 
-def _verified(
-    ledger: Ledger, heights: Sequence[int], headers: Headers | None
-) -> dict[int, VerifiedRead]:
+def _read_runs(ledger: Ledger, heights: Sequence[int], headers: Headers) -> Iterator[VerifiedRead]:
     """Read the blocks at heights, and those between them if they are near."""
-    reads: dict[int, VerifiedRead] = {}
     runs = [range(heights[0], heights[-1] + 1)]
     if len(runs[0]) > _MAX_BETWEEN * len(heights):  # a receipt may have waited for many blocks
         runs = [range(height, height + 1) for height in heights]
     for run in runs:
         with closing(read_verified(ledger, run, headers)) as results:
-            reads.update((result.read.height, result) for result in results)
-    return reads
+            yield from results
 
 
-def _check_reach(end: Header, heights: Iterable[int]) -> None:
-    """Raise unless a trusted block is later than all outcomes, and not much."""
-    last = max(heights)
-    if not last < end.height <= last + _MAX_LINKED:
-        rule = f"a block from {last + 1} to {last + _MAX_LINKED}, to which documents are read"
+def _read_up_to(ledger: Ledger, heights: Sequence[int], end: Header) -> Iterator[VerifiedRead]:
+    """Read the blocks from the first of heights to a trusted one, which need no approvals."""
+    if not heights[-1] < end.height <= heights[-1] + _MAX_LINKED:
+        first = heights[-1] + 1
+        rule = f"a block from {first} to {first - 1 + _MAX_LINKED}, to which documents are read"
         raise InvalidRequestError.refuse("trusted", end.hash, rule)
-
-
-def _check_linked(ledger: Ledger, first: int, end: Header) -> None:
-    """Check the headers from a block to a trusted one, each of which names the one before."""
-    checks = HeaderChecks(None)
-    with closing(read_documents(ledger, range(first, end.height + 1), with_bodies=True)) as reads:
+    checks, verification = HeaderChecks(None), Verification(None)
+    blocks = range(heights[0], end.height + 1)
+    with closing(read_documents(ledger, blocks, whole=True)) as reads:
         for read in reads:
             if isinstance(read.value, LedgerError):
                 raise read.value
-            if read.body and not isinstance(read.value, Skipped):
-                header = decode_header(read.body)
+            if isinstance(read.value, WholeDocument):
+                header = read.value.block.header
                 checks.add(header)
                 if header.height == end.height and header.hash != end.hash:
                     msg = f"Block {end.height} of the documents is not the trusted one"
                     raise ProofError(msg, block_hash=header.hash)
-
-
-def decode_header(body: bytes) -> Header:
-    """Decode the whole header of a block document."""
-    try:
-        return json_decoding.decode(body, commitments.HeaderDocument).block.header
-    except msgspec.DecodeError as error:
-        raise DecodeError(f"the document has no whole header: {error}", path="$.block") from None
-
-
-# Blocks ---------------------------------------------------------------------------------
-
-
-def check_blocks(ledger: Ledger, block_hashes: Sequence[str], *, progress: bool) -> None:
-    """Check that blocks are what their hashes commit to, linked, and approved by validators."""
-    calls = [rpc.block_header(block_hash) for block_hash in block_hashes]
-    answers = ledger.send_many(calls, progress=progress, label="headers")
-    checks = HeaderChecks(Headers(ledger))
-    for block_hash, answer in zip(block_hashes, answers, strict=True):
-        if isinstance(answer, LedgerError):
-            raise answer
-        if answer.header.hash != block_hash:
-            check_stated(answer.header, block_hash)
-        checks.add(answer.header)
+            yield from verification.add(read)
+    yield from verification.end()

@@ -214,7 +214,7 @@ def _table_of_block(view: str) -> Reader:
 
     def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
         from ledgerkit.block_data.block_tables import block_tables
-        from ledgerkit.block_data.included_transactions import DocumentContents
+        from ledgerkit.block_data.contents import DocumentContents
         from ledgerkit.frames import arrow_tables
 
         contents = DocumentContents(decode_document(body, _REQUEST), [], len(body))

@@ -12,7 +12,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import calls, services
-from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.reading import read_document
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, TransportError
 from ledgerkit.transport.networks import ApiKey, Network
@@ -186,7 +187,8 @@ def skipping(headers: dict[int, Any]) -> Callable[[httpx.Request], httpx.Respons
     """Answer with the headers of some heights, and with null for all others."""
 
     def answer(request: httpx.Request) -> httpx.Response:
-        height = int(request.url.path.split("/")[3])
+        at = request.url.path.split("/")[3]
+        height = max(headers) if at == "final" else int(at)
         return httpx.Response(200, content=json.dumps(headers.get(height)))
 
     return answer

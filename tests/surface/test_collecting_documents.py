@@ -9,8 +9,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
+from ledgerkit.block_data import contents, reading
 from ledgerkit.cli import main
-from ledgerkit.collecting import document_reader, manifests
+from ledgerkit.collecting import manifests
 from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
@@ -187,7 +188,7 @@ def test_a_height_that_waits_is_completed_by_a_later_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """At the head of the chain nothing is waited for; the rows known so far are stored."""
-    monkeypatch.setattr(document_reader, "_MAX_BYTES", limit)
+    monkeypatch.setattr(contents, "_MAX_BYTES", limit)
     world, tx_hash = yielding_world()
     ledger = lk.connect("local", world=world)
     first, stop = ends(world)
@@ -208,9 +209,9 @@ def test_heights_that_need_more_than_is_held_are_read_twice_in_one_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A receipt is resumed 200 blocks later; few documents are held, and the rows are complete."""
-    monkeypatch.setattr(document_reader, "_MAX_BYTES", 30_000)
+    monkeypatch.setattr(contents, "_MAX_BYTES", 30_000)
     world, _ = yielding_world()
-    world.advance(document_reader.LOOK_AHEAD + 20)
+    world.advance(reading.LOOK_AHEAD + 20)
     ledger = lk.connect("local", world=world)
     first, _ = ends(world)
     collected = collect(first, first + 30, tmp_path / "out", ledger, part_size=10)

@@ -15,9 +15,9 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit import progress
+from ledgerkit.block_data import contents
 from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.cli import main
-from ledgerkit.collecting import document_reader
 from ledgerkit.errors import InvalidRequestError, UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.progress import NoLine
@@ -137,7 +137,7 @@ def test_closing_the_ledger_ends_it(ledger: lk.Ledger) -> None:
 
 def test_it_waits_for_a_long_receipt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A block comes with the known rows if receipts take too long; the next call completes it."""
-    monkeypatch.setattr(document_reader, "_MAX_BYTES", 20_000)
+    monkeypatch.setattr(contents, "_MAX_BYTES", 20_000)
     node = Ledger("ann.near", scripts=("s.near",), yield_timeout=40)
     node.send("ann.near", "s.near", do(["wait", "w", [["results"]]], ["give", "w"]))
     first = node.world.advance().height

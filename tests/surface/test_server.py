@@ -22,7 +22,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.api.chain_errors import NotEnoughBalanceError
-from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.reading import read_document
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.cli import main
 from ledgerkit.localnet import server
 from ledgerkit.localnet.web_access import is_loopback

@@ -8,7 +8,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.block_data.protocol_rules import rules_by_epoch
-from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.reading import read_document
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.block_data.tree_tables import VIEWS, tree_tables
 from ledgerkit.collecting.blocks import BlockReader
@@ -18,7 +19,7 @@ from tests.unit.localnet.full_world import FullWorld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.block_data.included_transactions import IncludedTransaction
+    from ledgerkit.block_data.transaction_assembly import IncludedTransaction
 
 
 @pytest.fixture(params=["demo", 2, 3, 6])

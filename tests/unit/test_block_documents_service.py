@@ -14,7 +14,8 @@ import base58
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.reading import read_document
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.updates import account_updates
 from ledgerkit.errors import UnknownBlockError
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models import chain
+from ledgerkit.api.models import chain, commitments
 from ledgerkit.api.models.actions import Action, decode_with_unknown_actions
 from ledgerkit.api.models.transactions import (
     ActionReceipt,
@@ -198,6 +198,14 @@ class Shard(Struct, gc=False):
         """The height of the block, if its chunk states it: new chunks only are listed."""
         return (self.chunk.header.height_included or None) if self.chunk else None
 
+    def executions(self) -> list[Execution]:
+        """List the outcomes in the order of the shard's root: those of transactions first."""
+        converted = [] if self.chunk is None else self.chunk.transactions
+        return [
+            *(item.outcome.execution_outcome for item in converted),
+            *(pair.execution_outcome for pair in self.receipt_execution_outcomes),
+        ]
+
     def result(self, path: str) -> TxResult:
         """Return the executed receipts; `path` is the place of their list in the document."""
         pairs = self.receipt_execution_outcomes
@@ -219,19 +227,39 @@ class BlockDocument(Struct, gc=False):
     block: Block
     shards: list[Shard]
 
+    def chunk_headers(self) -> list[chain.ChunkHeader]:
+        """List the chunks of the block; those that are new, if it has no list of all."""
+        if self.block.chunks is not None:
+            return self.block.chunks
+        return [shard.chunk.header for shard in self.shards if shard.chunk is not None]
+
+
+class WholeBlock(Block, gc=False):
+    """A block with its whole header, from which the hash can be computed."""
+
+    header: commitments.Header  # type: ignore[assignment]  # it has all members that are read
+
+
+class WholeDocument(BlockDocument, gc=False):
+    """A whole block with all that its hash commits to."""
+
+    block: WholeBlock
+
 
 _DOCUMENT = json_decoding.decoder(BlockDocument)
+_WHOLE_DOCUMENT = json_decoding.decoder(WholeDocument)
 _SHARD = json_decoding.decoder(Shard)
 
 
-def decode_document(body: bytes, request: str) -> BlockDocument:
+def decode_document(body: bytes, request: str, *, whole: bool = False) -> BlockDocument:
     """
     Decode the document of a block, and fill in the height, time and shard of each outcome.
 
-    Raises `DecodeError` if it is not such a document, or contradicts itself; `path` is the place,
-    and `request` names the document in the sentence.
+    With `whole` it is a `WholeDocument`. Raises `DecodeError` if it is not such a document, or
+    contradicts itself; `path` is the place, and `request` names the document in the sentence.
     """
-    document: BlockDocument = _decode(_DOCUMENT, body, request)
+    decoder = _WHOLE_DOCUMENT if whole else _DOCUMENT
+    document: BlockDocument = _decode(decoder, body, request)
     _fill_in_places(document, request)
     return document
 
@@ -261,17 +289,14 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
     ids: list[str] = []
     for at, shard in enumerate(document.shards):
         shard_id = shard.shard_id
-        executions = [pair.execution_outcome for pair in shard.receipt_execution_outcomes]
         expected = [pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes]
         if shard.chunk is not None:
-            converted = shard.chunk.transactions
-            executions += [item.outcome.execution_outcome for item in converted]
-            expected += [item.transaction.hash for item in converted]
+            expected = [item.transaction.hash for item in shard.chunk.transactions] + expected
             if shard.chunk.header.shard_id != shard_id:
                 problem = f"shard {shard_id} has a chunk of shard {shard.chunk.header.shard_id}"
                 _refuse(problem, f"$.shards[{at}].chunk", request)
         ids += expected
-        for execution, expected_id in zip(executions, expected, strict=True):
+        for execution, expected_id in zip(shard.executions(), expected, strict=True):
             if execution.id != expected_id or execution.block_hash not in (block_hash, None):
                 _refuse(_mismatch(execution, expected_id), f"$.shards[{at}]", request)
             execution.block_hash = block_hash  # one text for all

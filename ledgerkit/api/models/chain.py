@@ -119,6 +119,7 @@ class ChunkHeader(Struct, gc=False):
     gas_limit: int
     balance_burnt: str
     tx_root: str | None = None
+    outcome_root: str | None = None
 
 
 class BlockHeader(Struct, gc=False):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from ledgerkit.api.models import chain
 from ledgerkit.api.models.transactions import WholeOutcome
 
 UInt8 = Annotated[int, Meta(ge=0, lt=2**8)]
@@ -90,12 +91,16 @@ class Header(LiteHeader, frozen=True, gc=False, kw_only=True):
     chunk_endorsements: list[list[UInt8]] | None = None
     shard_split: tuple[UInt63, str] | None = None
 
+    @property
+    def time_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return int(self.timestamp_nanosec)
 
-class BlockHeader(Struct, frozen=True, gc=False):
-    """``block``, of which only the header is read, whole."""
 
-    author: str
-    header: Header
+class WholeBlock(chain.Block, gc=False):
+    """``block`` with its whole header, from which the hash can be computed."""
+
+    header: Header  # type: ignore[assignment]  # it has all members that are read
 
 
 class LiteBlock(Struct, frozen=True, gc=False):
@@ -145,80 +150,3 @@ class IndexedOutcomes(Struct, frozen=True, gc=False):
 
     execution_outcome: ProvedOutcome
     receipts: list[IndexedOutcome]
-
-
-class CommittedChunk(Struct, frozen=True, gc=False):
-    """The header of a chunk in a block: the root of the outcomes of its shard's chunk before."""
-
-    shard_id: UInt63
-    outcome_root: str
-    height_included: UInt63
-
-
-class CommittingBlock(Struct, frozen=True, gc=False):
-    """The block of a document, with its whole header; some services leave out the chunks'."""
-
-    header: Header
-    chunks: list[CommittedChunk] | None = None
-
-
-class _HeaderOnly(Struct, frozen=True, gc=False):
-    """The block of a document, of which only the header is read."""
-
-    header: Header
-
-
-class HeaderDocument(Struct, frozen=True, gc=False):
-    """A block document, of which only the header is read."""
-
-    block: _HeaderOnly
-
-
-class _Executed(Struct, frozen=True, gc=False):
-    """An executed receipt or transaction."""
-
-    execution_outcome: ProvedOutcome
-
-
-class _Converted(Struct, frozen=True, gc=False):
-    """A transaction of a chunk."""
-
-    outcome: _Executed
-
-
-class _Transactions(Struct, frozen=True, gc=False):
-    """A new chunk of a document."""
-
-    header: CommittedChunk
-    transactions: list[_Converted]
-
-
-class CommittedShard(Struct, frozen=True, gc=False):
-    """A shard of a document: what its chunk executed, if it has a new one."""
-
-    shard_id: UInt63
-    chunk: _Transactions | None = None
-    receipt_execution_outcomes: list[_Executed] = []
-
-    @property
-    def outcomes(self) -> list[ProvedOutcome]:
-        """The outcomes in the order of the shard's root: those of transactions first."""
-        converted = [] if self.chunk is None else self.chunk.transactions
-        return [
-            *(each.outcome.execution_outcome for each in converted),
-            *(each.execution_outcome for each in self.receipt_execution_outcomes),
-        ]
-
-
-class CommittedDocument(Struct, frozen=True, gc=False):
-    """A block document: what the chain commits to in it."""
-
-    block: CommittingBlock
-    shards: list[CommittedShard]
-
-    @property
-    def chunks(self) -> list[CommittedChunk]:
-        """The headers of all chunks; where the block has none, those of the new ones."""
-        if self.block.chunks is not None:
-            return self.block.chunks
-        return [shard.chunk.header for shard in self.shards if shard.chunk is not None]

@@ -13,8 +13,9 @@ import ledgerkit as lk
 from ledgerkit.api.models.block_documents import decode_document
 from ledgerkit.block_data import block_frames
 from ledgerkit.block_data.block_tables import block_tables
-from ledgerkit.block_data.included_transactions import DocumentContents
-from ledgerkit.block_data.reading import Skipped, read_document
+from ledgerkit.block_data.contents import DocumentContents
+from ledgerkit.block_data.reading import read_document
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.collecting.manifests import VIEWS, schema_name
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables, build

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ledgerkit import proofs
 from ledgerkit.api.models.block_documents import decode_document
 from ledgerkit.block_data.reading import DocumentRead
-from ledgerkit.block_data.verified_documents import _Verification
+from ledgerkit.block_data.verified_documents import Verification
 from ledgerkit.errors import LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import decode_path
@@ -157,7 +157,7 @@ def test_every_flipped_byte_of_a_header_fails():
 )
 def test_whole_documents_are_what_their_headers_commit_to(name: str) -> None:
     """A document as a service sends it: its header has its hash, and commits to its chunks."""
-    verification = _Verification(None)
+    verification = Verification(None)
     assert list(verification.add(read_of(name))) == []
     [verified] = verification.end()
     assert isinstance(verified.read.value, ProofNotReadyError)  # only the next block could prove it
@@ -167,7 +167,7 @@ def test_whole_documents_are_what_their_headers_commit_to(name: str) -> None:
 
 def test_the_next_document_proves_one_or_refuses_it() -> None:
     """Of two blocks in a row the second was edited: it is refused, and proves nothing."""
-    verification = _Verification(None)
+    verification = Verification(None)
     assert list(verification.add(read_of("borealis_mainnet_34834052.json"))) == []
     results = list(verification.add(read_of(recorded.EDITED)))
     assert [type(result.read.value) for result in results] == [ProofError, ProofError]
@@ -177,6 +177,5 @@ def test_the_next_document_proves_one_or_refuses_it() -> None:
 def read_of(name: str) -> DocumentRead:
     """Return a recorded document as it is read from a service."""
     body = (recorded.BLOCKS / name).read_bytes()
-    document = decode_document(body, name)
-    assert document is not None
+    document = decode_document(body, name, whole=True)
     return DocumentRead(document.block.header.height, document, len(body), body)

@@ -1,0 +1,205 @@
+"""The contents of blocks from their documents: each with all receipts of its transactions."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.protocol_rules import read_rules
+from ledgerkit.block_data.reading import look_ahead, read_documents
+from ledgerkit.block_data.skipped_heights import Skipped
+from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.verified_documents import read_verified
+from ledgerkit.block_data.verified_headers import Headers
+from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from ledgerkit.block_data.reading import DocumentRead
+    from ledgerkit.block_data.transaction_assembly import IncludedTransaction
+    from ledgerkit.ledger import Ledger
+
+_MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks
+
+
+class DocumentContents(NamedTuple):
+    """
+    What was read for one height.
+
+    `waiting` is set if receipts of its transactions have not run yet: those known so far are in
+    `transactions`, which is empty if no table needs it.
+    """
+
+    document: BlockDocument
+    transactions: list[IncludedTransaction]
+    size: int  # bytes of the document
+    waiting: TransactionTimeoutError | None = None
+
+
+class ContentsRead(NamedTuple):
+    """The result of reading the contents of one height."""
+
+    height: int
+    value: DocumentContents | Skipped | LedgerError
+
+
+def read_contents(
+    ledger: Ledger, heights: Iterable[int], *, is_traced: bool, verify: bool = False
+) -> Generator[ContentsRead, None, None]:
+    """
+    Yield the contents of consecutive heights in order, once their transactions are complete.
+
+    With `is_traced`, the heights beyond them in which their receipts ran are read too; with
+    `verify`, a document that the chain does not commit to is an error.
+    """
+    read = partial(_read_documents, verify=verify)
+    window = Window(ledger, is_traced=is_traced)
+    stop = 0
+    with closing(read(ledger, heights)) as reads:
+        for each in reads:
+            stop = each.height + 1
+            yield from window.add(each)
+    with closing(look_ahead(ledger, stop, lambda: window.is_waiting, read)) as reads:
+        for each in reads:
+            yield from window.look_at(each)
+    yield from window.close()
+
+
+def _read_documents(
+    ledger: Ledger, heights: Iterable[int], *, verify: bool
+) -> Generator[DocumentRead, None, None]:
+    """Yield the document of each height, in order; only proved ones if that is asked for."""
+    if not verify:
+        yield from read_documents(ledger, heights)
+        return
+    with closing(read_verified(ledger, heights, Headers(ledger))) as results:
+        for result in results:
+            yield result.read
+
+
+@dataclass(slots=True)
+class _Height:
+    """The result of reading a height; its transactions once they are complete and taken."""
+
+    read: DocumentRead
+    transactions: list[IncludedTransaction] | None = None
+
+
+class Window:
+    """
+    The heights that were read, up to the first one whose transactions are not complete.
+
+    Parameters
+    ----------
+    ledger
+        The ledger that the rules of epochs are read from.
+    is_traced
+        Whether the receipts of transactions are needed.
+    """
+
+    def __init__(self, ledger: Ledger, *, is_traced: bool) -> None:
+        self._ledger = ledger
+        self._assembly = TransactionAssembly() if is_traced else None
+        self._heights: deque[_Height] = deque()
+        self._n_bytes = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a height is not complete."""
+        return bool(self._heights)
+
+    def add(self, read: DocumentRead) -> Iterator[ContentsRead]:
+        """Add the next height; yield those that are complete, in order."""
+        self._heights.append(_Height(self._observe(read)))
+        self._n_bytes += read.size
+        yield from self._take_complete()
+        while self._n_bytes > _MAX_BYTES and len(self._heights) > 1:
+            yield self._take()
+            yield from self._take_complete()
+
+    def look_at(self, read: DocumentRead) -> Iterator[ContentsRead]:
+        """Read the receipts of a height beyond the last one; yield the heights they complete."""
+        self._observe(read)
+        yield from self._take_complete()
+
+    def close(self) -> Iterator[ContentsRead]:
+        """Yield all heights, complete or not."""
+        while self._heights:
+            yield self._take()
+
+    def _observe(self, read: DocumentRead) -> DocumentRead:
+        """Add the receipts of a document to their transactions; return an error if it is wrong."""
+        if self._assembly is None or isinstance(read.value, Skipped | ProofNotReadyError):
+            return read
+        try:
+            if isinstance(read.value, LedgerError):
+                raise read.value
+            rules = read_rules(self._ledger, read.value.block.header)
+            self._assembly.add(read.value, rules)
+        except LedgerError as error:
+            self._fail(error, read.height)
+            return read._replace(value=error)
+        return read
+
+    def _fail(self, error: LedgerError, number: int) -> None:
+        """Replace what is not complete without the block at a height by its error."""
+        for height in self._heights:
+            is_complete = self._is_complete(height)
+            height.transactions = self._take_transactions(height)
+            # A wrong document may have completed transactions before it was refused.
+            if not is_complete or number in _executing_heights(height.transactions):
+                height.read = height.read._replace(value=error)
+        self._assembly = TransactionAssembly()
+
+    def _is_complete(self, height: _Height) -> bool:
+        """Return True if nothing is missing of a height."""
+        if height.transactions is not None or not isinstance(height.read.value, BlockDocument):
+            return True
+        return self._assembly is None or self._assembly.is_complete(height.read.height)
+
+    def _take_complete(self) -> Iterator[ContentsRead]:
+        """Yield the heights up to the first one that is not complete."""
+        while self._heights and self._is_complete(self._heights[0]):
+            yield self._take()
+
+    def _take(self) -> ContentsRead:
+        """Return the contents of the first height, complete or not."""
+        height = self._heights.popleft()
+        number, value, size, _ = height.read
+        self._n_bytes -= size
+        if not isinstance(value, BlockDocument):
+            return ContentsRead(number, value)
+        transactions = self._take_transactions(height)
+        pending = [each.transaction.hash for each in transactions if each.n_pending]
+        waiting = waiting_error(pending) if pending else None
+        return ContentsRead(number, DocumentContents(value, transactions, size, waiting))
+
+    def _take_transactions(self, height: _Height) -> list[IncludedTransaction]:
+        """Return the transactions of a height, and forget them."""
+        is_block = isinstance(height.read.value, BlockDocument)
+        if height.transactions is None and is_block and self._assembly is not None:
+            height.transactions = self._assembly.take(height.read.height)
+        return height.transactions or []
+
+
+def _executing_heights(transactions: Iterable[IncludedTransaction]) -> set[int | None]:
+    """Return the heights at which receipts of transactions ran."""
+    return {
+        pair.execution_outcome.block_height
+        for transaction in transactions
+        for pair in transaction.receipts
+    }
+
+
+def waiting_error(tx_hashes: Sequence[str]) -> TransactionTimeoutError:
+    """Build the error of a height with transactions that are not final yet."""
+    msg = f"transaction {tx_hashes[0]} is not final yet"
+    if len(tx_hashes) > 1:
+        msg = f"{len(tx_hashes)} transactions are not final yet, the first is {tx_hashes[0]}"
+    remedy = "Run the same command again later: it completes this height."
+    return TransactionTimeoutError(msg, remedy=remedy)

@@ -1,0 +1,143 @@
+"""Headers of blocks, by height or hash, from a node or from the block documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ledgerkit import validation
+from ledgerkit.api import rpc, services
+from ledgerkit.errors import (
+    LedgerError,
+    TransportError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.ledger import Ledger
+
+_MAX_SKIPPED = 100  # heights in a row
+
+
+class HeaderSource(Protocol):
+    """What headers are read from."""
+
+    def final(self) -> BlockHeader:
+        """Read the header of the last final block."""
+
+    def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
+        """Read the headers at heights; heights without a block are left out."""
+
+    def parent(self, header: BlockHeader) -> BlockHeader:
+        """Read the header of the block before."""
+
+
+class NodeHeaders:
+    """
+    The headers of a node.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    rate_limit_wait_s
+        As for `Ledger.stream`.
+    """
+
+    def __init__(self, ledger: Ledger, rate_limit_wait_s: float = 0.0) -> None:
+        self._ledger = ledger
+        self._rate_limit_wait_s = rate_limit_wait_s
+
+    def final(self) -> BlockHeader:
+        """Read the header of the last final block."""
+        return self._ledger.send(rpc.block(validation.block_reference("final"))).header
+
+    def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
+        """Read the headers at heights; heights without a block are left out."""
+        calls = [rpc.block(validation.block_reference(height)) for height in heights]
+        batches = self._ledger.session.stream(
+            calls, size=max(1, len(calls)), rate_limit_wait_s=self._rate_limit_wait_s
+        )
+        headers = {}
+        answers = (answer for batch in batches for answer in batch)
+        for height, answer in zip(heights, answers, strict=True):
+            if not isinstance(answer, LedgerError):
+                headers[height] = answer.header
+            elif not isinstance(answer, UnknownBlockError):
+                raise answer
+        return headers
+
+    def parent(self, header: BlockHeader) -> BlockHeader:
+        """Read the header of the block before."""
+        return self._ledger.send(rpc.block(validation.received_hash(header.prev_hash))).header
+
+
+class DocumentHeaders:
+    """
+    The headers of the block documents, each read past all caches.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def final(self) -> BlockHeader:
+        """Read the header of the last final block."""
+        return self._ledger.send(services.last_final_block()).header
+
+    def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
+        """Read the headers at heights; heights without a block are left out."""
+        calls = [services.block_headers(height, fresh=True) for height in heights]
+        blocks = self._ledger.send_many(calls, progress=False)
+        return {
+            height: block.header
+            for height, block in zip(heights, blocks, strict=True)
+            if block is not None and not isinstance(block, LedgerError)
+        }
+
+    def parent(self, header: BlockHeader) -> BlockHeader:
+        """Read the header of the block before, the first one below that there is."""
+        request = f"the block before block {header.height}"
+        for height in range(header.height - 1, header.height - 1 - _MAX_SKIPPED, -1):
+            parent = self.at([height]).get(height)
+            if parent is None:
+                continue
+            if parent.hash != header.prev_hash:
+                sentence = f"{request} is not {parent.height}, {parent.hash}"
+                raise UnmatchedResponseError(sentence, request=request)
+            return parent
+        sentence = f"{_MAX_SKIPPED} heights in a row have no block, so {request} is not known"
+        raise TransportError(sentence, request=request)
+
+
+def final_header(ledger: Ledger) -> BlockHeader:
+    """
+    Return the header of the last final block of the block documents.
+
+    Documents do not name their network. So the node, if the ledger has one, is asked for the same
+    block; raises `UnmatchedResponseError` if it has another one there.
+    """
+    documents, node = DocumentHeaders(ledger), NodeHeaders(ledger)
+    final = documents.final()
+    if ledger.network.address("rpc") is None:
+        return final
+    newest = node.final()
+    height = min(newest.height, final.height)  # the newest block that both have
+    own = final if final.height == height else documents.at([height]).get(height)
+    other = newest if newest.height == height else node.at([height]).get(height)
+    if own is None or other is None or own.hash != other.hash:
+        sentence = (
+            f"block {height} of the block documents is not that of the node: they are of"
+            " different networks"
+        )
+        remedy = "Pass rpc_url= and blocks_url= of the same network to connect()."
+        request = f"the document of block {height}"
+        raise UnmatchedResponseError(sentence, remedy=remedy, request=request)
+    return final
