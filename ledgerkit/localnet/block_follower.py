@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Block
@@ -22,6 +22,13 @@ class BlockFollower:
         self._world: World = weakref.proxy(world)
         self.block = world.chain.genesis
 
+    @classmethod
+    def of(cls, world: World) -> Self:
+        """Return the reader of a world, up to date; it is built on first use."""
+        reader = world.memo(cls.__name__, lambda: cls(world))
+        reader.catch_up()
+        return reader
+
     def catch_up(self) -> None:
         """Read the blocks that became final, up to `indexer_lag` blocks before the last one."""
         last = self._earlier(self._world.chain.final, self._world.settings.indexer_lag)
@@ -30,11 +37,9 @@ class BlockFollower:
             self.block = block
 
     def _read_block(self, block: Block) -> None:
-        """Read a block."""
         raise NotImplementedError
 
     def _earlier(self, block: Block, count: int) -> Block:
-        """Return the block `count` blocks before another one, or genesis."""
         for _ in range(count):
             previous = self._world.chain.by_hash(block.prev_hash)
             if previous is None:
@@ -43,7 +48,6 @@ class BlockFollower:
         return block
 
     def _unread(self, last: Block) -> list[Block]:
-        """List the unread blocks up to the given one."""
         blocks = []
         block: Block | None = last
         while block is not None and block.height > self.block.height:

@@ -1,10 +1,19 @@
-"""The clock that a request waits with: until the next block, or for some seconds."""
+"""
+The time of requests: how one waits for a block, and which reads produce a block.
+
+In logical time, blocks come only when a request waits for one. While something is not final yet,
+two kinds of reads produce a block too: those that are behind the head, and, once a request has
+sent a transaction, those that were already answered since the last block.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ledgerkit.localnet.execution_errors import LocalnetError
+if TYPE_CHECKING:
+    from ledgerkit.localnet.world import World
+
+_MAX_READS = 10_000  # remembered since the last block
 
 
 class Clock(Protocol):
@@ -22,9 +31,27 @@ class Clock(Protocol):
         """Wait, or return at once for 0 seconds."""
 
 
-class WaitEndedError(LocalnetError):
-    """A request that waits is given up; `error` is the one that its client gets."""
+class UnansweredError(Exception):
+    """A request that gets no response; `error` is the one that its client gets."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class WaitEndedError(UnansweredError):
+    """A request that waits is given up."""
+
+
+async def pass_time(world: World, clock: Clock, *read: object, is_behind: bool = False) -> None:
+    """Wait for a block if a read is behind the head or repeated."""
+    with world.lock:
+        if not world.lags:
+            return
+        key = hash(repr(read))
+        needs_block = is_behind or key in world.answered_reads
+    if needs_block:
+        await clock.next_block()
+    with world.lock:
+        if world.is_used and len(world.answered_reads) < _MAX_READS:
+            world.answered_reads.add(key)

@@ -25,7 +25,6 @@ HEADER = "x-ledgerkit-fault"
 MAX_LATENCY_S = 60.0
 
 _BARE_WORDS = {"html": "true", "drop": "before"}  # the value of a word without one
-_MAX_COUNTED_HEADERS = 1024  # bounds the memory that headers with `times` can take
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -49,7 +48,7 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
     truncate
         The number of bytes of the body that are sent.
     times
-        The number of requests that fail; None is every request.
+        The number of requests that fail; None is every request. A header fails its own request.
     drop_transactions
         The number of transactions that are accepted next but never included in a block.
     skip_blocks
@@ -106,7 +105,6 @@ class Faults:
     def __init__(self, *texts: str) -> None:
         self._lock = threading.Lock()
         self._queue: deque[tuple[Fault, int | None]] = deque()  # with the remaining uses
-        self._header_uses: dict[str, int] = {}
         for text in texts:
             self.add(text)
 
@@ -122,28 +120,13 @@ class Faults:
             self._queue.clear()
 
     def pick(self, header: str | None = None) -> Fault | None:
-        """Choose the fault of a request: the one in its own header, or the first of the queue."""
-        fault = None if header is None else parse_fault(header)
+        """Return the fault of a request: the one in its own header, or the first of the queue."""
+        if header is not None:
+            return parse_fault(header)
         with self._lock:
-            if header is not None and fault is not None:
-                return fault if self._use_header(header, fault.times) else None
-            return self._pop_use()
-
-    def _use_header(self, header: str, times: int | None) -> bool:
-        """Count a use of a header's fault; return False if it is used up."""
-        if times is None:
-            return True
-        uses = self._header_uses.pop(header, 0)
-        self._header_uses[header] = uses + 1  # inserted last: the least recently used is first
-        if len(self._header_uses) > _MAX_COUNTED_HEADERS:
-            del self._header_uses[next(iter(self._header_uses))]
-        return uses < times
-
-    def _pop_use(self) -> Fault | None:
-        """Use the first fault of the queue once."""
-        if not self._queue:
-            return None
-        fault, uses = self._queue.popleft()
-        if uses is None or uses > 1:
-            self._queue.appendleft((fault, None if uses is None else uses - 1))
-        return fault
+            if not self._queue:
+                return None
+            fault, uses = self._queue.popleft()
+            if uses is None or uses > 1:
+                self._queue.appendleft((fault, None if uses is None else uses - 1))
+            return fault

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ledgerkit.errors import (
     DecodeError,
@@ -23,6 +24,7 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.localnet.chain_types import NO_CODE, Account
+from ledgerkit.localnet.clock import UnansweredError
 from ledgerkit.localnet.fees import PROFILES
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
@@ -45,16 +47,32 @@ if TYPE_CHECKING:
     from ledgerkit.protocol.access_keys import Permission
 
 Read = Callable[[str, Any], Any]  # calls a method of the network's JSON-RPC, returns its result
+P = ParamSpec("P")
 V = TypeVar("V")
 _HEAD = 2**64
 
 
-class SourceError(Exception):
+class SourceError(UnansweredError):
     """A value of the network could not be read; the chain is as it was before."""
 
-    def __init__(self, error: LedgerError) -> None:
-        super().__init__(str(error))
-        self.error = error
+
+def _once(
+    read: Callable[Concatenate[Source, P], V],
+) -> Callable[Concatenate[Source, P], V]:
+    """Read each value of a source at most once."""
+
+    @wraps(read)
+    def read_once(source: Source, *args: P.args, **kwargs: P.kwargs) -> V:
+        key = (read.__name__, *args)
+        if key not in source.values:
+            try:
+                source.values[key] = read(source, *args, **kwargs)
+            except LedgerError as error:
+                raise SourceError(error) from error
+        value: V = source.values[key]
+        return value
+
+    return read_once
 
 
 class Source:
@@ -62,26 +80,10 @@ class Source:
 
     def __init__(self, read: Read, block_hash: str, network: str) -> None:
         self._read, self.block_hash, self.network = read, block_hash, network
-        self._values: dict[tuple[Any, ...], Any] = {}
-        self._states: dict[str, dict[bytes, bytes] | None] = {}  # None: too large to be listed
-
-    @property
-    def n_values(self) -> int:
-        """The number of values that were read."""
-        return len(self._values)
-
-    def _once(self, key: tuple[Any, ...], load: Callable[[], V]) -> V:
-        """Return a value, read at most once."""
-        if key not in self._values:
-            try:
-                self._values[key] = load()
-            except LedgerError as error:
-                raise SourceError(error) from error
-        value: V = self._values[key]
-        return value
+        self.values: dict[tuple[Any, ...], Any] = {}
+        self.codes = _Codes(self)
 
     def _query(self, request_type: str, **fields: Any) -> dict[str, Any]:
-        """Query the state after the block."""
         # JSON has no account ids, which are texts of their own class.
         texts = {name: str(v) if isinstance(v, str) else v for name, v in fields.items()}
         params = {"request_type": request_type, "block_id": self.block_hash, **texts}
@@ -91,150 +93,142 @@ class Source:
             raise DecodeError(msg, path="$.result.block_hash")
         return result
 
-    def account(self, account_id: str) -> Account | None:
+    @_once
+    def account(self, account_id: str, _key: bytes = b"") -> Account | None:
         """Return an account, or None."""
-
-        def load() -> Account | None:
-            try:
-                result = self._query("view_account", account_id=account_id)
-            except UnknownAccountError:
-                return None
-            return _account(result)
-
-        return self._once(("account", account_id), load)
+        try:
+            account = _account(self._query("view_account", account_id=account_id))
+        except UnknownAccountError:
+            return None
+        self.codes.owners.setdefault(account.code_hash, account_id)
+        return account
 
     def access_key(self, account_id: str, packed: bytes) -> AccessKey | None:
         """Return the access key of a packed public key, or None."""
-        listed = self._values.get(("keys", account_id))
-        if listed is None and not _public_key(packed).packed:  # a hash, which only lists have
-            listed = self.access_keys(account_id)
-        if listed is not None:
-            key: AccessKey | None = listed.get(packed)
-            return key
+        if self.account(account_id) is None:
+            return None
+        is_listed = ("_listed_keys", account_id) in self.values
+        if is_listed or not PublicKey.from_stored(packed).packed:  # a hash, which only lists have
+            return self.access_keys(account_id).get(packed)
+        return self._single_key(account_id, packed)
 
-        def load() -> AccessKey | None:
-            result = self._query(
-                "view_access_key", account_id=account_id, public_key=str(_public_key(packed))
-            )
-            return None if "error" in result else _access_key(result)
-
-        return self._once(("key", account_id, packed), load)
+    @_once
+    def _single_key(self, account_id: str, packed: bytes) -> AccessKey | None:
+        key = str(PublicKey.from_stored(packed))
+        result = self._query("view_access_key", account_id=account_id, public_key=key)
+        return None if "error" in result else _access_key(result)
 
     def access_keys(self, account_id: str) -> dict[bytes, AccessKey]:
         """Return all access keys of an account, by packed public key."""
+        return self._listed_keys(account_id) if self.account(account_id) else {}
 
-        def load() -> dict[bytes, AccessKey]:
-            keys: dict[bytes, AccessKey] = {}
-            page: dict[str, Any] = {}
-            while True:
-                result = self._query("view_access_key_list", account_id=account_id, **page)
-                for entry in result["keys"]:
-                    packed = PublicKey.from_text(entry["public_key"]).stored
-                    keys[packed] = _access_key(entry["access_key"])
-                last_key = result.get("last_key")
-                if last_key is None or last_key == page.get("after_key"):
-                    return keys
-                page = {"after_key": last_key}
+    @_once
+    def _listed_keys(self, account_id: str) -> dict[bytes, AccessKey]:
+        keys: dict[bytes, AccessKey] = {}
+        page: dict[str, Any] = {}
+        while True:
+            result = self._query("view_access_key_list", account_id=account_id, **page)
+            for entry in result["keys"]:
+                packed = PublicKey.from_text(entry["public_key"]).stored
+                keys[packed] = _access_key(entry["access_key"])
+            last_key = result.get("last_key")
+            if last_key is None or last_key == page.get("after_key"):
+                return keys
+            page = {"after_key": last_key}
 
-        return self._once(("keys", account_id), load)
+    def nonce(self, account_id: str, key: bytes) -> int | None:
+        """Return the nonce at an index of a gas key, or None."""
+        packed, index = split_nonce_key(key)
+        nonces = self._nonces_of(account_id, packed)
+        return nonces[index] if index < len(nonces) else None
 
-    def gas_key_nonces(self, account_id: str, packed: bytes) -> list[int]:
-        """Return the nonces of a gas key, none for another key."""
-        access_key = self.access_key(account_id, packed)
-        if access_key is None or not isinstance(access_key.permission, GasKey):
-            return []
+    def nonces(self, account_id: str) -> dict[bytes, int]:
+        """Return the nonces of an account's gas keys."""
+        return {
+            nonce_key(packed, index): nonce
+            for packed in self.access_keys(account_id)
+            for index, nonce in enumerate(self._nonces_of(account_id, packed))
+        }
 
-        def load() -> list[int]:
-            key = str(_public_key(packed))
-            fields = {"account_id": account_id, "public_key": key}
-            return [int(nonce) for nonce in self._query("view_gas_key_nonces", **fields)["nonces"]]
+    def _nonces_of(self, account_id: str, packed: bytes) -> list[int]:
+        key = self.access_key(account_id, packed)
+        is_gas_key = key is not None and isinstance(key.permission, GasKey)
+        return self._gas_key_nonces(account_id, packed) if is_gas_key else []
 
-        return self._once(("nonces", account_id, packed), load)
+    @_once
+    def _gas_key_nonces(self, account_id: str, packed: bytes) -> list[int]:
+        fields = {"account_id": account_id, "public_key": str(PublicKey.from_stored(packed))}
+        return [int(nonce) for nonce in self._query("view_gas_key_nonces", **fields)["nonces"]]
 
     def record(self, account_id: str, key: bytes) -> bytes | None:
         """Return a storage record's value: from the whole state if it is small, else by its key."""
         state = self._state(account_id)
-        if state is not None:
-            return state.get(key)
+        return self._single_record(account_id, key) if state is None else state.get(key)
 
-        def load() -> bytes | None:
-            return self._view_state(account_id, key, limit=1).get(key)
-
-        return self._once(("record", account_id, key), load)
+    @_once
+    def _single_record(self, account_id: str, key: bytes) -> bytes | None:
+        return self._view_state(account_id, key, limit=1).get(key)
 
     def records(self, account_id: str) -> dict[bytes, bytes]:
         """Return all storage records of a contract; fail if the network does not list them."""
         state = self._state(account_id)
         if state is None:
             msg = f"The state of {account_id} is too large for {self.network} to list"
-            raise SourceError(
-                TooLargeContractStateError(
-                    msg, remedy="Ask a node of your own, which has no such limit."
-                )
-            )
+            remedy = "Ask a node of your own, which has no such limit."
+            raise SourceError(TooLargeContractStateError(msg, remedy=remedy))
         return state
 
     def _state(self, account_id: str) -> dict[bytes, bytes] | None:
         """Return the whole state of a contract; None if the network does not list it."""
+        return self._listed_state(account_id) if self.account(account_id) else {}
 
-        def load() -> dict[bytes, bytes] | None:
-            try:
-                return self._view_state(account_id, b"")
-            except TooLargeContractStateError:
-                return None
-
-        return self._once(("state", account_id), load)
+    @_once
+    def _listed_state(self, account_id: str) -> dict[bytes, bytes] | None:
+        try:
+            return self._view_state(account_id, b"")
+        except TooLargeContractStateError:
+            return None
 
     def _view_state(self, account_id: str, prefix: bytes, **page: int) -> dict[bytes, bytes]:
-        """Read the storage records with a prefix."""
         encoded = b64encode(prefix).decode()
         result = self._query("view_state", account_id=account_id, prefix_base64=encoded, **page)
         return {b64decode(each["key"]): b64decode(each["value"]) for each in result["values"]}
 
+    @_once
     def code(self, account_id: str, code_hash: CryptoHash) -> bytes:
         """Return the code of an account, whose hash is known."""
+        return _code(self._query("view_code", account_id=account_id), code_hash)
 
-        def load() -> bytes:
-            return _code(self._query("view_code", account_id=account_id), code_hash)
+    @_once
+    def global_code(self, name: str, _key: bytes = b"") -> CryptoHash | None:
+        """Return the hash of a global contract, or None; its code is then known."""
+        try:
+            result = self._query(**_global_request(name))
+        except (NoGlobalContractCodeError, NoContractCodeError, UnknownAccountError):
+            return None
+        code_hash = _hash(result["hash"])
+        self.codes.setdefault(code_hash, _code(result, code_hash))
+        return code_hash
 
-        return self._once(("code", code_hash), load)
-
-    def global_code(self, name: str) -> tuple[CryptoHash, bytes] | None:
-        """Return the hash and the code of a global contract, or None."""
-
-        def load() -> tuple[CryptoHash, bytes] | None:
-            try:
-                result = self._query(*_global_request(name)[:1], **_global_request(name)[1])
-            except (NoGlobalContractCodeError, NoContractCodeError, UnknownAccountError):
-                return None
-            code_hash = _hash(result["hash"])
-            return code_hash, _code(result, code_hash)
-
-        return self._once(("global", name), load)
-
+    @_once
     def height_of(self, block_hash: CryptoHash) -> int | None:
         """Return the height of a block of the network, or None."""
-
-        def load() -> int | None:
-            try:
-                header = self._read("block", {"block_id": str(block_hash)})["header"]
-            except UnknownBlockError:
-                return None
-            return int(header["height"])
-
-        return self._once(("block", block_hash), load)
+        try:
+            header = self._read("block", {"block_id": str(block_hash)})["header"]
+        except UnknownBlockError:
+            return None
+        return int(header["height"])
 
 
-def _global_request(name: str) -> tuple[str, dict[str, str]]:
+def _global_request(name: str) -> dict[str, str]:
     """Return the request for a global contract by its name in the state: a hash or an owner."""
     if len(name) == 2 * len(NO_CODE) and all(char in "0123456789abcdef" for char in name):
         code_hash = str(CryptoHash(bytes.fromhex(name)))
-        return "view_global_contract_code", {"code_hash": code_hash}
-    return "view_global_contract_code_by_account_id", {"account_id": name}
+        return {"request_type": "view_global_contract_code", "code_hash": code_hash}
+    return {"request_type": "view_global_contract_code_by_account_id", "account_id": name}
 
 
 def _hash(text: str) -> CryptoHash:
-    """Read a hash."""
     data = decode_base58(text, HASH_BYTES)
     if data is None:
         raise DecodeError(f"{text!r} is not a hash", path="$.result")
@@ -242,7 +236,6 @@ def _hash(text: str) -> CryptoHash:
 
 
 def _account(result: dict[str, Any]) -> Account:
-    """Read an account."""
     by_hash, owner_id = result.get("global_contract_hash"), result.get("global_contract_account_id")
     return Account(
         int(result["amount"]),
@@ -254,12 +247,10 @@ def _account(result: dict[str, Any]) -> Account:
 
 
 def _access_key(result: dict[str, Any]) -> AccessKey:
-    """Read an access key."""
     return AccessKey(int(result["nonce"]), _permission(result["permission"]))
 
 
 def _permission(value: Any) -> Permission:
-    """Read the permission of an access key."""
     if value == "FullAccess":
         return FullAccess()
     [(kind, members)] = value.items()
@@ -284,11 +275,6 @@ def _code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:
     return code
 
 
-def _public_key(packed: bytes) -> PublicKey:
-    """Return the public key of its packed bytes."""
-    return PublicKey.from_stored(packed)
-
-
 # The state -------------------------------------------------------------------------------
 
 
@@ -300,10 +286,10 @@ class _ForkedTable(VersionedTable[Any]):
         kind: str,
         journal: Journal,
         load: Callable[[str, bytes], Any],
-        load_all: Callable[[str], Iterator[tuple[bytes, Any]]],
+        list_keys: Callable[[str], Iterable[bytes]],
     ) -> None:
         super().__init__(kind, journal)
-        self._load, self._load_all = load, load_all
+        self._load, self._list_keys = load, list_keys
         self._written: set[tuple[str, bytes]] = set()
 
     def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> Any:
@@ -325,7 +311,7 @@ class _ForkedTable(VersionedTable[Any]):
         self, account_id: str, prefix: bytes = b"", height: int = _HEAD
     ) -> Iterator[tuple[bytes, Any]]:
         """Iterate over an account's keys and values, sorted by key."""
-        keys = {key for key, _ in self._load_all(account_id)}
+        keys = {*self._list_keys(account_id)}
         keys.update(key for name, key in self._written if name == account_id)
         for key in sorted(keys):
             if key.startswith(prefix):
@@ -356,72 +342,21 @@ class ForkedStore(StateStore):
 
     def __init__(self, source: Source) -> None:
         super().__init__()
-        self._source = source
-        self._code = _Codes(source)
-        self.codes = self._code
-        journal = self._journal
-        self.accounts = _ForkedTable("account", journal, self._account, _nothing)
-        self.access_keys = _ForkedTable("access_key", journal, self._key, self._keys)
-        self.gas_key_nonces = _ForkedTable("gas_key_nonce", journal, self._nonce, self._nonces)
-        self.data = _ForkedTable("data", journal, self._record, self._records)
-        self.global_codes = _ForkedTable("global_code", journal, self._global_code, _nothing)
-
-    def _account(self, account_id: str, _: bytes) -> Account | None:
-        """Return an account of the network."""
-        account = self._source.account(account_id)
-        if account is not None:
-            self._code.owners.setdefault(account.code_hash, account_id)
-        return account
-
-    def _key(self, account_id: str, packed: bytes) -> AccessKey | None:
-        """Return an access key of the network."""
-        exists = self._source.account(account_id) is not None
-        return self._source.access_key(account_id, packed) if exists else None
-
-    def _keys(self, account_id: str) -> Iterator[tuple[bytes, AccessKey]]:
-        """Iterate over the access keys of the network."""
-        if self._source.account(account_id) is not None:
-            yield from self._source.access_keys(account_id).items()
-
-    def _nonce(self, account_id: str, key: bytes) -> int | None:
-        """Return a nonce of a gas key of the network."""
-        packed, index = split_nonce_key(key)
-        exists = self._source.account(account_id) is not None
-        nonces = self._source.gas_key_nonces(account_id, packed) if exists else []
-        return nonces[index] if index < len(nonces) else None
-
-    def _nonces(self, account_id: str) -> Iterator[tuple[bytes, int]]:
-        """Iterate over the nonces of the gas keys of the network."""
-        for packed, _ in self._keys(account_id):
-            for index, nonce in enumerate(self._source.gas_key_nonces(account_id, packed)):
-                yield nonce_key(packed, index), nonce
-
-    def _record(self, account_id: str, key: bytes) -> bytes | None:
-        """Return a storage record of the network."""
-        return self._source.record(account_id, key) if self._exists(account_id) else None
-
-    def _records(self, account_id: str) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over the storage records of the network."""
-        if self._exists(account_id):
-            yield from self._source.records(account_id).items()
-
-    def _exists(self, account_id: str) -> bool:
-        """Return True if an account of the network exists."""
-        return self._source.account(account_id) is not None
-
-    def _global_code(self, name: str, _: bytes) -> bytes | None:
-        """Return the hash of a global contract of the network."""
-        hash_and_code = self._source.global_code(name)
-        if hash_and_code is None:
-            return None
-        code_hash, code = hash_and_code
-        self._code.setdefault(code_hash, code)
-        return code_hash
+        self.codes = source.codes
+        tables: tuple[tuple[str, Callable[..., Any], Callable[[str], Iterable[bytes]]], ...] = (
+            ("account", source.account, _no_keys),
+            ("access_key", source.access_key, source.access_keys),
+            ("gas_key_nonce", source.nonce, source.nonces),
+            ("data", source.record, source.records),
+            ("global_code", source.global_code, _no_keys),
+        )
+        forked = [_ForkedTable(kind, self._journal, load, keys) for kind, load, keys in tables]
+        self.accounts, self.access_keys, self.gas_key_nonces, self.data, self.global_codes = forked
 
 
-def _nothing(_: str) -> Iterator[tuple[bytes, Any]]:
-    """Iterate over nothing: these tables have one value a name."""
-    return iter(())
+def _no_keys(_: str) -> tuple[bytes, ...]:
+    """List nothing: these tables have one value a name."""
+    return ()
 
 
 # The world -------------------------------------------------------------------------------
@@ -463,7 +398,7 @@ class ForkedWorld(World):
 
     def __repr__(self) -> str:
         """Return the network and block of the fork, and the number of values read."""
-        head, values = self.chain.head.height, self.source.n_values
+        head, values = self.chain.head.height, len(self.source.values)
         start = self.settings.genesis_height
         return (
             f"<World fork of {self.source.network} at block {start}: block {head}, "
@@ -486,7 +421,6 @@ class ForkedWorld(World):
             raise
 
     def _saved(self) -> dict[str, Any]:
-        """Copy what the production of a block changes."""
         shared = (self.source, self.lock, self.settings, self._memo, self.summary)
         saved: dict[str, Any] = copy.deepcopy(self.__dict__, {id(each): each for each in shared})
         return saved

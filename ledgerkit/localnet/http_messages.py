@@ -15,7 +15,6 @@ from ledgerkit.protocol import AccountId, CryptoHash
 Header = tuple[str, str]
 
 JSON_TYPE: Header = ("content-type", "application/json")
-TEXT_TYPE: Header = ("content-type", "text/plain; charset=utf-8")
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.-]+\+json)\s*(?:;|$)", re.IGNORECASE)
 
 
@@ -53,30 +52,22 @@ class HttpResponse(Struct, frozen=True):
         return self.body[: self.truncated]
 
 
-_hash_text = lru_cache(maxsize=4096)(str)  # most responses name one of the last blocks
-
-
+@lru_cache(maxsize=4096)  # most responses name one of the last blocks
 def _encode_other(value: Any) -> str:
-    if isinstance(value, CryptoHash):
-        return _hash_text(value)
-    if isinstance(value, AccountId):
+    if isinstance(value, AccountId | CryptoHash):
         return str(value)
     raise TypeError(f"{type(value).__name__} can't be written as JSON")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_encode_other)
-
-
-def encode_json(value: Any) -> bytes:
-    """Encode a value as compact JSON, account ids and hashes as strings."""
-    return _encoder.encode(value)
+encode_json = msgspec.json.Encoder(enc_hook=_encode_other).encode
 
 
 def json_response(value: Any, status: int = 200, *headers: Header) -> HttpResponse:
-    """Build a response with a JSON body."""
+    """Build a response with a JSON body, account ids and hashes as strings."""
     return HttpResponse(status, (JSON_TYPE, *headers), encode_json(value))
 
 
-def text_response(text: str, status: int, *headers: Header) -> HttpResponse:
-    """Build a response with a plain text body."""
-    return HttpResponse(status, (TEXT_TYPE, *headers), text.encode())
+def text_response(text: str, status: int, *headers: Header, kind: str = "plain") -> HttpResponse:
+    """Build a response with a text body, plain or HTML."""
+    content_type = ("content-type", f"text/{kind}; charset=utf-8")
+    return HttpResponse(status, (content_type, *headers), text.encode())

@@ -10,14 +10,13 @@ and may be some blocks older.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ledgerkit import json_decoding
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
+from ledgerkit.localnet.contract_json import decode, decode_event
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
 from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
-_EVENT = "EVENT_JSON:"
 # The members of an event's data with the accounts whose holdings it changes.
 _EVENT_ACCOUNTS = {
     ("nep141", "ft_mint"): ("owner_id",),
@@ -66,14 +64,6 @@ class Heights(NamedTuple):
 
     first: int | None = None  # None: at genesis
     last: int | None = None
-
-
-class TokenBalance(NamedTuple):
-    """A token that an account ever held, with its balance."""
-
-    contract_id: str
-    balance: str | None  # None: not read yet; empty: the contract returned no amount
-    last: int | None  # the height at which the pair was last seen
 
 
 class Event(msgspec.Struct):
@@ -168,14 +158,14 @@ class BalanceReader:
         return balances[account_id]
 
     def _read(self, account_id: str, contract_id: str, block: Block) -> str:
-        """Call the contract's `ft_balance_of`."""
         args = msgspec.json.encode({"account_id": account_id})
-        with suppress(LocalnetError, msgspec.DecodeError):
+        try:
             view = self._world.view(contract_id, "ft_balance_of", args, block)
-            balance = json_decoding.decode(view.result, str)
-            if balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS:
-                return balance
-        return ""
+        except LocalnetError:
+            return ""
+        balance: str = decode(view.result, str) or ""
+        is_amount = balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS
+        return balance if is_amount else ""
 
 
 class Indexer(BlockFollower):
@@ -196,10 +186,14 @@ class Indexer(BlockFollower):
         """Return an account as of the index's block."""
         return self._world.state(self.block.height).account(account_id)
 
-    def tokens_of(self, account_id: str) -> list[TokenBalance]:
-        """List the tokens that an account ever held, sorted by contract id."""
+    def tokens_of(self, account_id: str) -> list[tuple[str, str | None, int | None]]:
+        """
+        List the tokens that an account ever held, sorted: contract, balance, last height.
+
+        A balance is None if it was not read yet, and empty if the contract returned no amount.
+        """
         return [
-            TokenBalance(contract_id, self._balance(account_id, contract_id, heights), heights.last)
+            (contract_id, self._balance(account_id, contract_id, heights), heights.last)
             for contract_id, heights in self.tokens.contracts(account_id)
         ]
 
@@ -229,7 +223,6 @@ class Indexer(BlockFollower):
         self.balance_block = self._earlier(self.block, self._world.settings.balance_lag)
 
     def _read_block(self, block: Block) -> None:
-        """Read the changes and outcomes of a block."""
         height = block.height
         for change in self._world.chain.changes(height):
             self._balances.record_change(change, height)
@@ -241,13 +234,11 @@ class Indexer(BlockFollower):
                 self._read_outcome(outcome, height)
 
     def _read_outcome(self, outcome: Outcome, height: int) -> None:
-        """Read the events and calls of a receipt that succeeded."""
         contract_id = str(outcome.executor_id)
         for log in outcome.logs:
-            if log.startswith(_EVENT):
-                standard, account_ids = event_accounts(log)
-                for account_id in account_ids:
-                    self._by_standard[standard].add(account_id, contract_id, height)
+            standard, account_ids = event_accounts(log)
+            for account_id in account_ids:
+                self._by_standard[standard].add(account_id, contract_id, height)
         receipt = self._world.receipt(outcome.id)
         if isinstance(receipt, ActionReceipt):
             for action in receipt.actions:
@@ -257,7 +248,6 @@ class Indexer(BlockFollower):
     def _read_call(
         self, contract_id: str, caller_id: str, action: FunctionCall, height: int
     ) -> None:
-        """Add the pair that a call implies by its method name."""
         name = action.method_name
         if name not in _POOL_METHODS and name not in _TOKEN_METHODS:
             return
@@ -269,7 +259,6 @@ class Indexer(BlockFollower):
             self.tokens.add(account_id or caller_id, contract_id, height)
 
     def _read_genesis(self, state: State) -> None:
-        """Read the keys and the contracts' holders at genesis."""
         for account_id in state.store.accounts.head:
             for packed_key, key in state.access_keys(account_id):
                 self.keys.update(packed_key, str(account_id), key)
@@ -291,10 +280,9 @@ class Indexer(BlockFollower):
 
 
 def event_accounts(log: str) -> tuple[str, list[str]]:
-    """Parse an event's standard and accounts; a malformed event has none."""
-    try:
-        event = json_decoding.decode(log.removeprefix(_EVENT), Event)
-    except msgspec.DecodeError:
+    """Parse the standard and the accounts of the event in a log; a malformed event has none."""
+    event = decode_event(log, Event)
+    if event is None:
         return "", []
     members = _EVENT_ACCOUNTS.get((event.standard, event.event), ())
     values = [row.get(member) for row in event.data for member in members]
@@ -303,10 +291,8 @@ def event_accounts(log: str) -> tuple[str, list[str]]:
 
 def deposit_account(args: bytes) -> str | None:
     """Parse the account of a `storage_deposit`; None for the caller."""
-    try:
-        account_id = json_decoding.decode(args or b"{}", StorageDepositArgs).account_id
-    except msgspec.DecodeError:
-        return None
+    decoded = decode(args, StorageDepositArgs)
+    account_id = None if decoded is None else decoded.account_id
     return account_id if is_account_id(account_id) else None
 
 

@@ -34,33 +34,26 @@ def respond(world: World, path: str) -> HttpResponse:
     return HttpResponse(404, (JSON_TYPE,)) if page is None else json_response(page)
 
 
-def indexer_of(world: World) -> Indexer:
-    """Return the index of a world, up to date; it is built on first use."""
-    indexer = world.memo("indexer", lambda: Indexer(world))
-    indexer.catch_up()
-    return indexer
-
-
 def _page(world: World, parts: list[str]) -> Object | None:
     """Build the page of a path; None if there is no such page."""
     match parts:
         case ["status"]:
-            return _status(indexer_of(world))
+            return _status(Indexer.of(world))
         case ["health"]:
-            return {"status": _health(indexer_of(world))}
+            return {"status": _health(Indexer.of(world))}
         case ["v0" | "v1", "public_key", text, *suffix] if text and suffix in ([], ["all"]):
             key = PublicKey.from_text(text)
-            account_ids = indexer_of(world).keys.accounts(key, every_kind=bool(suffix))
+            account_ids = Indexer.of(world).keys.accounts(key, every_kind=bool(suffix))
             return {"account_ids": account_ids, "public_key": str(key)}
         case ["v0" | "v1" as version, "account", text, name] if text and (version, name) in _LISTS:
-            account_id, indexer = str(AccountId(text)), indexer_of(world)
+            account_id, indexer = str(AccountId(text)), Indexer.of(world)
             lists = _LISTS[version, name]
             return {"account_id": account_id} | {
                 member: read(indexer, account_id) for member, read in lists.items()
             }
         case ["v1", "ft", text, "top"] if text:
             token_id = str(AccountId(text))
-            holders = indexer_of(world).holders(token_id)[:MAX_HOLDERS]
+            holders = Indexer.of(world).holders(token_id)[:MAX_HOLDERS]
             accounts = [{"account_id": holder, "balance": balance} for holder, balance in holders]
             return {"token_id": token_id, "accounts": accounts}
     return None
@@ -108,12 +101,8 @@ def _collections(indexer: Indexer, account_id: str) -> list[Object]:
 
 def _tokens(indexer: Indexer, account_id: str) -> list[Object]:
     return [
-        {
-            "balance": token.balance,
-            "contract_id": token.contract_id,
-            "last_update_block_height": token.last,
-        }
-        for token in indexer.tokens_of(account_id)
+        {"balance": balance, "contract_id": contract_id, "last_update_block_height": last}
+        for contract_id, balance, last in indexer.tokens_of(account_id)
     ]
 
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
-from ledgerkit.localnet.clock import WaitEndedError
-from ledgerkit.localnet.forking import SourceError
-from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
+from ledgerkit.localnet.clock import UnansweredError, WaitEndedError
+from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, text_response
+from ledgerkit.localnet.rpc_api import MAX_BODY_BYTES
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
 
     import uvicorn
 
@@ -46,7 +46,7 @@ class ServerClock:
     def __init__(self, world: World) -> None:
         self._world = world
         self._wake = asyncio.Event()
-        self._is_stopped = False
+        self.is_stopped = False
 
     async def next_block(self) -> None:
         """Produce a block, or wait for one for at most `MAX_WAIT_S` seconds."""
@@ -56,7 +56,7 @@ class ServerClock:
         else:
             self._world.advance()
             await asyncio.sleep(0)  # lets other requests run
-        if self._is_stopped:
+        if self.is_stopped:
             raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
 
     async def sleep(self, seconds: float) -> None:
@@ -74,11 +74,6 @@ class ServerClock:
             self._wake.set()  # wakes those that wait now
             self._wake.clear()
 
-    def stop(self) -> None:
-        """End all waiting for blocks."""
-        self._is_stopped = True
-        self._wake.set()
-
 
 class App:
     """The ASGI application."""
@@ -91,12 +86,11 @@ class App:
         request = await _read_request(scope, receive)
         if request is None:
             return
-        response = self._access.intercept(request)
-        if response is None:
-            try:
-                response = await self._gateway.answer(request, self._clock)
-            except (WaitEndedError, SourceError) as error:
-                response = text_response(f"{error}\n", 503)
+        try:
+            response = self._access.intercept(request)
+            response = response or await self._gateway.answer(request, self._clock)
+        except UnansweredError as error:
+            response = text_response(f"{error}\n", 503)
         await _send_response(self._access.share(request, response), send)
 
 
@@ -134,8 +128,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 3030,  # 0: any free port
     allow_remote: bool = False,
-    allow_hosts: Iterable[str] = (),  # other names of the server
-    allow_origins: Iterable[str] = (),  # of web pages, beside those on localhost
+    allow_hosts: Collection[str] = (),  # other names of the server
+    allow_origins: Collection[str] = (),  # of web pages, beside those on localhost
     faults: Faults | None = None,
     ready: Callable[[str], object] | None = None,  # called with the URL
     with_parent: bool = False,  # stop too when the process ends that started this one
@@ -177,8 +171,7 @@ async def _run(
             await asyncio.wait([serving], timeout=CHECK_S)
             if with_parent and os.getppid() != parent_id:
                 server.should_exit = True
-            if server.should_exit:
-                clock.stop()
+            clock.is_stopped = server.should_exit
             if server.force_exit:  # by a second Ctrl-C, but from Python 3.12 on uvicorn waits
                 serving.cancel()
         blocks.cancel()

@@ -18,11 +18,10 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import HttpResponse, text_response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from ledgerkit.localnet.http_messages import HttpRequest
 
-_QUOTED_CHARACTERS = 100  # of a header, in a refusal
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", re.IGNORECASE)
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^\s/]+", re.IGNORECASE)
 
@@ -31,16 +30,25 @@ class WebAccess:
     """
     The hosts that a server answers to, and the origins that may use it from a browser.
 
-    The names and addresses of this machine alone (localhost, 127.0.0.1, [::1]) are always
-    accepted, on any port. A server that listens on 0.0.0.0 or :: accepts every address, but no
-    name. The origin ``null`` is that of a local file, ``*`` is any.
+    The names of this machine alone, such as localhost and 127.0.0.1, are always accepted, on any
+    port. A server that listens on 0.0.0.0 or :: accepts every address, but no name.
     """
 
-    def __init__(self, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self, host: str, hosts: Collection[str] = (), origins: Collection[str] = ()
+    ) -> None:
         address = _address(host)
         self._accepts_addresses = address is not None and address.is_unspecified
-        self._hosts = {host.lower(), *map(_checked_host, hosts)}
-        self._origins = {_checked_origin(origin) for origin in origins}
+        self._hosts = {host.lower(), *map(_host_name, hosts)}
+        self._origins = {origin.lower() for origin in origins}
+        for name in hosts:
+            if not name or _host_name(name) != name.lower().strip("[]"):
+                expected = "a name or an address without a port, such as ledger.example"
+                raise InvalidRequestError.refuse("allow_hosts", name, expected)
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                expected = 'an origin without a path, such as https://app.example, or "null" or "*"'
+                raise InvalidRequestError.refuse("allow_origins", origin, expected)
 
     def intercept(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a refused request or a preflight; None lets a request pass."""
@@ -92,24 +100,8 @@ def _host_name(text: str) -> str:
     return match[1].lower().strip("[]") if match else ""
 
 
-def _checked_host(host: str) -> str:
-    name = _host_name(host)
-    if name != host.lower().strip("[]") or not name:
-        expected = "a name or an address without a port, such as ledger.example"
-        raise InvalidRequestError.refuse("allow_hosts", host, expected)
-    return name
-
-
-def _checked_origin(origin: str) -> str:
-    if not _ORIGIN.fullmatch(origin):
-        expected = 'an origin without a path, such as https://app.example, or "null" or "*"'
-        raise InvalidRequestError.refuse("allow_origins", origin, expected)
-    return origin.lower()
-
-
 def _refusal(header: str, value: str, option: str) -> HttpResponse:
-    quoted = repr(value[:_QUOTED_CHARACTERS])
-    text = f"this ledger refuses requests with the {header} {quoted}; {option} allows another one"
+    text = f"this ledger refuses requests with the {header} {value!r}; {option} allows another one"
     return text_response(text, 403)
 
 

@@ -99,6 +99,7 @@ class World:
         self.answered_reads: set[int] = set()  # since the last block, by their hashes
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
+        self._origins: dict[CryptoHash, CryptoHash] = {}  # transactions by receipt
         self._remaining_drops = 0
         self._interrupt: KeyboardInterrupt | None = None  # in a contract, until the block is whole
         self.burnt = 0
@@ -147,6 +148,10 @@ class World:
     def receipt(self, receipt_id: CryptoHash) -> Receipt | None:
         """Return a receipt, executed or not, or None."""
         return self._receipts.get(receipt_id)
+
+    def origin(self, receipt_id: CryptoHash) -> CryptoHash:
+        """Return the hash of the transaction that a receipt belongs to; another id as it is."""
+        return self._origins.get(receipt_id, receipt_id)
 
     def receipts(self) -> list[Receipt]:
         """List all receipts since genesis."""
@@ -199,7 +204,6 @@ class World:
     def _view_context(
         self, contract_id: str, method_name: str, args: bytes, block: Block, account: Account
     ) -> CallContext:
-        """Build the context of a view call."""
         return CallContext(
             current_account_id=contract_id,
             input=args,
@@ -358,7 +362,6 @@ class World:
     # Blocks ------------------------------------------------------------------------------
 
     def _make_block(self, height: int, missing: frozenset[int]) -> None:
-        """Produce a block and apply it."""
         minted, epoch_changes = self._begin_epoch_if_due(height)
         context = BlockContext(
             height,
@@ -448,7 +451,6 @@ class World:
         return record
 
     def _route(self, block: Block) -> None:
-        """Move the receipts of a block's new chunks to the shards of their receivers."""
         for chunk in block.chunks:
             if chunk.height_included == block.height:
                 for receipt in chunk.receipts:
@@ -482,19 +484,20 @@ class World:
     def _record(
         self, block: Block, results: list[ShardResult], epoch_changes: list[Change]
     ) -> None:
-        """Record the results of a block's application."""
         self.chain.add_results(block.height, results, epoch_changes)
         for result in results:
             self.epochs.add_proposals(result.proposals)
             self.burnt += result.balance_burnt
-            self._outcomes.update({outcome.id: outcome for outcome in result.outcomes})
+            for outcome in result.outcomes:
+                self._outcomes[outcome.id] = outcome
+                tx_hash = self.origin(outcome.id)
+                self._origins.update(dict.fromkeys(outcome.receipt_ids, tx_hash))
             for receipts in (result.sent, result.yielded):
                 self._receipts.update({receipt.receipt_id: receipt for receipt in receipts})
         if not self.settings.archival:
             self._collect_garbage()
 
     def _collect_garbage(self) -> None:
-        """Drop the states of old epochs."""
         oldest = self.epochs.all[-self.settings.epochs_kept :][0].start_height
         if oldest > self.chain.earliest.height:
             block = self.chain.by_height(oldest)
@@ -524,6 +527,5 @@ class World:
         return sum(self._value(each) for each in receipts if isinstance(each, ActionReceipt))
 
     def _value(self, receipt: ActionReceipt) -> int:
-        """Return the yoctoNEAR that a receipt carries as deposits and as prepaid gas."""
         gas = self.runtime.profile.prepaid_gas(receipt.actions, receipt.receiver_id)
         return deposits(receipt.actions) + gas * receipt.gas_price

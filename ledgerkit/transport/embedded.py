@@ -12,7 +12,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.clock import WaitEndedError
+from ledgerkit.localnet.clock import UnansweredError, WaitEndedError
 from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.forking import ForkedWorld, SourceError
@@ -113,7 +113,7 @@ class _EmbeddedConnections:
         sent = local_request(method, request.url, request.headers, request.body or b"")
         try:
             response = await self._gateway.answer(sent, clock)
-        except (SourceError, WaitEndedError) as error:
+        except UnansweredError as error:
             raise error.error from None
         if response.dropped:
             raise ConnectionError(DROPPED)

@@ -13,7 +13,6 @@ from ledgerkit.localnet.chain_types import (
     SuccessReceiptId,
     TransactionRecord,
 )
-from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError
 from ledgerkit.protocol import CryptoHash
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 # Transactions ----------------------------------------------------------------------------
 
 
-class Execution(Struct, frozen=True):
+class Execution(Struct):
     """A transaction and the outcomes of its receipts, as far as it is executed."""
 
     record: TransactionRecord
-    outcomes: tuple[Outcome, ...]  # of its receipts, each before the receipts that it created
-    missing: tuple[CryptoHash, ...]  # receipts that are not executed yet
+    outcomes: list[Outcome] = []  # of its receipts, each before the receipts that it created
+    missing: list[CryptoHash] = []  # receipts that are not executed yet
 
 
 def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
@@ -43,20 +42,22 @@ def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | N
     return record
 
 
-def collect(world: World, record: TransactionRecord) -> Execution:
-    """Collect the outcomes of the receipts that follow from a transaction."""
-    outcomes: list[Outcome] = []
-    missing: list[CryptoHash] = []
+def find_execution(world: World, tx_hash: CryptoHash) -> Execution | None:
+    """Return a transaction with its outcomes, None if it is unknown or garbage collected."""
+    record = find_transaction(world, tx_hash)
+    if record is None:
+        return None
+    execution = Execution(record)
     stack = [record.receipt.receipt_id]
     while stack:
         receipt_id = stack.pop()
         outcome = world.outcome(receipt_id)
         if outcome is None:
-            missing.append(receipt_id)
+            execution.missing.append(receipt_id)
         else:
-            outcomes.append(outcome)
+            execution.outcomes.append(outcome)
             stack.extend(reversed(outcome.receipt_ids))
-    return Execution(record, tuple(outcomes), tuple(missing))
+    return execution
 
 
 def execution_level(world: World, execution: Execution) -> str:
@@ -83,7 +84,7 @@ def result(world: World, execution: Execution, *, receipts: bool) -> Object:
     record = execution.record
     members = {
         "final_execution_status": execution_level(world, execution),
-        "status": _status(execution),
+        "status": _status(world, record.outcome),
         "transaction": rpc_json.transaction(record.signed),
         "transaction_outcome": _outcome(world, record.outcome),
         "receipts_outcome": [_outcome(world, outcome) for outcome in execution.outcomes],
@@ -91,19 +92,14 @@ def result(world: World, execution: Execution, *, receipts: bool) -> Object:
     return members | {"receipts": _receipts(world, execution)} if receipts else members
 
 
-def _status(execution: Execution) -> Json:
+def _status(world: World, outcome: Outcome | None) -> Json:
     """Return a transaction's status: that of the receipt that returns its result."""
-    outcomes = {outcome.id: outcome for outcome in (execution.record.outcome, *execution.outcomes)}
-    outcome: Outcome | None = execution.record.outcome
-    while outcome is not None:
-        if not isinstance(outcome.status, SuccessReceiptId):
-            return rpc_json.outcome_status(outcome)
-        outcome = outcomes.get(outcome.status.receipt_id)
-    return "Started"
+    while outcome is not None and isinstance(outcome.status, SuccessReceiptId):
+        outcome = world.outcome(outcome.status.receipt_id)
+    return "Started" if outcome is None else rpc_json.outcome_status(outcome)
 
 
 def _outcome(world: World, outcome: Outcome) -> Object:
-    """Return an outcome with the hash of its block."""
     block = world.chain.by_height(outcome.block_height)
     if block is None:
         raise LookupError(f"there is no block at the outcome's height {outcome.block_height}")
@@ -132,7 +128,7 @@ def receipt(world: World, params: Any) -> Object:
 def receipt_to_tx(world: World, params: Any) -> Object:
     """Return the result of `EXPERIMENTAL_receipt_to_tx`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
-    tx_hash = receipt_origins(world).get(receipt_id, receipt_id)
+    tx_hash = world.origin(receipt_id)
     record = find_transaction(world, tx_hash)
     if record is None:
         raise _unknown_receipt(receipt_id)
@@ -141,6 +137,5 @@ def receipt_to_tx(world: World, params: Any) -> Object:
 
 
 def _unknown_receipt(receipt_id: CryptoHash) -> HandlerError:
-    """Build the error for an unknown receipt."""
     data = f"Receipt with id {receipt_id} has never been observed on this node"
     return HandlerError("UNKNOWN_RECEIPT", data, {"receipt_id": receipt_id})

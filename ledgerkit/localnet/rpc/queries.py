@@ -57,6 +57,10 @@ class Snapshot:
             cause, data, info | block_members(self.block), query_message=query_message
         )
 
+    def never_observed(self, name: str) -> str:
+        """Return the message of an error about something that the state does not have."""
+        return f"{name} has never been observed on the node at block #{self.block.height}"
+
 
 Query = Callable[[Snapshot], Object]
 
@@ -85,7 +89,7 @@ def single_type(request_type: str, world: World, params: Any) -> Object:
     """Return the result of a method with one request type, as `EXPERIMENTAL_view_account`."""
     members = read.members(params)
     reference = read.reference(members)
-    run = _PARSERS[request_type](members)
+    run = _parse(request_type, members)
     return _run(world, _find_kept_block(world, reference), run)
 
 
@@ -93,14 +97,13 @@ def access_key_list(world: World, params: Any) -> Object:
     """Return the result of `EXPERIMENTAL_view_access_key_list`; the account must exist."""
     members = read.members(params)
     reference = read.reference(members)
-    run = _parse_access_key_list(members)
+    run = _parse("view_access_key_list", members)
     block = _find_kept_block(world, reference)
     Snapshot(world, block).account(read.account_id(members["account_id"]))
     return _run(world, block, run)
 
 
 def _run(world: World, block: Block, run: Query) -> Object:
-    """Run a query on the state after a block."""
     return run(Snapshot(world, block)) | block_members(block)
 
 
@@ -140,15 +143,24 @@ def _parse_query(params: Any) -> tuple[Reference, Query]:
         return read.LATEST, _parse_path(read.text(path), read.text(data))
     members = read.members(params)
     reference = read.reference(members)
-    request_type = read.member(members, "request_type", read.one_of(tuple(_PARSERS)))
-    return reference, _PARSERS[request_type](members)
+    request_type = read.member(members, "request_type", read.one_of(tuple(_TYPES)))
+    return reference, _parse(request_type, members)
+
+
+def _parse(request_type: str, members: Members) -> Query:
+    """Parse the members that a request type has, in their order."""
+    run, required, optional = _TYPES[request_type]
+    values: dict[str, Any] = {
+        name: read.member(members, name, parse) for name, parse in required.items()
+    }
+    values |= {name: read.optional(members, name, parse) for name, parse in optional.items()}
+    return partial(run, **values)
 
 
 # The path form, such as ``call/alice.near/method`` ---------------------------------------
 
 
 def _parse_path(path: str, data: str) -> Query:
-    """Parse a path with its data."""
     command, *arguments = path.split("/", 2)
     if not arguments:
         raise ParseError("Not enough query parameters provided")
@@ -157,36 +169,32 @@ def _parse_path(path: str, data: str) -> Query:
     except InvalidRequestError:
         raise ParseError(read.account_rule(arguments[0])) from None
     extra = arguments[1:]
-    if command == "access_key" and extra:
-        return _parse_path_key(account_id, extra[0])
-    if command == "call":
-        return _parse_path_call(account_id, extra, _decode_base58(data, path))
-    if command == "contract":
-        return partial(_view_state, account_id, _decode_base58(data, path))
     types = {"account": "view_account", "code": "view_code", "access_key": "view_access_key_list"}
+    if command == "access_key" and extra:
+        return partial(_view_access_key, account_id=account_id, public_key=_path_key(extra[0]))
+    if command == "call":
+        args = _decode_base58(data, path)
+        if not extra:
+            raise ParseError("Method name is missing")
+        return partial(
+            _call_function, account_id=account_id, method_name=extra[0], args_base64=args
+        )
+    if command == "contract":
+        prefix = _decode_base58(data, path)
+        return partial(_view_state, account_id=account_id, prefix_base64=prefix)
     if command not in types:
         raise ParseError(f"Unknown path {command}")
-    return _PARSERS[types[command]]({"account_id": account_id})
+    return _parse(types[command], {"account_id": account_id})
 
 
-def _parse_path_key(account_id: AccountId, key: str) -> Query:
-    """Parse the path of one access key."""
+def _path_key(text: str) -> PublicKey:
     try:
-        public_key = PublicKey.from_text(key)
+        return PublicKey.from_text(text)
     except InvalidRequestError:
         raise ParseError("Invalid public key") from None
-    return partial(_view_access_key, account_id, public_key)
-
-
-def _parse_path_call(account_id: AccountId, extra: list[str], args: bytes) -> Query:
-    """Parse the path of a view call."""
-    if not extra:
-        raise ParseError("Method name is missing")
-    return partial(_call_function, account_id, extra[0], args)
 
 
 def _decode_base58(data: str, path: str) -> bytes:
-    """Decode the data of a path."""
     if len(data) + len(path) > _MAX_PATH_QUERY_BYTES:
         raise ParseError("Query data size is too large")
     number = 0
@@ -200,225 +208,164 @@ def _decode_base58(data: str, path: str) -> bytes:
     return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
-# Accounts, keys, code --------------------------------------------------------------------
+# The request types, with the names of their members --------------------------------------
 
 
-def _parse_account(members: Members) -> Query:
-    """Parse a `view_account` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    return lambda at: rpc_json.account(at.account(account_id))
+def _view_account(at: Snapshot, account_id: AccountId) -> Object:
+    return rpc_json.account(at.account(account_id))
 
 
-def _parse_code(members: Members) -> Query:
-    """Parse a `view_code` request: for local code, or the global code that an account uses."""
-    account_id = read.member(members, "account_id", read.account_id)
-
-    def view_code(at: Snapshot) -> Object:
-        code_hash = at.state.code_hash(at.account(account_id))
-        if code_hash is None:
-            raise _no_code(at, account_id)
-        return _code_members(at, code_hash)
-
-    return view_code
+def _view_code(at: Snapshot, account_id: AccountId) -> Object:
+    code_hash = at.state.code_hash(at.account(account_id))
+    if code_hash is None:
+        raise _no_code(at, account_id)
+    return _code_members(at, code_hash)
 
 
 def _code_members(at: Snapshot, code_hash: CryptoHash) -> Object:
-    """Return the members with a contract's code."""
     return {"code_base64": rpc_json.base64(at.state.store.codes[code_hash]), "hash": code_hash}
 
 
 def _no_code(
     at: Snapshot, account_id: AccountId, *, query_message: str | None = None
 ) -> HandlerError:
-    """Build the error for an account without code."""
-    data = (
-        f"Contract code for contract ID #{account_id} has never been observed on the node "
-        f"at block #{at.block.height}"
-    )
+    cause = at.never_observed(f"Contract code for contract ID #{account_id}")
     return at.error(
-        "NO_CONTRACT_CODE", data, query_message=query_message, contract_account_id=account_id
+        "NO_CONTRACT_CODE", cause, query_message=query_message, contract_account_id=account_id
     )
 
 
-def _parse_global_code(members: Members) -> Query:
-    """Parse a `view_global_contract_code` request."""
-    code_hash = read.member(members, "code_hash", read.crypto_hash)
-    return partial(_view_global_code, code_hash, {"hash": code_hash})
-
-
-def _parse_global_code_by_account(members: Members) -> Query:
-    """Parse a `view_global_contract_code_by_account_id` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    return partial(_view_global_code, account_id, {"account_id": account_id})
-
-
-def _view_global_code(contract: CryptoHash | AccountId, identifier: Object, at: Snapshot) -> Object:
-    """Return global code, or raise if there is none."""
+def _view_global_code(at: Snapshot, **identifier: CryptoHash | AccountId) -> Object:
+    [(kind, contract)] = identifier.items()
     code_hash = at.state.global_code_hash(contract)
     if code_hash is None:
-        data = (
-            f"Global contract code with identifier {contract} has never been observed on the "
-            f"node at block #{at.block.height}"
-        )
-        raise at.error("NO_GLOBAL_CONTRACT_CODE", data, identifier=identifier)
+        cause = at.never_observed(f"Global contract code with identifier {contract}")
+        shown = {"hash" if kind == "code_hash" else kind: contract}
+        raise at.error("NO_GLOBAL_CONTRACT_CODE", cause, identifier=shown)
     return _code_members(at, code_hash)
 
 
-def _parse_access_key(members: Members) -> Query:
-    """Parse a `view_access_key` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    public_key = read.member(members, "public_key", read.public_key)
-    return partial(_view_access_key, account_id, public_key)
-
-
-def _view_access_key(account_id: AccountId, public_key: PublicKey, at: Snapshot) -> Object:
-    """Return an access key, or raise if there is none."""
+def _view_access_key(at: Snapshot, account_id: AccountId, public_key: PublicKey) -> Object:
     at.account(account_id)
     access_key = at.state.access_key(account_id, public_key.stored)
     if access_key is None:
-        data = (
-            f"Access key for public key {public_key} has never been observed on the node "
-            f"at block #{at.block.height}"
-        )
+        cause = at.never_observed(f"Access key for public key {public_key}")
         message = f"access key {public_key} does not exist while viewing"
         raise at.error(
-            "UNKNOWN_ACCESS_KEY", data, query_message=message, public_key=str(public_key)
+            "UNKNOWN_ACCESS_KEY", cause, query_message=message, public_key=str(public_key)
         )
     return rpc_json.access_key(access_key)
 
 
-def _parse_access_key_list(members: Members) -> Query:
-    """Parse a `view_access_key_list` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    after_key = read.optional(members, "after_key", read.stored_key)
-    limit = read.optional(members, "limit", read.limit)
-
-    def view_access_key_list(at: Snapshot) -> Object:
-        entries = [
-            entry
-            for entry in at.state.access_keys(account_id)
-            if after_key is None or entry[0] > after_key.stored
-        ]
-        if limit is None and after_key is None and len(entries) > MAX_ACCESS_KEYS:
-            data = (
-                f"Account {account_id} has more than {MAX_ACCESS_KEYS} access keys; use a paginated"
-                " view_access_key_list request"
-            )
-            info: Object = {"requested_account_id": account_id, "limit": MAX_ACCESS_KEYS}
-            raise at.error("TOO_MANY_ACCESS_KEYS", data, **info)
-        keys = [
-            {"public_key": rpc_json.public_key_text(packed), "access_key": rpc_json.access_key(key)}
-            for packed, key in entries[: min(limit or MAX_ACCESS_KEYS, MAX_ACCESS_KEYS)]
-        ]
-        last_key = {"last_key": keys[-1]["public_key"]} if len(keys) < len(entries) else {}
-        return {"keys": keys} | last_key
-
-    return view_access_key_list
-
-
-def _parse_gas_key_nonces(members: Members) -> Query:
-    """Parse a `view_gas_key_nonces` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    public_key = read.member(members, "public_key", read.public_key)
-
-    def view_gas_key_nonces(at: Snapshot) -> Object:
-        at.account(account_id)
-        nonces = at.state.gas_key_nonces(account_id, public_key.stored)
-        if nonces:
-            return {"nonces": nonces}
-        data = (
-            f"Gas key for public key {public_key} has never been observed on the node "
-            f"at block #{at.block.height}"
+def _view_access_key_list(
+    at: Snapshot, account_id: AccountId, after_key: PublicKey | None, limit: int | None
+) -> Object:
+    entries = [
+        entry
+        for entry in at.state.access_keys(account_id)
+        if after_key is None or entry[0] > after_key.stored
+    ]
+    if limit is None and after_key is None and len(entries) > MAX_ACCESS_KEYS:
+        cause = (
+            f"Account {account_id} has more than {MAX_ACCESS_KEYS} access keys; use a paginated"
+            " view_access_key_list request"
         )
-        raise at.error("UNKNOWN_GAS_KEY", data, public_key=str(public_key))
+        info: Object = {"requested_account_id": account_id, "limit": MAX_ACCESS_KEYS}
+        raise at.error("TOO_MANY_ACCESS_KEYS", cause, **info)
+    keys = [
+        {"public_key": rpc_json.public_key_text(packed), "access_key": rpc_json.access_key(key)}
+        for packed, key in entries[: min(limit or MAX_ACCESS_KEYS, MAX_ACCESS_KEYS)]
+    ]
+    last_key = {"last_key": keys[-1]["public_key"]} if len(keys) < len(entries) else {}
+    return {"keys": keys} | last_key
 
-    return view_gas_key_nonces
 
-
-# Records and view calls ------------------------------------------------------------------
-
-
-def _parse_state(members: Members) -> Query:
-    """Parse a `view_state` request."""
-    return partial(
-        _view_state,
-        read.member(members, "account_id", read.account_id),
-        read.member(members, "prefix_base64", read.base64),
-        with_proof=bool(read.optional(members, "include_proof", read.boolean)),
-        after_key=read.optional(members, "after_key_base64", read.base64),
-        limit=read.optional(members, "limit", read.limit),
-    )
+def _view_gas_key_nonces(at: Snapshot, account_id: AccountId, public_key: PublicKey) -> Object:
+    at.account(account_id)
+    nonces = at.state.gas_key_nonces(account_id, public_key.stored)
+    if nonces:
+        return {"nonces": nonces}
+    cause = at.never_observed(f"Gas key for public key {public_key}")
+    raise at.error("UNKNOWN_GAS_KEY", cause, public_key=str(public_key))
 
 
 def _view_state(
-    account_id: AccountId,
-    prefix: bytes,
     at: Snapshot,
+    account_id: AccountId,
+    prefix_base64: bytes,
     *,
-    with_proof: bool = False,
-    after_key: bytes | None = None,
+    include_proof: bool | None = None,
+    after_key_base64: bytes | None = None,
     limit: int | None = None,
 ) -> Object:
     """Return a contract's records by prefix; without a limit, raise if they are too large."""
     account = at.account(account_id)
-    if limit is None:
-        _check_state_size(at, account_id, account)
+    size = account.storage_usage - len(at.state.store.codes[account.code_hash])
+    if limit is None and size > MAX_STATE_BYTES:
+        cause = f"State of contract {account_id} is too large to be viewed"
+        raise at.error("TOO_LARGE_CONTRACT_STATE", cause, contract_account_id=account_id)
     records = [
         record
-        for record in at.state.records(account_id, prefix)
-        if after_key is None or record[0] > after_key
+        for record in at.state.records(account_id, prefix_base64)
+        if after_key_base64 is None or record[0] > after_key_base64
     ]
     values = [
         {"key": rpc_json.base64(key), "value": rpc_json.base64(value)}
         for key, value in records[:limit]
     ]
     last_key = {"last_key": values[-1]["key"]} if len(values) < len(records) else {}
-    return {"values": values} | ({"proof": []} if with_proof else {}) | last_key
+    return {"values": values} | ({"proof": []} if include_proof else {}) | last_key
 
 
-def _check_state_size(at: Snapshot, account_id: AccountId, account: Account) -> None:
-    """Raise if a contract's records exceed one response."""
-    if account.storage_usage - len(at.state.store.codes[account.code_hash]) > MAX_STATE_BYTES:
-        data = f"State of contract {account_id} is too large to be viewed"
-        raise at.error("TOO_LARGE_CONTRACT_STATE", data, contract_account_id=account_id)
-
-
-def _parse_call(members: Members) -> Query:
-    """Parse a `call_function` request."""
-    account_id = read.member(members, "account_id", read.account_id)
-    method_name = read.member(members, "method_name", read.text)
-    args = read.member(members, "args_base64", read.base64)
-    return partial(_call_function, account_id, method_name, args)
-
-
-def _call_function(account_id: AccountId, method_name: str, args: bytes, at: Snapshot) -> Object:
-    """Return the result and logs of a view call, or raise if it fails."""
+def _call_function(
+    at: Snapshot, account_id: AccountId, method_name: str, args_base64: bytes
+) -> Object:
     if at.state.code_hash(at.account(account_id)) is None:
         raise _no_code(at, account_id, query_message=_call_message(CodeError(account_id)))
     try:
-        outcome = at.world.view(account_id, method_name, args, at.block)
+        outcome = at.world.view(account_id, method_name, args_base64, at.block)
     except CallError as error:
         message = _call_message(error)
-        data = f"Function call returned an error: {message}"
+        cause = f"Function call returned an error: {message}"
         raise at.error(
-            "CONTRACT_EXECUTION_ERROR", data, query_message=message, vm_error=error.failure
+            "CONTRACT_EXECUTION_ERROR", cause, query_message=message, vm_error=error.failure
         ) from None
     return {"result": list(outcome.result), "logs": list(outcome.logs)}
 
 
 def _call_message(error: CallError) -> str:
-    """Return the message of a failed view call."""
     return f"wasm execution failed with error: {error.view_message}"
 
 
-_PARSERS: dict[str, Callable[[Members], Query]] = {
-    "view_account": _parse_account,
-    "view_code": _parse_code,
-    "view_state": _parse_state,
-    "view_access_key": _parse_access_key,
-    "view_access_key_list": _parse_access_key_list,
-    "view_gas_key_nonces": _parse_gas_key_nonces,
-    "call_function": _parse_call,
-    "view_global_contract_code": _parse_global_code,
-    "view_global_contract_code_by_account_id": _parse_global_code_by_account,
+_Parsers = dict[str, Callable[[Any], Any]]
+_ACCOUNT: _Parsers = {"account_id": read.account_id}
+_ACCOUNT_AND_KEY: _Parsers = _ACCOUNT | {"public_key": read.public_key}
+# By request type: its function, and the parsers of its required and its optional members.
+_TYPES: dict[str, tuple[Callable[..., Object], _Parsers, _Parsers]] = {
+    "view_account": (_view_account, _ACCOUNT, {}),
+    "view_code": (_view_code, _ACCOUNT, {}),
+    "view_state": (
+        _view_state,
+        _ACCOUNT | {"prefix_base64": read.base64},
+        {"include_proof": read.boolean, "after_key_base64": read.base64, "limit": read.limit},
+    ),
+    "view_access_key": (_view_access_key, _ACCOUNT_AND_KEY, {}),
+    "view_access_key_list": (
+        _view_access_key_list,
+        _ACCOUNT,
+        {"after_key": read.stored_key, "limit": read.limit},
+    ),
+    "view_gas_key_nonces": (_view_gas_key_nonces, _ACCOUNT_AND_KEY, {}),
+    "call_function": (
+        _call_function,
+        _ACCOUNT | {"method_name": read.text, "args_base64": read.base64},
+        {},
+    ),
+    "view_global_contract_code": (_view_global_code, {"code_hash": read.crypto_hash}, {}),
+    "view_global_contract_code_by_account_id": (_view_global_code, _ACCOUNT, {}),
 }
+# The types that have a method of their own.
+SINGLE_TYPES = (
+    *("view_account", "view_code", "view_state", "view_access_key", "view_gas_key_nonces"),
+    "call_function",
+)

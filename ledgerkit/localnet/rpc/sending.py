@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ledgerkit.localnet import transaction_validity
+from ledgerkit.localnet.clock import pass_time
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
-from ledgerkit.localnet.polling import pass_time
 from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
@@ -95,18 +95,7 @@ def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
     return signed.hash
 
 
-async def tx(world: World, params: Any, clock: Clock) -> Object:
-    """Return the result of `tx`."""
-    return await _status(world, params, clock, receipts=False)
-
-
-async def tx_status(world: World, params: Any, clock: Clock) -> Object:
-    """Return the result of `tx_status`, which includes the receipts."""
-    return await _status(world, params, clock, receipts=True)
-
-
 async def _send(world: World, signed: SignedTransaction, wait_until: str, clock: Clock) -> Object:
-    """Submit a transaction and wait for it."""
     with world.lock:
         try:
             world.submit(signed)
@@ -123,8 +112,8 @@ def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
     return is_nonce_error and outcomes.find_transaction(world, signed.hash) is not None
 
 
-async def _status(world: World, params: Any, clock: Clock, *, receipts: bool) -> Object:
-    """Wait for a transaction that was sent before, and return its result."""
+async def tx(world: World, params: Any, clock: Clock, *, receipts: bool) -> Object:
+    """Return the result of `tx`, or of `tx_status`, which includes the receipts."""
     request = _parse_status(params)
     if request.wait_until not in {NONE, INCLUDED}:
         await pass_time(world, clock, request.tx_hash, request.wait_until)
@@ -138,10 +127,10 @@ def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
     if world.settings.real_time:
         return False
     with world.lock:
-        record = outcomes.find_transaction(world, tx_hash)
-        if record is None:
+        execution = outcomes.find_execution(world, tx_hash)
+        if execution is None:
             return world.is_pending(tx_hash)
-        return outcomes.execution_level(world, outcomes.collect(world, record)) != "FINAL"
+        return outcomes.execution_level(world, execution) != "FINAL"
 
 
 # Waiting ---------------------------------------------------------------------------------
@@ -162,13 +151,17 @@ def _result(
     world: World, request: StatusRequest, timeout: Timeout, *, receipts: bool
 ) -> Object | None:
     """Return a transaction's result; None before the requested level."""
-    execution = _execution(world, request)
-    if execution is not None:
+    execution = outcomes.find_execution(world, request.tx_hash)
+    if execution is None:
+        _check_dropped(world, request)
+    else:
         level = outcomes.execution_level(world, execution)
         if level in _SATISFYING[request.wait_until]:
             return outcomes.result(world, execution, receipts=receipts)
-    elif request.wait_until == NONE:
-        raise _unknown_transaction(request.tx_hash)
+    if execution is None and request.wait_until == NONE:
+        info = {"requested_transaction_hash": request.tx_hash}
+        data = f"Transaction {request.tx_hash} doesn't exist"
+        raise HandlerError("UNKNOWN_TRANSACTION", data, info)
     is_lost = execution is None and not world.is_pending(request.tx_hash)
     events = len(execution.outcomes) + 1 if execution else 0
     if (is_lost and not world.settings.real_time) or timeout.is_over(events):
@@ -176,36 +169,25 @@ def _result(
     return None
 
 
-def _execution(world: World, request: StatusRequest) -> Execution | None:
-    """Return a transaction's execution; check a transaction that is not pending any more."""
-    record = outcomes.find_transaction(world, request.tx_hash)
-    if record is not None:
-        return outcomes.collect(world, record)
+def _check_dropped(world: World, request: StatusRequest) -> None:
+    """Raise the error of a transaction that is not pending any more and has become invalid."""
     if request.signed is not None and not world.is_pending(request.tx_hash):
         try:
             world.check(request.signed)
         except InvalidTransactionError as error:
             raise _invalid_transaction(world, error) from None
-    return None
 
 
 # Errors ----------------------------------------------------------------------------------
 
 
 def _invalid_transaction(world: World, error: InvalidTransactionError) -> HandlerError:
-    """Build the error for an invalid transaction, whose reason a node sends in `data`."""
     reason = error.error
     data = {"TxExecutionError": {"InvalidTxError": reason}}
     failure = HandlerError("INVALID_TRANSACTION", data, {})
     if world.settings.spec_errors:
         failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
     return failure
-
-
-def _unknown_transaction(tx_hash: CryptoHash) -> HandlerError:
-    """Build the error for an unknown transaction."""
-    data = f"Transaction {tx_hash} doesn't exist"
-    return HandlerError("UNKNOWN_TRANSACTION", data, {"requested_transaction_hash": tx_hash})
 
 
 def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
@@ -221,7 +203,6 @@ def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> Ha
 
 
 def _parse_send(params: Any) -> tuple[SignedTransaction, str]:
-    """Parse a transaction to send, and its `wait_until`."""
     items = read.single(params)
     if items is not None:
         return _decode(items[0]), EXECUTED_OPTIMISTIC

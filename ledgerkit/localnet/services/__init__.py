@@ -6,10 +6,11 @@ Each is served below a prefix of its own, as `/transactions/v0/account`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ledgerkit.localnet.http_messages import HttpResponse, text_response
+from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
 from ledgerkit.localnet.services import key_values, transactions_api, transfers_api
+from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.http_messages import HttpRequest
     from ledgerkit.localnet.world import World
 
-    # A world, the method, the path below the prefix, the query and the body of a request.
-    Respond = Callable[[World, str, str, str, bytes], HttpResponse]
+    # A world, the method, the path below the prefix and the body of a request; None: no such path.
+    Respond = Callable[[World, str, str, bytes], dict[str, Any] | None]
 
 Service = Literal["transactions", "transfers", "blocks", "kv"]
-SERVICES: tuple[Service, ...] = get_args(Service)
 
 _MAX_BODY_BYTES = 2 * 2**20
-_BY_NAME: dict[str, Service] = {service: service for service in SERVICES}
+_BY_NAME: dict[str, Service] = {service: service for service in get_args(Service)}
 
 # Block documents may wait for a block, so the gateway calls them by themselves.
 _RESPOND: dict[Service, Respond] = {
@@ -49,4 +49,8 @@ def respond(service: Service, world: World, request: HttpRequest) -> HttpRespons
         text = f"JSON payload ({len(request.body)} bytes) is larger than allowed"
         return text_response(f"{text} (limit: {_MAX_BODY_BYTES} bytes).", 413)
     path = request.path.removeprefix(f"/{service}")
-    return _RESPOND[service](world, request.method, path, request.query, request.body)
+    try:
+        result = _RESPOND[service](world, request.method, path, request.body)
+    except RefusedError as refused:
+        return refused.response
+    return HttpResponse(404) if result is None else json_response(result)

@@ -17,9 +17,8 @@ import tarfile
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.clock import pass_time
 from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
-from ledgerkit.localnet.polling import pass_time
-from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.localnet.rpc import blocks, changes
 
 if TYPE_CHECKING:
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome
     from ledgerkit.localnet.clock import Clock
-    from ledgerkit.localnet.http_messages import Header
+    from ledgerkit.localnet.http_messages import Header, HttpRequest
     from ledgerkit.localnet.world import World
-    from ledgerkit.protocol import CryptoHash
 
 Object = dict[str, Any]
 
-PREFIX = "/blocks"
+_PREFIX = "/blocks"
 _ARCHIVE = "/archive"
 _MAX_HEIGHT = 10**15
 _MAX_WAIT = 10  # blocks ahead for which a request waits
@@ -49,12 +47,13 @@ _BLOCK = re.compile(r"/v0/block(_opt)?/([^/]+)(|/headers|/(?:chunk|shard)/[^/]+)
 _COLUMNS = {"account": 0, "code": 1, "access_key": 2, "gas_key_nonce": 2, "data": 9}
 
 
-async def respond(world: World, path: str, query: str, clock: Clock) -> HttpResponse:
-    """Answer a request; its path is below the service's prefix."""
+async def respond(world: World, request: HttpRequest, clock: Clock) -> HttpResponse:
+    """Answer a request, whose path has the service's prefix."""
+    path = request.path.removeprefix(_PREFIX)
     await pass_time(world, clock, path)
     for _ in range(2 * _MAX_WAIT):
         with world.lock:
-            response = _read(world, path, query)
+            response = _read(world, path, request.query)
         if response is not None:
             return response
         await clock.next_block()
@@ -80,8 +79,7 @@ def _read(world: World, path: str, query: str) -> HttpResponse | None:
 
 
 def _redirect(path: str, *headers: Header) -> HttpResponse:
-    """Redirect to a path of the service."""
-    return HttpResponse(302, (("location", PREFIX + path), *headers))
+    return HttpResponse(302, (("location", _PREFIX + path), *headers))
 
 
 def _last_block(world: World, finality: str, suffix: str) -> HttpResponse:
@@ -127,7 +125,6 @@ def _parse_u64(text: str) -> int | None:
 
 
 def _out_of_limits(world: World, height: int, last: int) -> HttpResponse | None:
-    """Refuse a height that no block can have, or that is far above the last one."""
     if height > _MAX_HEIGHT:
         return _error("Block height is too high", "BLOCK_HEIGHT_TOO_HIGH", _DAY)
     if height < world.chain.genesis.height:
@@ -138,7 +135,6 @@ def _out_of_limits(world: World, height: int, last: int) -> HttpResponse | None:
 
 
 def _error(text: str, kind: str, *headers: Header) -> HttpResponse:
-    """Build an error with its kind."""
     return json_response({"error": text, "type": kind}, 404, *headers)
 
 
@@ -210,7 +206,6 @@ def _shard_changes(world: World, block: Block) -> list[list[Change]]:
 
 
 def _chunk(world: World, block: Block, chunk: Chunk) -> Object | None:
-    """Build a new chunk with the outcomes of its transactions and its local receipts."""
     if chunk.height_included != block.height:
         return None
     records = [world.transaction(signed.hash) for signed in chunk.transactions]
@@ -232,18 +227,12 @@ def _chunk(world: World, block: Block, chunk: Chunk) -> Object | None:
 
 def _executions(world: World, block: Block, outcomes: list[Outcome]) -> list[Object]:
     """Build the receipts that were executed, with their outcomes and transactions."""
-    origins = receipt_origins(world)
     return [
         {
             "execution_outcome": rpc_json.outcome(outcome, block.hash),
             "receipt": rpc_json.receipt(receipt),
-            "tx_hash": _base58(origins.get(outcome.id)),
+            "tx_hash": rpc_json.base58(world.origin(outcome.id)),
         }
         for outcome in outcomes
-        if world.transaction(outcome.id) is None and (receipt := world.receipt(outcome.id))
+        if (receipt := world.receipt(outcome.id))  # a transaction is none
     ]
-
-
-def _base58(tx_hash: CryptoHash | None) -> str | None:
-    """Encode a transaction's hash, if it is known."""
-    return None if tx_hash is None else rpc_json.base58(tx_hash)

@@ -40,7 +40,6 @@ def account_row(account_id: str, transaction: IndexedTransaction) -> _Object:
 
 
 def _position(transaction: IndexedTransaction) -> _Object:
-    """Build the members that identify a transaction and its place in the chain."""
     return {
         "transaction_hash": base58(transaction.record.signed.hash),
         "tx_block_height": transaction.block.height,

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from ledgerkit import json_decoding
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt
-from ledgerkit.localnet.receipt_origins import receipt_origins
+from ledgerkit.localnet.contract_json import decode
 from ledgerkit.protocol import CryptoHash, FunctionCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.world import World
@@ -52,15 +51,18 @@ class KeyValueRow(Struct, frozen=True):
 class KeyValueIndex(BlockFollower):
     """The values that were written, by writer, by contract and by key."""
 
-    def __init__(self, world: World, tx_hashes: Mapping[CryptoHash, CryptoHash]) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._tx_hashes = tx_hashes  # by receipt id
         self.by_writer: dict[str, list[KeyValueRow]] = defaultdict(list)
         self.by_account: dict[str, list[KeyValueRow]] = defaultdict(list)
         self.by_key: dict[str, list[KeyValueRow]] = defaultdict(list)
 
+    def of_writer(self, writer_id: str, account_id: str | None = None) -> list[KeyValueRow]:
+        """List the rows of a writer, of one contract or of all."""
+        rows = self.by_writer.get(writer_id, ())
+        return [row for row in rows if account_id in (None, row.current_account_id)]
+
     def _read_block(self, block: Block) -> None:
-        """Read the calls of a block."""
         receipts: Counter[int] = Counter()  # by shard
         for outcome in self._world.chain.outcomes_at(block.height):
             receipt = self._world.receipt(outcome.id)
@@ -76,12 +78,11 @@ class KeyValueIndex(BlockFollower):
     def _add(
         self, receipt: ActionReceipt, index: int, call: FunctionCall, block: Block, order_id: int
     ) -> None:
-        """Add the values of a call."""
         for key, value in values(call.args):
             row = KeyValueRow(
                 receipt.receipt_id,
                 index,
-                self._tx_hashes[receipt.receipt_id],
+                self._world.origin(receipt.receipt_id),
                 str(receipt.signer_id),
                 str(receipt.predecessor_id),
                 str(receipt.receiver_id),
@@ -96,20 +97,9 @@ class KeyValueIndex(BlockFollower):
             self.by_key[key].append(row)
 
 
-def indexed_values(world: World) -> KeyValueIndex:
-    """Return the index of a world's key-value data, up to date; it is built on first use."""
-    tx_hashes = receipt_origins(world)
-    index = world.memo("key_values", lambda: KeyValueIndex(world, tx_hashes))
-    index.catch_up()
-    return index
-
-
 def values(args: bytes) -> Iterator[tuple[str, bytes]]:
     """Iterate over the keys and values of a call that are accepted, by key."""
-    try:
-        members = json_decoding.decode(args)
-    except msgspec.DecodeError:
-        return
+    members = decode(args)
     if not isinstance(members, dict) or len(members) > _MAX_KEYS:
         return
     for key in sorted(members):

@@ -1,4 +1,4 @@
-"""The key-value data of the embedded ledger: a path and a body in, a response out."""
+"""The key-value data of the embedded ledger: a path and a body in, a result out."""
 
 # Source: fastnear/kv-fastdata-server, src/main.rs and src/scylladb.rs.
 
@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from ledgerkit import json_decoding
-from ledgerkit.localnet.http_messages import HttpResponse, json_response
+from ledgerkit.localnet.http_messages import json_response
 from ledgerkit.localnet.rpc_json import base58
 from ledgerkit.localnet.services import requests
-from ledgerkit.localnet.services.key_value_index import indexed_values
+from ledgerkit.localnet.services.key_value_index import KeyValueIndex
 from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.services.key_value_index import KeyValueRow
     from ledgerkit.localnet.world import World
+
+_Object = dict[str, Any]
 
 _DEFAULT_LIMIT = 50
 _MAX_LIMIT = 200
@@ -40,15 +42,26 @@ _FIELDS = {
 }
 
 
-class Body(Struct):
-    """The body of a query."""
+class _PageBody(Struct, kw_only=True):
+    """The part of a query's body that chooses a page."""
 
-    key: str | None = None
-    key_prefix: str | None = None
     limit: int | None = None
     page_token: str | None = None
     include_metadata: bool = False
     asc: bool = False
+
+
+class Body(_PageBody, kw_only=True):
+    """The body of a query."""
+
+    key: str | None = None
+    key_prefix: str | None = None
+
+
+class KeyBody(_PageBody, kw_only=True):
+    """The body of /v0/history, for every writer of a key."""
+
+    key: str
 
 
 class MultiBody(Struct):
@@ -58,93 +71,55 @@ class MultiBody(Struct):
     include_metadata: bool = False
 
 
-class KeyBody(Struct):
-    """The body of /v0/history, for every writer of a key."""
-
-    key: str
-    limit: int | None = None
-    page_token: str | None = None
-    include_metadata: bool = False
-    asc: bool = False
-
-
-def respond(world: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:  # noqa: ARG001 - the signature of all services
-    """Answer a request."""
+def respond(world: World, method: str, path: str, body: bytes) -> _Object | None:
+    """Answer a request; None for an unknown path."""
     name, *ids = [unquote(part) for part in path.removeprefix("/v0/").split("/")]
     ids[2:] = ["/".join(ids[2:])] if ids[2:] else []  # a key may have slashes
-    handler = _HANDLERS.get((method, name, len(ids)))
-    if handler is None or not all(ids[:2]) or not path.startswith("/v0/"):
-        return HttpResponse(404)
-    try:
-        return json_response(handler(world, ids, body))
-    except RefusedError as refused:
-        return refused.response
+    if not path.startswith("/v0/") or not all(ids[:2]):
+        return None
+    index = KeyValueIndex.of(world)
+    if method == "POST":
+        return _query(index, name, ids, body)
+    if method == "GET" and name in ("history", "latest") and len(ids) == _KEY_PARTS:
+        rows = _filter(index.of_writer(ids[1], ids[0]), Body(key=ids[2]))
+        if name == "latest":
+            return {"entries": [_entry(row, metadata=False) for row in _latest(rows)]}
+        return {"entries": _page(rows, Body(), "bo")["entries"]}  # there is no further page
+    return None
+
+
+def _query(index: KeyValueIndex, name: str, ids: list[str], body: bytes) -> _Object | None:
+    match name, ids:
+        case "multi", []:
+            return _multi(index, requests.decode_body(body, MultiBody))
+        case "history", []:
+            of_key = requests.decode_body(body, KeyBody)
+            return _page(index.by_key.get(of_key.key, ()), of_key, "bopa")
+        case "all", [writer_id]:
+            return _latest_page(index.of_writer(writer_id), requests.decode_body(body, Body), "ak")
+        case "history" | "latest", [account_id, *writers] if len(ids) < _KEY_PARTS:
+            return _read(index, name, account_id, writers, _decode(body))
+    return None
 
 
 def _refuse(text: str) -> RefusedError:
-    """Build the refusal of an argument."""
     return RefusedError(json_response({"error": text}, 400))
 
 
-# One function for each path ----------------------------------------------------------------
-
-
-def _history_of_path(world: World, ids: list[str], _body: bytes) -> dict[str, Any]:
-    """List the newest values that a writer wrote under a key; there is no further page."""
-    body = Body(key=ids[2])
-    rows = _filter(indexed_values(world).by_writer.get(ids[1], ()), body, account_id=ids[0])
-    return {"entries": _page(rows, body, "bo")["entries"]}
-
-
-def _latest_of_path(world: World, ids: list[str], _body: bytes) -> dict[str, Any]:
-    """List the last value that a writer wrote under a key."""
-    body = Body(key=ids[2])
-    rows = _filter(indexed_values(world).by_writer.get(ids[1], ()), body, account_id=ids[0])
-    return {"entries": [_entry(row, metadata=False) for row in _latest(rows)]}
-
-
-def _history_of_writer(world: World, ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the values that a writer wrote for a contract."""
-    args = _decode(body)
-    rows = _filter(indexed_values(world).by_writer.get(ids[1], ()), args, account_id=ids[0])
+def _read(
+    index: KeyValueIndex, name: str, account_id: str, writers: list[str], args: Body
+) -> _Object:
+    if not writers:
+        rows = _filter(index.by_account.get(account_id, ()), args)
+        return _latest_page(rows, args, "kp") if name == "latest" else _page(rows, args, "kbop")
+    rows = _filter(index.of_writer(writers[0], account_id), args)
+    if name == "latest":
+        return _latest_page(rows, args, "k")
     return _page(rows, args, "kbo", "bo" if args.key is not None else "kbo")
 
 
-def _latest_of_writer(world: World, ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the last values that a writer wrote for a contract."""
-    args = _decode(body)
-    rows = _filter(indexed_values(world).by_writer.get(ids[1], ()), args, account_id=ids[0])
-    return _page(_latest(rows), _ascending(args), "k")
-
-
-def _history_of_account(world: World, ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the values that were written for a contract."""
-    args = _decode(body)
-    return _page(_filter(indexed_values(world).by_account.get(ids[0], ()), args), args, "kbop")
-
-
-def _latest_of_account(world: World, ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the last values that each writer wrote for a contract."""
-    args = _decode(body)
-    rows = _filter(indexed_values(world).by_account.get(ids[0], ()), args)
-    return _page(_latest(rows), _ascending(args), "kp")
-
-
-def _all(world: World, ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the last values that a writer wrote for all contracts."""
-    args = requests.decode_body(body, Body)
-    return _page(_latest(indexed_values(world).by_writer.get(ids[0], ())), _ascending(args), "ak")
-
-
-def _history_of_key(world: World, _ids: list[str], body: bytes) -> dict[str, Any]:
-    """List the values that anybody wrote under a key."""
-    args = requests.decode_body(body, KeyBody)
-    return _page(indexed_values(world).by_key.get(args.key, ()), args, "bopa")
-
-
-def _multi(world: World, _ids: list[str], body: bytes) -> dict[str, Any]:
+def _multi(index: KeyValueIndex, args: MultiBody) -> _Object:
     """List the last values of several keys, in their order; null for one that was not written."""
-    args = requests.decode_body(body, MultiBody)
     if len(args.keys) > _MAX_KEYS:
         raise _refuse(f"Maximum {_MAX_KEYS} keys per request")
     split = [text.split("/", _KEY_PARTS - 1) for text in args.keys]
@@ -153,51 +128,28 @@ def _multi(world: World, _ids: list[str], body: bytes) -> dict[str, Any]:
             quoted = msgspec.json.encode(text).decode()
             expected = "current_account_id/predecessor_id/key"
             raise _refuse(f"Invalid key format: {quoted}. Expected {expected}")
-    index, entries = indexed_values(world), []
+    entries = []
     for account_id, writer_id, key in split:
-        rows = _filter(index.by_writer.get(writer_id, ()), Body(key=key), account_id=account_id)
-        latest = _latest(rows)
+        latest = _latest(_filter(index.of_writer(writer_id, account_id), Body(key=key)))
         entries.append(_entry(latest[0], metadata=args.include_metadata) if latest else None)
     return {"entries": entries}
 
-
-_HANDLERS: dict[tuple[str, str, int], Callable[[World, list[str], bytes], dict[str, Any]]] = {
-    ("GET", "history", 3): _history_of_path,
-    ("GET", "latest", 3): _latest_of_path,
-    ("POST", "history", 0): _history_of_key,
-    ("POST", "history", 1): _history_of_account,
-    ("POST", "history", 2): _history_of_writer,
-    ("POST", "latest", 1): _latest_of_account,
-    ("POST", "latest", 2): _latest_of_writer,
-    ("POST", "all", 1): _all,
-    ("POST", "multi", 0): _multi,
-}
 
 # Rows and pages ----------------------------------------------------------------------------
 
 
 def _decode(body: bytes) -> Body:
-    """Decode the body of a query with a key, the beginning of one, or neither."""
     args = requests.decode_body(body, Body)
     if args.key is not None and args.key_prefix is not None:
         raise _refuse("key and key_prefix are mutually exclusive")
     return args
 
 
-def _ascending(args: Body) -> Body:
-    """Return a query in the order of the tables of last values, which have one order only."""
-    return structs.replace(args, asc=True)
-
-
-def _filter(
-    rows: Iterable[KeyValueRow], args: Body, *, account_id: str | None = None
-) -> list[KeyValueRow]:
-    """List the rows with the key, or its beginning, and the contract of a query."""
+def _filter(rows: Iterable[KeyValueRow], args: Body) -> list[KeyValueRow]:
     return [
         row
         for row in rows
-        if account_id in (None, row.current_account_id)
-        and args.key in (None, row.key)
+        if args.key in (None, row.key)
         and (args.key_prefix is None or _has_prefix(row.key, args.key_prefix))
     ]
 
@@ -210,15 +162,19 @@ def _has_prefix(key: str, prefix: str) -> bool:
 
 
 def _latest(rows: Iterable[KeyValueRow]) -> list[KeyValueRow]:
-    """List the last value of each writer, contract and key."""
     # Rows are in the order in which they were written.
     latest = {(row.predecessor_id, row.current_account_id, row.key): row for row in rows}
     return list(latest.values())
 
 
+def _latest_page(rows: Iterable[KeyValueRow], args: Body, members: str) -> _Object:
+    """Return a page of last values, whose tables have one order only."""
+    return _page(_latest(rows), structs.replace(args, asc=True), members)
+
+
 def _page(
     rows: Iterable[KeyValueRow], args: Body | KeyBody, members: str, token_members: str = ""
-) -> dict[str, Any]:
+) -> _Object:
     """Sort rows by the fields of a token's members, and return those after the page token."""
     # A key in the body replaces the one of the token, which is then not read.
     after = _parse_token(args, token_members or members)
@@ -231,27 +187,23 @@ def _page(
             row for row in ordered if (place(row) > start if args.asc else place(row) < start)
         ]
     page = ordered[:limit]
-    response: dict[str, Any] = {
-        "entries": [_entry(row, metadata=args.include_metadata) for row in page]
-    }
+    response: _Object = {"entries": [_entry(row, metadata=args.include_metadata) for row in page]}
     if len(page) == limit:
         response["page_token"] = _token(page[-1], members)
     return response
 
 
 def _sort_key(members: str) -> Callable[[KeyValueRow], tuple[Any, ...]]:
-    """Return a function of a row's fields, by the members of a token."""
     names = [_FIELDS[member] for member in members]
     return lambda row: tuple(getattr(row, name) for name in names)
 
 
 def _token(row: KeyValueRow, members: str) -> str:
-    """Encode the token of the page after a row."""
     document = {member: getattr(row, _FIELDS[member]) for member in sorted(members)}
     return urlsafe_b64encode(msgspec.json.encode(document)).rstrip(b"=").decode()
 
 
-def _parse_token(args: Body | KeyBody, members: str) -> dict[str, Any] | None:
+def _parse_token(args: Body | KeyBody, members: str) -> _Object | None:
     """Decode a page token, with the key of the body if the token need not have it."""
     if args.page_token is None:
         return None
@@ -269,7 +221,6 @@ def _parse_token(args: Body | KeyBody, members: str) -> dict[str, Any] | None:
 
 
 def _entry(row: KeyValueRow, *, metadata: bool) -> dict[str, Any]:
-    """Build an entry."""
     entry: dict[str, Any] = {}
     if metadata:
         entry = {

@@ -52,7 +52,6 @@ def refusal(reason: str) -> HttpResponse:
 
 
 def _parse(expected: type, value: object) -> object:
-    """Build an account id or a hash from its text."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string for {expected.__name__}")
     if issubclass(expected, AccountId):

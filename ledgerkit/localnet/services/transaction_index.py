@@ -13,15 +13,14 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
-from ledgerkit import json_decoding
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import (
     SYSTEM,
     ActionReceipt,
     Block,
+    Chunk,
     DataReceipt,
     Outcome,
     Receipt,
@@ -29,6 +28,7 @@ from ledgerkit.localnet.chain_types import (
     SuccessValue,
     TransactionRecord,
 )
+from ledgerkit.localnet.contract_json import decode, decode_event
 from ledgerkit.protocol import CryptoHash, FunctionCall
 from ledgerkit.protocol.actions import SignedDelegate
 from ledgerkit.validation import is_account_id
@@ -38,20 +38,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.world import World
 
-ROLES = (
-    "is_signer",
-    "is_delegated_signer",
-    "is_real_signer",
-    "is_any_signer",
-    "is_predecessor",
-    "is_explicit_refund_to",
-    "is_receiver",
-    "is_real_receiver",
-    "is_function_call",
-    "is_action_arg",
-    "is_event_log",
-)
-_EVENT = "EVENT_JSON:"
 # The members of arguments and of events' data that may name an account.
 _ARGUMENTS = (
     *("receiver_id", "account_id", "sender_id", "new_account_id", "predecessor_account_id"),
@@ -63,6 +49,25 @@ _EVENT_MEMBERS = (
     *("account_id", "owner_id", "old_owner_id", "new_owner_id", "payer_id", "farmer_id"),
     *("validator_id", "liquidation_account_id", "contract_id", "nft_contract_id"),
 )
+
+
+class RoleFilters(Struct, kw_only=True):
+    """The roles of an account in a transaction: those that a request asks for, or excludes."""
+
+    is_signer: bool | None = None
+    is_delegated_signer: bool | None = None
+    is_real_signer: bool | None = None
+    is_any_signer: bool | None = None
+    is_predecessor: bool | None = None
+    is_explicit_refund_to: bool | None = None
+    is_receiver: bool | None = None
+    is_real_receiver: bool | None = None
+    is_function_call: bool | None = None
+    is_action_arg: bool | None = None
+    is_event_log: bool | None = None
+
+
+ROLES = RoleFilters.__struct_fields__
 
 
 class Appearance(Struct, frozen=True):
@@ -91,14 +96,9 @@ class IndexedTransaction(Struct):
     block: Block
     index: int  # in the block, over all shards
     missing: int = 1  # receipts that are not executed yet
-    receipts: list[ReceiptRow] = field(default_factory=list)
-    data_receipts: list[ReceiptRow] = field(default_factory=list)
-    roles: dict[str, set[str]] = field(default_factory=dict)  # by account id
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The height of the transaction's block, and its index there."""
-        return self.block.height, self.index
+    receipts: list[ReceiptRow] = []
+    data_receipts: list[ReceiptRow] = []
+    roles: dict[str, set[str]] = {}  # by account id
 
     @property
     def delegate(self) -> tuple[str, str] | None:
@@ -127,19 +127,13 @@ class IndexedTransaction(Struct):
             status = outcome.status
         return isinstance(status, SuccessValue)
 
-    def add_role(self, account_id: str, *names: str) -> bool:
-        """Add roles of an account; return True if it had none before."""
-        is_new = account_id not in self.roles
-        self.roles.setdefault(account_id, set()).update(names)
-        return is_new
-
 
 class IndexedBlock(Struct):
     """A block with its transactions, and the receipts that were executed or used in it."""
 
     block: Block
-    transactions: list[IndexedTransaction] = field(default_factory=list)
-    receipts: list[ReceiptRow] = field(default_factory=list)
+    transactions: list[IndexedTransaction] = []
+    receipts: list[ReceiptRow] = []
     appeared: int = 0  # receipts that first appeared in it
 
 
@@ -152,7 +146,6 @@ class TransactionIndex(BlockFollower):
         self._transactions: dict[CryptoHash, IndexedTransaction] = {}
         self._receipts: dict[CryptoHash, ReceiptRow] = {}
         self._by_account: dict[str, list[tuple[int, int, CryptoHash]]] = {}
-        self._origins: dict[CryptoHash, IndexedTransaction] = {}  # by receipt, executed or not
         self._waiting: dict[CryptoHash, Appearance] = {}
         self._data: dict[tuple[str, CryptoHash], Appearance] = {}
         self._read_block(self.block)
@@ -175,30 +168,25 @@ class TransactionIndex(BlockFollower):
     # Following the chain -----------------------------------------------------------------
 
     def _read_block(self, block: Block) -> None:
-        """Read the transactions, the new receipts and the outcomes of a block."""
         entry = self.blocks[block.height] = IndexedBlock(block)
         for chunk in block.chunks:
             if chunk.height_included == block.height:
-                records = [self._world.transaction(signed.hash) for signed in chunk.transactions]
-                local = self._read_transactions(records, entry)
-                for receipt in (*local, *chunk.receipts):
+                for receipt in (*self._read_transactions(chunk, entry), *chunk.receipts):
                     self._read_new_receipt(receipt, entry)
         for outcome in self._world.chain.outcomes_at(block.height):
             if outcome.id not in self._transactions:
                 self._read_outcome(outcome, entry)
 
-    def _read_transactions(
-        self, records: Iterable[TransactionRecord | None], entry: IndexedBlock
-    ) -> list[ActionReceipt]:
+    def _read_transactions(self, chunk: Chunk, entry: IndexedBlock) -> list[ActionReceipt]:
         """Read the transactions of a chunk; return their local receipts."""
         local = []
-        for record in records:
+        for signed in chunk.transactions:
+            record = self._world.transaction(signed.hash)
             if record is None:
                 raise LookupError(f"a transaction of block {entry.block.height} has no record")
             transaction = IndexedTransaction(record, entry.block, len(entry.transactions))
             entry.transactions.append(transaction)
-            self._transactions[record.signed.hash] = transaction
-            self._origins[record.receipt.receipt_id] = transaction
+            self._transactions[signed.hash] = transaction
             if record.is_local:
                 local.append(record.receipt)
         return local
@@ -215,7 +203,8 @@ class TransactionIndex(BlockFollower):
 
     def _read_outcome(self, outcome: Outcome, entry: IndexedBlock) -> None:
         """Read the execution of a receipt, and the data receipts that it used."""
-        transaction, appearance = self._origins[outcome.id], self._waiting.pop(outcome.id)
+        transaction = self._transactions[self._world.origin(outcome.id)]
+        appearance = self._waiting.pop(outcome.id)
         receipt = appearance.receipt
         if not isinstance(receipt, ActionReceipt):
             raise TypeError(f"{type(receipt).__name__} has no outcome")
@@ -226,7 +215,6 @@ class TransactionIndex(BlockFollower):
         transaction.receipts.append(row)
         transaction.missing += len(outcome.receipt_ids) - 1
         for receipt_id in outcome.receipt_ids:
-            self._origins[receipt_id] = transaction
             child = self._world.receipt(receipt_id)
             if isinstance(child, ActionReceipt) and child.is_promise_yield:
                 self._read_new_receipt(child, entry)  # it stays on the shard, in no chunk
@@ -240,15 +228,9 @@ class TransactionIndex(BlockFollower):
         outcome: Outcome,
     ) -> ReceiptRow:
         """Add a receipt that was executed or used to its block."""
-        is_data = isinstance(appearance.receipt, DataReceipt)
-        row = ReceiptRow(
-            appearance,
-            transaction,
-            entry.block,
-            len(entry.receipts),
-            outcome.shard_id,
-            None if is_data else outcome,
-        )
+        of_receipt = None if isinstance(appearance.receipt, DataReceipt) else outcome
+        index, shard = len(entry.receipts), outcome.shard_id
+        row = ReceiptRow(appearance, transaction, entry.block, index, shard, of_receipt)
         entry.receipts.append(row)
         self._receipts[appearance.receipt.receipt_id] = row
         return row
@@ -256,19 +238,13 @@ class TransactionIndex(BlockFollower):
     def _add_roles(
         self, transaction: IndexedTransaction, receipt: ActionReceipt, logs: Iterable[str]
     ) -> None:
-        """Add the roles that accounts have in a transaction and in one of its receipts."""
         roles = (*_transaction_roles(transaction), *_receipt_roles(receipt), *_log_roles(logs))
         for account_id, *names in roles:
-            if transaction.add_role(account_id, *names):
-                position = (*transaction.position, transaction.record.signed.hash)
+            if account_id not in transaction.roles:
+                tx_hash = transaction.record.signed.hash
+                position = (transaction.block.height, transaction.index, tx_hash)
                 insort(self._by_account.setdefault(account_id, []), position)
-
-
-def indexed_transactions(world: World) -> TransactionIndex:
-    """Return the index of a world's transactions, up to date; it is built on first use."""
-    index = world.memo("transactions", lambda: TransactionIndex(world))
-    index.catch_up()
-    return index
+            transaction.roles.setdefault(account_id, set()).update(names)
 
 
 # Roles: an account and the names of its roles ------------------------------------------------
@@ -277,7 +253,6 @@ _Roles = list[tuple[str, ...]]
 
 
 def _transaction_roles(transaction: IndexedTransaction) -> _Roles:
-    """List the roles in a transaction itself."""
     signer_id, delegate = str(transaction.record.signed.transaction.signer_id), transaction.delegate
     real_signer_id, real_receiver_id = transaction.real_accounts
     roles: _Roles = [
@@ -291,7 +266,6 @@ def _transaction_roles(transaction: IndexedTransaction) -> _Roles:
 
 
 def _receipt_roles(receipt: ActionReceipt) -> _Roles:
-    """List the roles in a receipt."""
     receiver_id, predecessor_id = str(receipt.receiver_id), str(receipt.predecessor_id)
     roles: _Roles = [(receiver_id, "is_receiver"), (predecessor_id, "is_predecessor")]
     if receipt.refund_to is not None:
@@ -299,7 +273,7 @@ def _receipt_roles(receipt: ActionReceipt) -> _Roles:
     for action in receipt.actions:
         if isinstance(action, FunctionCall):
             roles.append((receiver_id, "is_function_call"))
-            roles += _named_accounts(_decode(action.args), _ARGUMENTS, "is_action_arg")
+            roles += _named_accounts(decode(action.args), _ARGUMENTS, "is_action_arg")
     is_delegation = len(receipt.actions) == 1 and isinstance(receipt.actions[0], SignedDelegate)
     if not is_delegation and predecessor_id != SYSTEM:
         roles.append((receiver_id, "is_real_receiver"))
@@ -316,26 +290,16 @@ class _Event(Struct):
 
 
 def _log_roles(logs: Iterable[str]) -> _Roles:
-    """List the accounts that are named in events."""
     roles: _Roles = []
     for log in logs:
-        event = _decode(log[len(_EVENT) :], _Event) if log.startswith(_EVENT) else None
-        for data in event.data if isinstance(event, _Event) else ():
+        event = decode_event(log, _Event)
+        for data in () if event is None else event.data:
             roles += _named_accounts(data, _EVENT_MEMBERS, "is_event_log")
     return roles
 
 
 def _named_accounts(value: object, members: Iterable[str], role: str) -> _Roles:
-    """List the accounts that members of a JSON object name."""
     if not isinstance(value, dict):
         return []
     values = [value.get(member) for member in members]
     return [(each, role) for each in values if is_account_id(each)]
-
-
-def _decode(data: bytes | str, decoded_type: Any = Any) -> object:
-    """Decode JSON of a contract or its caller; None if it is malformed."""
-    try:
-        return json_decoding.decode(data, decoded_type)
-    except msgspec.DecodeError:
-        return None

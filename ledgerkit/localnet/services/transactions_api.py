@@ -1,21 +1,21 @@
-"""The Transactions API of the embedded ledger: a path and a body in, a response out."""
+"""The Transactions API of the embedded ledger: a path and a body in, a result out."""
 
 # Source: fastnear/explorer-api, src/api.rs, src/click.rs and src/types.rs.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet.http_messages import HttpResponse, json_response
+from ledgerkit.localnet.http_messages import json_response
 from ledgerkit.localnet.rpc.blocks import protocol_version
 from ledgerkit.localnet.rpc_json import base58
 from ledgerkit.localnet.services import documents, requests
 from ledgerkit.localnet.services.requests import RefusedError, Unsigned
-from ledgerkit.localnet.services.transaction_index import ROLES, indexed_transactions
+from ledgerkit.localnet.services.transaction_index import ROLES, RoleFilters, TransactionIndex
 from ledgerkit.protocol import AccountId, CryptoHash
 
 if TYPE_CHECKING:
@@ -33,24 +33,17 @@ _MAX_TOKEN_DIGITS = 39  # of 128 bits
 _INDEX_BITS = 32
 
 
-def respond(world: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:  # noqa: ARG001 - the signature of all services
-    """Answer a request."""
+def respond(world: World, method: str, path: str, body: bytes) -> dict[str, Any] | None:
+    """Answer a request; None for an unknown path."""
     handler = _HANDLERS.get(path)
-    if handler is None or method != "POST":
-        return HttpResponse(404)
-    try:
-        return json_response(handler(world, body))
-    except RefusedError as refused:
-        return refused.response
+    return None if handler is None or method != "POST" else handler(world, body)
 
 
 def _bad_request(message: str) -> RefusedError:
-    """Build the refusal of an argument."""
     return RefusedError(json_response({"error": "Bad request", "message": message}, 400))
 
 
 def _check_heights(*heights: int | None) -> None:
-    """Refuse heights that are too large."""
     if any((height or 0) > _MAX_HEIGHT for height in heights):
         raise _bad_request(f"Block height exceeds maximum allowed value of {_MAX_HEIGHT}")
 
@@ -58,21 +51,10 @@ def _check_heights(*heights: int | None) -> None:
 # /v0/account -------------------------------------------------------------------------------
 
 
-class _AccountBody(Struct):
+class _AccountBody(RoleFilters, kw_only=True):
     """The body of /v0/account."""
 
     account_id: AccountId
-    is_signer: bool | None = None
-    is_delegated_signer: bool | None = None
-    is_real_signer: bool | None = None
-    is_any_signer: bool | None = None
-    is_predecessor: bool | None = None
-    is_explicit_refund_to: bool | None = None
-    is_receiver: bool | None = None
-    is_real_receiver: bool | None = None
-    is_function_call: bool | None = None
-    is_action_arg: bool | None = None
-    is_event_log: bool | None = None
     is_success: bool | None = None
     from_tx_block_height: Unsigned | None = None
     to_tx_block_height: Unsigned | None = None
@@ -82,7 +64,6 @@ class _AccountBody(Struct):
 
 
 def _account(world: World, body: bytes) -> dict[str, Any]:
-    """List the transactions of an account."""
     args = requests.decode_body(body, _AccountBody)
     _check_heights(args.from_tx_block_height, args.to_tx_block_height)
     after = _parse_token(args.resume_token)
@@ -94,7 +75,7 @@ def _account(world: World, body: bytes) -> dict[str, Any]:
     )
     # With many duplicates a page is short, and seems to be the last one.
     page = list(dict.fromkeys(islice(stored, limit + _SPARE_ROWS)))[:limit]
-    index = indexed_transactions(world)
+    index = TransactionIndex.of(world)
     response: dict[str, Any] = {
         "account_txs": [
             documents.account_row(str(args.account_id), transaction)
@@ -125,8 +106,7 @@ def _parse_token(text: str | None) -> tuple[int, int] | None:
 def _select(
     world: World, args: _AccountBody, after: tuple[int, int] | None, *, descending: bool
 ) -> Iterator[CryptoHash]:
-    """Iterate over the hashes of an account's transactions that a request asks for."""
-    index, account_id = indexed_transactions(world), str(args.account_id)
+    index, account_id = TransactionIndex.of(world), str(args.account_id)
     positions = index.positions(account_id)
     start, stop = _bounds(positions, args, after, descending=descending)
     filters = {role: each for role in ROLES if (each := getattr(args, role)) is not None}
@@ -144,26 +124,16 @@ def _bounds(
     *,
     descending: bool,
 ) -> tuple[int, int]:
-    """Return the range of an account's transactions between heights and beyond a token."""
-    start = bisect_left(positions, args.from_tx_block_height or 0, key=_height)
+    # A row is greater than each beginning of itself.
+    start = bisect_left(positions, (args.from_tx_block_height or 0,))
     stop = len(positions)
     if args.to_tx_block_height is not None:
-        stop = bisect_right(positions, args.to_tx_block_height, key=_height)
+        stop = bisect_left(positions, (args.to_tx_block_height + 1,))
     if after is not None and descending:
-        stop = min(stop, bisect_left(positions, after, key=_position))
+        stop = min(stop, bisect_left(positions, after))
     elif after is not None:
-        start = max(start, bisect_right(positions, after, key=_position))
+        start = max(start, bisect_left(positions, (after[0], after[1] + 1)))
     return start, stop
-
-
-def _height(row: tuple[int, int, CryptoHash]) -> int:
-    """Return the height of a row."""
-    return row[0]
-
-
-def _position(row: tuple[int, int, CryptoHash]) -> tuple[int, int]:
-    """Return the height and the index of a row."""
-    return row[:2]
 
 
 def _matches(
@@ -193,7 +163,7 @@ def _transactions(world: World, body: bytes) -> dict[str, Any]:
     hashes = requests.decode_body(body, _TransactionsBody).tx_hashes
     if len(hashes) > _MAX_TRANSACTIONS:
         raise _bad_request(f"Too many transactions requested. Limit is {_MAX_TRANSACTIONS}")
-    index = indexed_transactions(world)
+    index = TransactionIndex.of(world)
     transactions = map(index.transaction, sorted(set(hashes), key=base58))
     return {"transactions": [documents.document(each) for each in transactions if each]}
 
@@ -205,9 +175,8 @@ class _ReceiptBody(Struct):
 
 
 def _receipt(world: World, body: bytes) -> dict[str, Any]:
-    """Return a receipt and its transaction."""
     receipt_id = requests.decode_body(body, _ReceiptBody).receipt_id
-    row = indexed_transactions(world).receipt(receipt_id)
+    row = TransactionIndex.of(world).receipt(receipt_id)
     if row is None:
         return {"receipt": None, "transaction": None}
     transaction = documents.document(row.transaction)
@@ -230,7 +199,7 @@ def _block(world: World, body: bytes) -> dict[str, Any]:
         height = world.chain.height_of(requests.crypto_hash(args.block_id))
     else:
         height = args.block_id
-    entry = None if height is None else indexed_transactions(world).blocks.get(height)
+    entry = None if height is None else TransactionIndex.of(world).blocks.get(height)
     if entry is None:
         return {"block": None}
     response: dict[str, Any] = {"block": documents.block_row(entry, protocol_version(world))}
@@ -252,11 +221,10 @@ class _BlocksBody(Struct):
 
 
 def _blocks(world: World, body: bytes) -> dict[str, Any]:
-    """List blocks."""
     args = requests.decode_body(body, _BlocksBody)
     _check_heights(args.from_block_height, args.to_block_height)
     limit = max(1, _MAX_BLOCKS if args.limit is None else min(args.limit, _MAX_BLOCKS))
-    index, version = indexed_transactions(world), protocol_version(world)
+    index, version = TransactionIndex.of(world), protocol_version(world)
     first = max(args.from_block_height or 0, world.chain.genesis.height)
     last = index.block.height
     if args.to_block_height is not None:

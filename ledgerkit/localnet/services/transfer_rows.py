@@ -10,29 +10,27 @@ calls that move tokens without an event.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 from msgspec import Raw, Struct
 
-from ledgerkit import json_decoding
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
-from ledgerkit.localnet.receipt_origins import receipt_origins
+from ledgerkit.localnet.contract_json import decode, decode_event
 from ledgerkit.protocol import DeterministicStateInit, FunctionCall, Transfer
 from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ledgerkit.localnet.chain_types import Block, Outcome
     from ledgerkit.localnet.world import World
-    from ledgerkit.protocol import Action, CryptoHash
+    from ledgerkit.protocol import Action
 
 NATIVE = "native:near"
 _WRAP = "wrap.near"
-_EVENT = "EVENT_JSON:"
 _MULTIPLIER = 10_000  # between the transfer indices of two logs or actions
 # What is added to the transfer index of an action.
 _OFFSETS = {"NativeTransfer": 9_999, "AttachedDeposit": 9_998, "DeterministicStateInit": 9_997}
@@ -43,7 +41,7 @@ class Row(Struct, frozen=True):
 
     block_height: int
     timestamp_ns: int
-    transaction_id: str | None
+    transaction_id: str
     receipt_id: str
     action_index: int | None
     log_index: int | None
@@ -71,9 +69,8 @@ class _Tokens(NamedTuple):
 class TransferIndex(BlockFollower):
     """The transfers of a world by account, in order."""
 
-    def __init__(self, world: World, tx_hashes: Mapping[CryptoHash, CryptoHash]) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._tx_hashes = tx_hashes  # by receipt id
         self._by_account: dict[str, list[Row]] = {}
 
     def rows(self, account_id: str) -> list[Row]:
@@ -91,8 +88,8 @@ class TransferIndex(BlockFollower):
         count = 0  # of the logs and actions so far
         for outcome in outcomes:
             receipt = world.receipt(outcome.id)
-            if isinstance(receipt, ActionReceipt) and world.transaction(outcome.id) is None:
-                tx_hash = self._tx_hashes.get(outcome.id)
+            if isinstance(receipt, ActionReceipt):
+                tx_hash = str(world.origin(outcome.id))
                 rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
                 count += len(outcome.logs) + len(receipt.actions)
         for row in sorted(rows, key=lambda each: each.transfer_index):
@@ -102,53 +99,41 @@ class TransferIndex(BlockFollower):
                     self._by_account.setdefault(account_id, []).append(row)
 
 
-def transfer_index(world: World) -> TransferIndex:
-    """Return the index of a world's transfers, up to date; it is built on first use."""
-    tx_hashes = receipt_origins(world)
-    index = world.memo("transfers", lambda: TransferIndex(world, tx_hashes))
-    index.catch_up()
-    return index
-
-
+@dataclass
 class _ReceiptRows:
     """The transfers of one receipt."""
 
-    def __init__(
-        self,
-        block: Block,
-        receipt: ActionReceipt,
-        outcome: Outcome,
-        tx_hash: CryptoHash | None,
-        count: int,
-    ) -> None:
-        self._block, self._receipt, self._outcome = block, receipt, outcome
-        self._tx_hash = None if tx_hash is None else str(tx_hash)
-        self._count = count  # of the logs and actions before it in the block
-        self._contract_id = str(receipt.receiver_id)
-        self._caller_id = str(receipt.predecessor_id)
+    block: Block
+    receipt: ActionReceipt
+    outcome: Outcome
+    tx_hash: str
+    count: int  # of the logs and actions before it in the block
+
+    def __post_init__(self) -> None:
+        self._contract_id = str(self.receipt.receiver_id)
+        self._caller_id = str(self.receipt.predecessor_id)
         # The tokens that events tell of: a call by name that moves the same ones is not counted.
         self._logged: Counter[_Tokens] = Counter()
 
     def rows(self) -> list[Row]:
         """List the transfers, those of events first; a failed receipt has none."""
-        if isinstance(self._outcome.status, Failure):
+        if isinstance(self.outcome.status, Failure):
             return []
         rows = list(self._event_rows())
-        first = self._count + len(self._outcome.logs)
-        for at, action in enumerate(self._receipt.actions):
+        first = self.count + len(self.outcome.logs)
+        for at, action in enumerate(self.receipt.actions):
             rows += self._action_rows(action, at, (first + at) * _MULTIPLIER)
         return rows
 
     def _row(self, tokens: _Tokens, transfer_index: int, kind: str, **members: Any) -> Row:
-        """Build a row with the members that all rows of the receipt share."""
         filled = {"action_index": None, "log_index": None, "method_name": None} | members
         return Row(
-            block_height=self._block.height,
-            timestamp_ns=self._block.timestamp_ns,
-            transaction_id=self._tx_hash,
-            receipt_id=str(self._receipt.receipt_id),
+            block_height=self.block.height,
+            timestamp_ns=self.block.timestamp_ns,
+            transaction_id=self.tx_hash,
+            receipt_id=str(self.receipt.receipt_id),
             transfer_index=transfer_index,
-            signer_id=str(self._receipt.signer_id),
+            signer_id=str(self.receipt.signer_id),
             predecessor_id=self._caller_id,
             receipt_account_id=self._contract_id,
             sender_id=tokens.sender_id,
@@ -162,14 +147,14 @@ class _ReceiptRows:
     # Events --------------------------------------------------------------------------------
 
     def _event_rows(self) -> Iterator[Row]:
-        """Yield the transfers of the receipt's events."""
         method_name = self._method_name()
-        for at, log in enumerate(self._outcome.logs):
-            event = _decode(log[len(_EVENT) :], _Event) if log.startswith(_EVENT) else None
+        for at, log in enumerate(self.outcome.logs):
+            event = decode_event(log, _Event)
             if event is None:
                 continue
-            place = (self._count + at) * _MULTIPLIER
-            moves = _EVENT_MOVES.get(event.standard, _no_moves)(event, self._contract_id)
+            place = (self.count + at) * _MULTIPLIER
+            read = _EVENT_MOVES.get(event.standard)
+            moves = () if read is None else read(event, self._contract_id)
             for index, tokens in enumerate(moves):
                 if tokens is not None:
                     self._logged[tokens] += 1
@@ -180,13 +165,12 @@ class _ReceiptRows:
 
     def _method_name(self) -> str | None:
         """Return the method that logged; None if the receipt calls several."""
-        names = {a.method_name for a in self._receipt.actions if isinstance(a, FunctionCall)}
+        names = {a.method_name for a in self.receipt.actions if isinstance(a, FunctionCall)}
         return names.pop() if len(names) == 1 else None
 
     # Actions -------------------------------------------------------------------------------
 
     def _action_rows(self, action: Action, at: int, place: int) -> Iterator[Row]:
-        """Yield the transfers of an action."""
         if isinstance(action, FunctionCall):
             if action.deposit > 1:
                 yield self._native("AttachedDeposit", action.deposit, at, place, action.method_name)
@@ -199,7 +183,6 @@ class _ReceiptRows:
     def _native(
         self, kind: str, amount: int, at: int, place: int, method_name: str | None = None
     ) -> Row:
-        """Build the row of NEAR that came with an action."""
         tokens = _Tokens(NATIVE, self._caller_id, self._contract_id, amount)
         index = place + _OFFSETS[kind]
         return self._row(tokens, index, kind, action_index=at, method_name=method_name)
@@ -221,7 +204,7 @@ class _ReceiptRows:
         asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):
-            args = _decode(call.args, _TransferArgs)
+            args = decode(call.args, _TransferArgs)
             amount = None if args is None else _u128(args.amount)
             if args is None or amount is None or not is_account_id(args.receiver_id):
                 return None
@@ -231,17 +214,17 @@ class _ReceiptRows:
         if name == "near_deposit" and is_wrap:
             return _Tokens(asset_id, None, caller_id, call.deposit)
         if name == "near_withdraw" and is_wrap:
-            withdrawn = _decode(call.args, _WithdrawArgs)
+            withdrawn = decode(call.args, _WithdrawArgs)
             amount = None if withdrawn is None else _u128(withdrawn.amount)
             return None if amount is None else _Tokens(asset_id, caller_id, None, amount)
         return None
 
     def _returned_tokens(self, call: FunctionCall, asset_id: str) -> _Tokens | None:
         """Return the tokens that the receiver of `ft_transfer_call` did not use, or None."""
-        args, status = _decode(call.args, _ResolveArgs), self._outcome.status
+        args, status = decode(call.args, _ResolveArgs), self.outcome.status
         if args is None or not isinstance(status, SuccessValue):
             return None
-        amount, used = _u128(args.amount), _u128(_decode(status.value, str))
+        amount, used = _u128(args.amount), _u128(decode(status.value, str))
         is_known = is_account_id(args.sender_id) and is_account_id(args.receiver_id)
         if amount is None or used is None or used >= amount or not is_known:
             return None
@@ -317,7 +300,7 @@ def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     """Yield the tokens of each item of a NEP-141 event; None for a malformed item."""
     kind = _FT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
-        data = _decode(raw, kind)
+        data = decode(raw, kind)
         amount = None if data is None else _u128(data.amount)
         owners = None if data is None else _owners(event.event, data)
         if amount is None or owners is None:
@@ -330,7 +313,7 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     """Yield the tokens of a NEP-245 event; a malformed item has none."""
     kind = _MT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
-        data = _decode(raw, kind)
+        data = decode(raw, kind)
         owners = None if data is None else _owners(event.event, data)
         if owners is None or len(data.token_ids) != len(data.amounts):
             continue
@@ -338,11 +321,6 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
         if len(amounts) == len(data.amounts):
             for token_id, amount in zip(data.token_ids, amounts, strict=True):
                 yield _Tokens(f"nep245:{contract_id}:{token_id}", owners[0], owners[1], amount)
-
-
-def _no_moves(_event: _Event, _contract_id: str) -> Iterator[_Tokens | None]:
-    """Yield nothing: an event of another standard."""
-    return iter(())
 
 
 def _owners(event: str, data: Any) -> tuple[str | None, str | None] | None:
@@ -358,14 +336,6 @@ def _owners(event: str, data: Any) -> tuple[str | None, str | None] | None:
 _FT_DATA = {"ft_transfer": _Moved, "ft_mint": _Owned, "ft_burn": _Owned}
 _MT_DATA = {"mt_transfer": _MultiMoved, "mt_mint": _MultiOwned, "mt_burn": _MultiOwned}
 _EVENT_MOVES = {"nep141": _ft_moves, "nep245": _mt_moves}
-
-
-def _decode(data: bytes | str | Raw, kind: Any) -> Any:
-    """Decode JSON of a contract or its caller; None if it is not of the type."""
-    try:
-        return json_decoding.decode(data, kind)
-    except msgspec.DecodeError:
-        return None
 
 
 def _u128(text: str | None) -> int | None:

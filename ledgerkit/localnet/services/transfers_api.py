@@ -9,15 +9,14 @@ from bisect import bisect_left
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from ledgerkit import json_decoding
+from ledgerkit.localnet.contract_json import decode
 from ledgerkit.localnet.execution_errors import LocalnetError
-from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
+from ledgerkit.localnet.http_messages import encode_json
 from ledgerkit.localnet.services import requests
-from ledgerkit.localnet.services.requests import RefusedError, Unsigned
-from ledgerkit.localnet.services.transfer_rows import NATIVE, transfer_index
+from ledgerkit.localnet.services.requests import Unsigned
+from ledgerkit.localnet.services.transfer_rows import NATIVE, TransferIndex
 from ledgerkit.protocol import AccountId
 from ledgerkit.validation import is_account_id
 
@@ -54,20 +53,16 @@ class Query(Struct):
     ignore_system: bool | None = None
 
 
-def respond(world: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:  # noqa: ARG001 - the signature of all services
-    """Answer a request; its path is below the service's prefix."""
-    if path != "/v0/transfers" or method != "POST":
-        return HttpResponse(404)
-    try:
-        return json_response(_page(world, requests.decode_body(body, Query)))
-    except RefusedError as refused:
-        return refused.response
+def respond(world: World, method: str, path: str, body: bytes) -> dict[str, Any] | None:
+    """Answer a request; None for an unknown path."""
+    is_known = path == "/v0/transfers" and method == "POST"
+    return _page(world, requests.decode_body(body, Query)) if is_known else None
 
 
 def _page(world: World, query: Query) -> dict[str, Any]:
     """Return one page; a full one has a token, even if nothing follows."""
     limit = max(1, min(MAX_LIMIT, MAX_LIMIT if query.limit is None else query.limit))
-    rows = _narrow(transfer_index(world).rows(str(query.account_id)), query)
+    rows = _narrow(TransferIndex.of(world).rows(str(query.account_id)), query)
     view = _AccountView(world, str(query.account_id))
     matches = _filter(query, view)
     transfers, last = [], None
@@ -95,17 +90,12 @@ def _narrow(rows: list[Row], query: Query) -> list[Row]:
             stop_ns = min(stop_ns, token_ns)
         else:
             start_ns = max(start_ns, token_ns)
-    low = bisect_left(rows, start_ns - _FLOAT_STEP_NS, key=_time_of)
-    return rows[low : bisect_left(rows, stop_ns + _FLOAT_STEP_NS, key=_time_of)]
-
-
-def _time_of(row: Row) -> int:
-    """Return the time of a row."""
-    return row.timestamp_ns
+    times = [row.timestamp_ns for row in rows]
+    low = bisect_left(times, start_ns - _FLOAT_STEP_NS)
+    return rows[low : bisect_left(times, stop_ns + _FLOAT_STEP_NS)]
 
 
 def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
-    """Return the filter of a request."""
     resumes = _resume_filter(query)
     start_s = _bound_s(query.from_timestamp_ms or 0)
     stop = query.to_timestamp_ms
@@ -258,14 +248,12 @@ class _AccountView:
         return self._values[key]
 
     def _call(self, contract_id: str, method: str, args: bytes, height: int, kind: Any) -> Any:
-        """Call a view method, as `_view` does."""
         block = self._world.chain.by_height(height)
         if block is None or not is_account_id(contract_id):
             return None
         try:
-            result = self._world.view(contract_id, method, args, block).result
-            return json_decoding.decode(result, kind)
-        except (LocalnetError, msgspec.DecodeError):
+            return decode(self._world.view(contract_id, method, args, block).result, kind)
+        except LocalnetError:
             return None
 
 

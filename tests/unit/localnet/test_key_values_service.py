@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.api import services
+from ledgerkit.api import services as service_calls
+from ledgerkit.localnet import services
 from ledgerkit.localnet.chain_types import Failure
-from ledgerkit.localnet.services import key_value_index, key_values
+from ledgerkit.localnet.http_messages import HttpRequest
+from ledgerkit.localnet.services import key_value_index
 from ledgerkit.protocol import CryptoHash, FunctionCall
 from tests.unit.localnet.ledger import TGAS, Ledger
 
@@ -39,7 +41,8 @@ def write(ledger: Ledger, writer_id: str, values: Any, receiver_id: str = HUB) -
 def request(ledger: Ledger, method: str, path: str, **members: Any) -> tuple[int, Any]:
     """Send a request; return the status and the decoded response."""
     body = json.dumps(members).encode()
-    response = key_values.respond(ledger.world, method, f"/v0/{path}", "", body)
+    sent = HttpRequest(method, f"/kv/v0/{path}", "", {"content-type": "application/json"}, body)
+    response = services.respond("kv", ledger.world, sent)
     return response.status, json.loads(response.body or b"null")
 
 
@@ -234,4 +237,4 @@ def test_other_paths_are_not_there(ledger: Ledger, method: str, path: str) -> No
 def test_a_ledger_reaches_the_service_in_process() -> None:
     """The embedded ledger's key-value data is called as that of a public network."""
     with lk.connect("local", make_default=False) as local:
-        assert local.send(services.key_value()).entries == []
+        assert local.send(service_calls.key_value()).entries == []

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt, Failure, Receipt
-from ledgerkit.localnet.rpc.outcomes import collect
+from ledgerkit.localnet.rpc.outcomes import find_execution
 from ledgerkit.localnet.services import documents
-from ledgerkit.localnet.services.transaction_index import indexed_transactions
+from ledgerkit.localnet.services.transaction_index import TransactionIndex
 from ledgerkit.localnet.state import split_nonce_key
 from ledgerkit.protocol import (
     CryptoHash,
@@ -70,7 +70,7 @@ def chaos(request):
         made.block()
         check_supply(made)
         made.indexer.catch_up()
-        indexed_transactions(made.world)
+        TransactionIndex.of(made.world)
         known = list(made.world.store.accounts.head)
         made.kept[made.world.chain.head.height] = snapshot(made.world.state(), known)
     made.world.advance(made.settings.yield_timeout + 2)
@@ -130,11 +130,11 @@ def test_no_token_is_lost(chaos):
 
 def test_the_transactions_service_lists_each_receipt(chaos):
     """Read block by block, it has the receipts and outcomes that a node has of a transaction."""
-    index = indexed_transactions(chaos.world)
+    index = TransactionIndex.of(chaos.world)
     executed = 0
     for entry in index.blocks.values():
         for transaction in entry.transactions:
-            execution = collect(chaos.world, transaction.record)
+            execution = find_execution(chaos.world, transaction.record.signed.hash)
             ids = [row.appearance.receipt.receipt_id for row in transaction.receipts]
             assert sorted(ids) == sorted(outcome.id for outcome in execution.outcomes)
             assert transaction.missing == len(execution.missing)

@@ -16,7 +16,8 @@ from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, To
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.rest_api import indexer_of, respond
+from ledgerkit.localnet.indexer import Indexer
+from ledgerkit.localnet.rest_api import respond
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
@@ -539,8 +540,8 @@ def test_unknown_path(path: str) -> None:
 def test_one_index_a_world() -> None:
     """A world has one index, which does not keep it alive."""
     world = made_world()
-    assert indexer_of(world) is indexer_of(world)
-    assert indexer_of(world) is not indexer_of(made_world())
+    assert Indexer.of(world) is Indexer.of(world)
+    assert Indexer.of(world) is not Indexer.of(made_world())
     gone = weakref.ref(world)
     del world
     gc.collect()

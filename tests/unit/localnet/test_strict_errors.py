@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet.rpc import methods
 from ledgerkit.protocol import AccessKey, AddKey, CryptoHash, FullAccess, Transfer
 from tests import strict_errors
 from tests.local_transport import LocalTransport
@@ -171,7 +172,7 @@ def test_causes_of_methods(http: Http, method: str, params: Any, cause: str) -> 
     assert http.cause(method, params) == cause
 
 
-@pytest.mark.parametrize("method", sorted(rpc_api.METHODS - {"health", "status"}))
+@pytest.mark.parametrize("method", sorted(methods.NAMES - {"health", "status"}))
 def test_params_that_cannot_be_parsed(http: Http, method: str) -> None:
     """Every method that takes params refuses a word; an unknown method is named."""
     ignores_params = {"network_info", "client_config", "genesis_config"}

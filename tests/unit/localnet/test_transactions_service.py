@@ -10,9 +10,10 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import calls
-from ledgerkit.localnet.http_messages import encode_json
-from ledgerkit.localnet.services import documents, transactions_api
-from ledgerkit.localnet.services.transaction_index import TransactionIndex, indexed_transactions
+from ledgerkit.localnet import services
+from ledgerkit.localnet.http_messages import HttpRequest, encode_json
+from ledgerkit.localnet.services import documents
+from ledgerkit.localnet.services.transaction_index import TransactionIndex
 from ledgerkit.protocol import DelegateAction, FunctionCall, Transfer
 from tests.unit.localnet.ledger import START, TGAS, Ledger, do, secret
 
@@ -32,7 +33,9 @@ def ledger() -> Ledger:
 
 def respond(ledger: Ledger, path: str, body: bytes) -> tuple[int, bytes]:
     """Send a request; return the status and the body."""
-    response = transactions_api.respond(ledger.world, "POST", f"/v0/{path}", "", body)
+    headers = {"content-type": "application/json"}
+    sent = HttpRequest("POST", f"/transactions/v0/{path}", "", headers, body)
+    response = services.respond("transactions", ledger.world, sent)
     return response.status, response.body
 
 
@@ -252,7 +255,7 @@ def test_a_document_has_the_members_of_the_recorded_ones() -> None:
 def test_a_document_is_traced_as_the_result_of_the_node() -> None:
     """Each transaction of the demo world has the same trace from both surfaces."""
     with lk.connect("local", make_default=False) as local:
-        index, chain = indexed_transactions(local.world), local.world.chain
+        index, chain = TransactionIndex.of(local.world), local.world.chain
         blocks = {str(b.hash): (b.height, b.timestamp_ns) for b in chain.blocks()}
         transactions = [each for entry in index.blocks.values() for each in entry.transactions]
         assert len(transactions) > 40
@@ -417,7 +420,8 @@ def test_the_framework_refuses_in_plain_text(ledger: Ledger, path: str, body: by
 def test_other_paths_and_methods_are_not_there(ledger: Ledger) -> None:
     """An unknown path is 404, and so is a known one with another method."""
     assert respond(ledger, "accounts", b"{}")[0] == 404
-    response = transactions_api.respond(ledger.world, "GET", "/v0/blocks", "", b"")
+    sent = HttpRequest("GET", "/transactions/v0/blocks", "", {}, b"")
+    response = services.respond("transactions", ledger.world, sent)
     assert response.status == 404
 
 

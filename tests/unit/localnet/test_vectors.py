@@ -188,7 +188,7 @@ def test_trees_are_reproduced(tree):
     world.settle()
     record = world.transaction(signed.hash)
     assert record.outcome.block_height == tree["tx_height"]
-    answer = outcomes.result(world, outcomes.collect(world, record), receipts=True)
+    answer = outcomes.result(world, outcomes.find_execution(world, signed.hash), receipts=True)
     assert as_filed(world, json.loads(json.dumps(answer))) == tree["result"]
 
 
