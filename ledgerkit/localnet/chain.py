@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.protocol import Signature
 
-EMPTY_ROOT = NO_CODE  # the root of an empty list
-FIRST_EPOCH_ID = NO_CODE  # of genesis and of the epoch after it, as in nearcore
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3
@@ -39,7 +37,7 @@ def digest(*parts: object) -> CryptoHash:
 def root(hashes: Iterable[bytes]) -> CryptoHash:
     """Compute the root of a list of hashes; zeros for an empty list."""
     joined = b"".join(hashes)
-    return digest(b"root", joined) if joined else EMPTY_ROOT
+    return digest(b"root", joined) if joined else NO_CODE
 
 
 class Chain:
@@ -66,28 +64,19 @@ class Chain:
         """Build the first block."""
         settings, validators = self.settings, genesis.validators
         height = settings.genesis_height
-        names = settings.chain_id, height, settings.genesis_time_ns
-        seed = digest("genesis", *names, genesis.fingerprint)
+        time_ns = settings.genesis_time_ns
+        seed = digest("genesis", settings.chain_id, height, time_ns, genesis.fingerprint)
         chunks = tuple(
             self._chunk(position, seed, height, ShardResult(position), ())
             for position in range(len(settings.shard_ids))
         )
         block = Block(
             height=height,
-            hash=EMPTY_ROOT,
-            prev_height=None,
-            prev_hash=EMPTY_ROOT,
-            timestamp_ns=settings.genesis_time_ns,
-            epoch_id=FIRST_EPOCH_ID,
-            next_epoch_id=FIRST_EPOCH_ID,
-            epoch_height=0,
+            timestamp_ns=time_ns,
             epoch_start_height=height,
-            ordinal=0,
             gas_price=settings.gas_price,
             total_supply=genesis.total_supply,
             random_value=digest(seed, "random"),
-            last_final_block=EMPTY_ROOT,
-            last_ds_final_block=EMPTY_ROOT,
             chunks=chunks,
             author=validators[0].account_id if validators else "validator.local",
             next_bp_hash=commitments.validators_hash(validators),
@@ -131,6 +120,11 @@ class Chain:
     def blocks(self) -> Iterator[Block]:
         """Iterate over the blocks, from genesis on."""
         return iter(list(self._by_height.values()))
+
+    def above(self, height: int) -> Iterator[Block]:
+        """Iterate over the blocks above a height."""
+        heights = range(height + 1, self.head.height + 1)
+        return (self._by_height[each] for each in heights if each in self._by_height)
 
     def changes(self, height: int) -> tuple[Change, ...]:
         """Return the changes of state of a block's application."""
@@ -195,7 +189,6 @@ class Chain:
         begins_next = new_epoch or prev is self.genesis
         block = Block(
             height=height,
-            hash=EMPTY_ROOT,
             prev_height=prev.height,
             prev_hash=prev.hash,
             timestamp_ns=self.timestamp_ns(height),
@@ -236,7 +229,6 @@ class Chain:
     def _approvals(
         self, height: int, validators: Iterable[Proposal]
     ) -> tuple[Signature | None, ...]:
-        """Sign the head for the next block, with the keys of the validators that are known."""
         message = commitments.approved_message(self.head.hash, self.head.height, height)
         keys = [self._secret_keys.get(validator.public_key) for validator in validators]
         if self.finality_held:
@@ -274,7 +266,6 @@ class Chain:
         previous: ShardResult,
         transactions: tuple[SignedTransaction, ...],
     ) -> Chunk:
-        """Build a chunk with the results of the shard's last application."""
         receipts = tuple(previous.sent)
         encoded = [signed.encode() for signed in transactions]
         tx_root = commitments.root_of(encoded)
@@ -300,7 +291,6 @@ class Chain:
         )
 
     def _add(self, block: Block) -> None:
-        """Index a block and its new chunks."""
         self._by_height[block.height] = block
         self._by_hash[block.hash] = block
         self.tree.append(block.hash)

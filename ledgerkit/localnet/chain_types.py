@@ -163,24 +163,25 @@ class Chunk(Struct, frozen=True):
     encoded_length: int
 
 
-class Block(Struct, frozen=True):
+class Block(Struct, frozen=True, kw_only=True):
     """A block: the fields of its header by their names, and its position in the epoch."""
 
+    # The defaults are those of genesis.
     height: int
-    hash: CryptoHash
-    prev_height: int | None
-    prev_hash: CryptoHash
+    hash: CryptoHash = NO_CODE
+    prev_height: int | None = None
+    prev_hash: CryptoHash = NO_CODE
     timestamp_ns: int
-    epoch_id: CryptoHash
-    next_epoch_id: CryptoHash
-    epoch_height: int
+    epoch_id: CryptoHash = NO_CODE  # of genesis and of the epoch after it, as in nearcore
+    next_epoch_id: CryptoHash = NO_CODE
+    epoch_height: int = 0
     epoch_start_height: int
-    ordinal: int
+    ordinal: int = 0
     gas_price: int  # of the next block
     total_supply: int
     random_value: CryptoHash
-    last_final_block: CryptoHash
-    last_ds_final_block: CryptoHash
+    last_final_block: CryptoHash = NO_CODE
+    last_ds_final_block: CryptoHash = NO_CODE
     chunks: tuple[Chunk, ...]
     author: str
     next_bp_hash: CryptoHash = NO_CODE  # of the next epoch's validators

@@ -216,5 +216,4 @@ def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
 
 
 def _option(signature: Signature | None) -> bytes:
-    """Encode an approval that can be absent."""
     return _ABSENT if signature is None else _PRESENT + signature.encode()

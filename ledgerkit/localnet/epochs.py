@@ -39,6 +39,12 @@ class Epochs:
         """The epoch of the head."""
         return self.all[-1]
 
+    def validators_after(self, epoch: Epoch) -> Iterable[Proposal]:
+        """Return the validators of the epoch after another one."""
+        is_current = epoch is self.current
+        later = self.next_validators if is_current else self.all[epoch.height + 1].validators
+        return later.values()
+
     def stakes(self) -> dict[str, int]:
         """Return the stakes of the current epoch's validators, in yoctoNEAR."""
         return {name: each.stake for name, each in self.current.validators.items()}
@@ -67,7 +73,6 @@ class Epochs:
         return sum(rewards.values())
 
     def _pay_rewards(self, epoch: Epoch, store: StateStore) -> dict[str, int]:
-        """Add the validators' rewards to their locked balances."""
         rewards: dict[str, int] = {}
         divisor = self._settings.reward_per_epoch
         for account_id, validator in epoch.validators.items():

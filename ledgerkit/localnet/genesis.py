@@ -35,7 +35,6 @@ class Genesis:
         self.total_supply = 0
 
     def _deploy_wallet(self) -> None:
-        """Deploy the contract of Ethereum addresses, a global contract of the protocol itself."""
         code_hash = self.code(EthereumWallet.code)
         self.store.global_codes.head[code_hash.hex()] = {b"": code_hash}
 

@@ -32,33 +32,29 @@ from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
     CryptoHash,
-    Delegate,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
+    DelegateAction,
+    DelegateActionV2,
     DeployContract,
     DeployGlobalContract,
     DeterministicStateInit,
     FullAccess,
-    FunctionCall,
     FunctionCallPermission,
+    GasKeyFullAccess,
     GasKeyFunctionCall,
     PublicKey,
     Signature,
     SignedTransaction,
-    Stake,
-    Transfer,
-    TransferToGasKey,
+    StateInit,
     UseGlobalContract,
-    WithdrawFromGasKey,
 )
-from ledgerkit.protocol.access_keys import GasKey
+from ledgerkit.protocol.borsh import layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome, Proposal, Receipt
     from ledgerkit.localnet.execution_errors import Json
+    from ledgerkit.protocol.borsh import Record
 
 Object = dict[str, Any]
 
@@ -114,31 +110,11 @@ def account(record: Account) -> Object:
 
 def access_key(key: AccessKey) -> Object:
     """Build the JSON of an access key."""
-    return {"nonce": key.nonce, "permission": _permission(key)}
-
-
-def _permission(key: AccessKey) -> Json:
-    """Build the JSON of an access key's permission."""
     permission = key.permission
-    if isinstance(permission, FullAccess):
-        return "FullAccess"
-    data: Object = {}
-    if isinstance(permission, GasKey):
-        data |= {"balance": str(permission.balance), "num_nonces": permission.num_nonces}
-    if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
-        data |= _call_permission(permission)
-    is_call = isinstance(permission, FunctionCallPermission)
-    return {"FunctionCall" if is_call else type(permission).__name__: data}
-
-
-def _call_permission(permission: FunctionCallPermission | GasKeyFunctionCall) -> Object:
-    """Build the JSON of the calls that a key may sign."""
-    allowance = permission.allowance
-    return {
-        "allowance": None if allowance is None else str(allowance),
-        "receiver_id": permission.receiver_id,
-        "method_names": list(permission.method_names),
-    }
+    data = _value("permission", permission)
+    if isinstance(permission, GasKeyFunctionCall):
+        data = {"GasKeyFunctionCall": _members(permission)}
+    return {"nonce": key.nonce, "permission": data}
 
 
 def public_key_text(data: bytes) -> str:
@@ -151,66 +127,33 @@ def public_key_text(data: bytes) -> str:
 
 def action(record: Action) -> Json:
     """Build the JSON of an action."""
-    return _VIEWS[type(record)](record)
+    name, members = record.name, None
+    match record:
+        case CreateAccount():
+            return name
+        case DeployContract(code=code):
+            members = {"code": _code_hash(code)}
+        case DeployGlobalContract(code=code, deploy_mode=mode):
+            name += "ByAccountId" if mode == "AccountId" else ""
+            members = {"code": _code_hash(code)}
+        case UseGlobalContract(contract_identifier=CryptoHash() as code_hash):
+            members = {"code_hash": base58(code_hash)}
+        case UseGlobalContract(contract_identifier=owner_id):
+            name, members = "UseGlobalContractByAccountId", {"account_id": owner_id}
+        case AddKey(public_key=public_key, access_key=key):
+            members = {"public_key": base58(public_key), "access_key": access_key(key)}
+        case DeterministicStateInit(state_init=state_init, deposit=deposit):
+            members = _members(state_init) | {"deposit": str(deposit)}
+    return {name: _members(record) if members is None else members}
 
 
-def raw_action(record: Action) -> Json:
+def _code_hash(code: bytes) -> str:
+    return base64(sha256(code).digest())  # other hashes are base58
+
+
+def raw_action(record: Action) -> Object:
     """Build the JSON of an action inside a delegated action."""
-    return _RAW_FORMS[type(record)](record)
-
-
-def _hash_of(code: bytes) -> str:
-    """Encode the hash of code; base64, unlike other hashes."""
-    return base64(sha256(code).digest())
-
-
-def _call(record: FunctionCall) -> Json:
-    """Build the JSON of a function call."""
-    data = {
-        "method_name": record.method_name,
-        "args": base64(record.args),
-        "gas": record.gas,
-        "deposit": str(record.deposit),
-    }
-    return {"FunctionCall": data}
-
-
-def _add_key(record: AddKey) -> Json:
-    """Build the JSON of an added key."""
-    data = {"public_key": base58(record.public_key), "access_key": access_key(record.access_key)}
-    return {"AddKey": data}
-
-
-def _deploy_global(record: DeployGlobalContract) -> Json:
-    """Build the JSON of a global contract; each deploy mode has its own name."""
-    by_account = record.deploy_mode == "AccountId"
-    name = "DeployGlobalContractByAccountId" if by_account else "DeployGlobalContract"
-    return {name: {"code": _hash_of(record.code)}}
-
-
-def _raw_add_key(record: AddKey) -> Json:
-    """Build the JSON of an added key inside a delegated action."""
-    permission = record.access_key.permission
-    data: Json | list[Object] = _permission(record.access_key)
-    if isinstance(permission, GasKeyFunctionCall):  # a variant with two values
-        gas_key = {"balance": str(permission.balance), "num_nonces": permission.num_nonces}
-        data = {"GasKeyFunctionCall": [gas_key, _call_permission(permission)]}
-    key = {"nonce": record.access_key.nonce, "permission": data}
-    return {"AddKey": {"public_key": base58(record.public_key), "access_key": key}}
-
-
-def _use_global(record: UseGlobalContract) -> Json:
-    """Build the JSON of the use of a global contract."""
-    contract = record.contract_identifier
-    if isinstance(contract, CryptoHash):
-        return {"UseGlobalContract": {"code_hash": base58(contract)}}
-    return {"UseGlobalContractByAccountId": {"account_id": contract}}
-
-
-def _raw_use_global(record: UseGlobalContract) -> Json:
-    """Build the JSON of the use of a global contract inside a delegated action."""
-    identifier = global_contract(record.contract_identifier)
-    return {"UseGlobalContract": {"contract_identifier": identifier}}
+    return {record.name: _members(record)}
 
 
 def global_contract(identifier: CryptoHash | str) -> Object:
@@ -219,94 +162,54 @@ def global_contract(identifier: CryptoHash | str) -> Object:
     return {"hash": base58(identifier)} if is_hash else {"account_id": identifier}
 
 
-def _init_state(record: DeterministicStateInit) -> Json:
-    """Build the JSON of the initial state of a deterministic account."""
-    return {"DeterministicStateInit": _state(record) | {"deposit": str(record.deposit)}}
+def _members(record: Record) -> Object:
+    """Build the members of a record from its declared fields, in the raw form."""
+    return {name: _value(name, getattr(record, name)) for name, _ in layout_of(type(record))}
 
 
-def _raw_init_state(record: DeterministicStateInit) -> Json:
-    """Build the JSON of an initial state inside a delegated action."""
-    data = {"state_init": {"V1": _state(record)}, "deposit": str(record.deposit)}
-    return {"DeterministicStateInit": data}
+def _value(name: str, value: Any) -> Any:
+    """Build the JSON of a field: the form depends on its type, and for numbers on its name."""
+    if name in _AMOUNTS:
+        return None if value is None else str(value)
+    if name in _CONTRACTS and isinstance(value, CryptoHash | str):
+        return global_contract(value)
+    form = _FORMS.get(type(value))
+    return value if form is None else form(value)
 
 
-def _state(record: DeterministicStateInit) -> Object:
-    """Build the JSON of the code and the records of an initial state."""
-    records = record.state_init.data.items()
-    return {
-        "code": global_contract(record.state_init.code),
-        "data": {base64(key): base64(value) for key, value in records},
-    }
-
-
-def _gas_key_transfer(record: TransferToGasKey) -> Json:
-    """Build the JSON of a transfer to a gas key."""
-    key = base58(record.public_key)
-    return {"TransferToGasKey": {"public_key": key, "deposit": str(record.deposit)}}
-
-
-def _gas_key_withdrawal(record: WithdrawFromGasKey) -> Json:
-    """Build the JSON of a withdrawal from a gas key."""
-    key = base58(record.public_key)
-    return {"WithdrawFromGasKey": {"public_key": key, "amount": str(record.amount)}}
-
-
-def _delegated(record: Delegate | DelegateV2) -> Object:
-    """Build the JSON that both versions of a delegated action share."""
-    inner = record.delegate_action
-    return {
-        "sender_id": inner.sender_id,
-        "receiver_id": inner.receiver_id,
-        "actions": [raw_action(each) for each in inner.actions],
-        "nonce": inner.nonce,
-        "max_block_height": inner.max_block_height,
-        "public_key": base58(inner.public_key),
-    }
-
-
-def _delegate(record: Delegate) -> Json:
-    """Build the JSON of a delegated action."""
-    data = {"delegate_action": _delegated(record), "signature": str(record.signature)}
-    return {"Delegate": data}
-
-
-def _delegate_v2(record: DelegateV2) -> Json:
+def _delegate_v2(record: DelegateActionV2) -> Object:
     """Build the JSON of a delegated action V2, whose nonce may be a gas key's."""
-    inner = record.delegate_action
-    nonce: Object = {"Nonce": {"nonce": inner.nonce}}
-    if inner.nonce_index is not None:
-        nonce = {"GasKeyNonce": {"nonce": inner.nonce, "nonce_index": inner.nonce_index}}
-    data = {"V2": _delegated(record) | {"nonce": nonce}}
-    return {"DelegateV2": {"delegate_action": data, "signature": str(record.signature)}}
+    data = _members(record)
+    nonce, index = data["nonce"], data.pop("nonce_index")
+    data["nonce"] = {"Nonce": {"nonce": nonce}}
+    if index is not None:
+        data["nonce"] = {"GasKeyNonce": {"nonce": nonce, "nonce_index": index}}
+    return {"V2": data}
 
 
-_VIEWS: dict[type[Action], Callable[[Any], Json]] = {
-    CreateAccount: lambda _: "CreateAccount",
-    DeployContract: lambda a: {"DeployContract": {"code": _hash_of(a.code)}},
-    FunctionCall: _call,
-    Transfer: lambda a: {"Transfer": {"deposit": str(a.deposit)}},
-    Stake: lambda a: {"Stake": {"stake": str(a.stake), "public_key": base58(a.public_key)}},
-    AddKey: _add_key,
-    DeleteKey: lambda a: {"DeleteKey": {"public_key": base58(a.public_key)}},
-    DeleteAccount: lambda a: {"DeleteAccount": {"beneficiary_id": a.beneficiary_id}},
-    Delegate: _delegate,
-    DeployGlobalContract: _deploy_global,
-    UseGlobalContract: _use_global,
-    DeterministicStateInit: _init_state,
-    TransferToGasKey: _gas_key_transfer,
-    WithdrawFromGasKey: _gas_key_withdrawal,
-    DelegateV2: _delegate_v2,
-}
-_RAW_FORMS: dict[type[Action], Callable[[Any], Json]] = {
-    **_VIEWS,
-    CreateAccount: lambda _: {"CreateAccount": {}},
-    DeployContract: lambda a: {"DeployContract": {"code": base64(a.code)}},
-    DeployGlobalContract: lambda a: {
-        "DeployGlobalContract": {"code": base64(a.code), "deploy_mode": a.deploy_mode}
-    },
-    AddKey: _raw_add_key,
-    UseGlobalContract: _raw_use_global,
-    DeterministicStateInit: _raw_init_state,
+def _gas_key_call(record: GasKeyFunctionCall) -> Object:
+    """Build the JSON of a permission that the node has as a variant with two values."""
+    data = _members(record)
+    gas_key = {name: data.pop(name) for name in ("balance", "num_nonces")}
+    return {"GasKeyFunctionCall": [gas_key, data]}
+
+
+_AMOUNTS = frozenset({"deposit", "stake", "amount", "balance", "allowance"})
+_CONTRACTS = frozenset({"contract_identifier", "code"})  # that may be global ones
+_FORMS: dict[type, Callable[[Any], Any]] = {
+    PublicKey: base58,
+    Signature: str,
+    bytes: base64,
+    tuple: lambda each: [raw_action(a) if isinstance(a, Action) else a for a in each],
+    dict: lambda each: {base64(key): base64(value) for key, value in each.items()},
+    AccessKey: _members,
+    FullAccess: lambda _: "FullAccess",
+    FunctionCallPermission: lambda each: {"FunctionCall": _members(each)},
+    GasKeyFullAccess: lambda each: {"GasKeyFullAccess": _members(each)},
+    GasKeyFunctionCall: _gas_key_call,
+    StateInit: lambda each: {"V1": _members(each)},
+    DelegateAction: _members,
+    DelegateActionV2: _delegate_v2,
 }
 
 
@@ -345,7 +248,6 @@ def receipt(record: Receipt) -> Object:
 
 
 def _contents(record: Receipt) -> Json:
-    """Build the JSON of a receipt's content."""
     if isinstance(record, ActionReceipt):
         return {"Action": _action_receipt(record)}
     if isinstance(record, DistributionReceipt):
@@ -362,10 +264,8 @@ def _contents(record: Receipt) -> Json:
 
 def _distribution(record: DistributionReceipt) -> Object:
     """Build the JSON of a distribution receipt; the code is the base64 of its hash."""
-    contract = record.contract
-    by_hash = {"hash": base58(contract)} if isinstance(contract, CryptoHash) else None
     return {
-        "id": by_hash or {"account_id": contract},
+        "id": global_contract(record.contract),
         "target_shard": record.target_shard,
         "already_delivered_shards": list(record.delivered_shards),
         "code": base64(record.code_hash),
@@ -374,7 +274,6 @@ def _distribution(record: DistributionReceipt) -> Object:
 
 
 def _action_receipt(record: ActionReceipt) -> Object:
-    """Build the JSON of an action receipt."""
     return {
         "actions": [action(each) for each in record.actions],
         "gas_price": str(record.gas_price),
@@ -428,7 +327,6 @@ def outcome_status(record: Outcome) -> Json:
 
 
 def _metadata(record: Outcome) -> Object:
-    """Build the JSON of an outcome's gas profile and contracts."""
     if record.gas_profile is None:
         return {"version": 1, "gas_profile": None}
     lines = [
@@ -455,11 +353,7 @@ def block(record: Block, version: int) -> Object:
 
 def block_header(record: Block, version: int) -> Object:
     """Build the JSON of a block's header."""
-    return _position(record) | _hashes(record) | _counts(record, version)
-
-
-def _position(record: Block) -> Object:
-    """Build the members of a block's header that place it in the chain."""
+    roots, mask = commitments.block_roots(record), record.chunk_mask
     return {
         "height": record.height,
         "prev_height": record.prev_height,
@@ -472,13 +366,6 @@ def _position(record: Block) -> Object:
         "block_ordinal": record.ordinal,
         "last_final_block": base58(record.last_final_block),
         "last_ds_final_block": base58(record.last_ds_final_block),
-    }
-
-
-def _hashes(record: Block) -> Object:
-    """Build the members of a block's header with hashes of its contents."""
-    roots = commitments.block_roots(record)
-    return {
         "prev_state_root": base58(roots.state),
         "block_body_hash": base58(roots.chunks),
         "chunk_receipts_root": base58(roots.receipts),
@@ -490,13 +377,6 @@ def _hashes(record: Block) -> Object:
         "next_bp_hash": base58(record.next_bp_hash),
         "block_merkle_root": base58(record.block_merkle_root),
         "epoch_sync_data_hash": None,
-    }
-
-
-def _counts(record: Block, version: int) -> Object:
-    """Build the members of a block's header with counts and amounts."""
-    mask = record.chunk_mask
-    return {
         "chunks_included": sum(mask),
         "chunk_mask": list(mask),
         "chunk_endorsements": commitments.endorsements(record),
@@ -551,7 +431,6 @@ def chunk_header(record: Chunk) -> Object:
 
 
 def _congestion(shard_id: int) -> Object:
-    """Build the JSON of a shard without congestion."""
     return {
         "delayed_receipts_gas": "0",
         "buffered_receipts_gas": "0",
@@ -585,7 +464,6 @@ def change(record: Change) -> Object:
 
 
 def _change_value(record: Change) -> tuple[str, Object]:
-    """Return the name of a change's kind, and its value as JSON."""
     value = record.value
     data: Object
     if record.kind == "account":
@@ -605,7 +483,6 @@ def _change_value(record: Change) -> tuple[str, Object]:
 
 
 def _cause(record: Change) -> Object:
-    """Build the JSON of a change's cause."""
     kind, cause_id = record.cause
     if cause_id is None:
         return {"type": kind}

@@ -18,7 +18,6 @@ from ledgerkit.localnet.execution_errors import InvalidTransactionError, Undecod
 from ledgerkit.localnet.features import Feature
 from ledgerkit.protocol import (
     AccessKey,
-    AccountId,
     Action,
     AddKey,
     CryptoHash,
@@ -46,6 +45,7 @@ from ledgerkit.protocol import (
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
 from ledgerkit.units import U128_MAX
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -250,7 +250,6 @@ def _refuse_deposit(signer_id: str, balance: int, cost: int, reason: str) -> Nev
 def _deduct_allowance(
     tx: Transaction, permission: FunctionCallPermission, cost: Cost
 ) -> FunctionCallPermission:
-    """Deduct the gas from a key's allowance."""
     allowance = permission.allowance or 0
     if allowance < cost.gas_cost:
         _refuse_key(
@@ -287,15 +286,18 @@ def check_permission(
 
 def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile) -> None:
     """Check actions on their own, without the state."""
-    if len(actions) > MAX_ACTIONS:
-        _refuse_actions(
-            "TotalNumberOfActionsExceeded", total_number_of_actions=len(actions), limit=MAX_ACTIONS
-        )
+    count = len(actions)
+    _limit(MAX_ACTIONS, "TotalNumberOfActionsExceeded", total_number_of_actions=count)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
-    _check_deploys(actions)
+    count = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
+    name = "TotalNumberOfDeployActionsExceeded"
+    _limit(MAX_DEPLOY_ACTIONS, name, number_of_deploy_actions=count)
     if profile.has(Feature.STATE_INIT_LIMIT):
-        _check_state_init_entries(actions)
+        states = [each.state_init for each in actions if isinstance(each, DeterministicStateInit)]
+        count = sum(len(state_init.data) for state_init in states)
+        name = "TotalNumberOfStateInitEntriesExceeded"
+        _limit(MAX_STATE_INIT_ENTRIES, name, number_of_entries=count)
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
@@ -306,8 +308,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
             is_delegated = True
         check_action(action, receiver_id, profile)
     gas = attached_gas(actions)
-    if gas > MAX_PREPAID_GAS:
-        _refuse_actions("TotalPrepaidGasExceeded", total_prepaid_gas=gas, limit=MAX_PREPAID_GAS)
+    _limit(MAX_PREPAID_GAS, "TotalPrepaidGasExceeded", total_prepaid_gas=gas)
 
 
 def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
@@ -315,10 +316,8 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
     match action:
         case FunctionCall():
             _check_call(action, profile)
-        case DeployContract(code=code) | DeployGlobalContract(code=code) if (
-            len(code) > MAX_CODE_BYTES
-        ):
-            _refuse_actions("ContractSizeExceeded", size=len(code), limit=MAX_CODE_BYTES)
+        case DeployContract(code=code) | DeployGlobalContract(code=code):
+            _limit(MAX_CODE_BYTES, "ContractSizeExceeded", size=len(code))
         case Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
@@ -348,43 +347,17 @@ def _has_ml_dsa_key(action: Action) -> bool:
 
 
 def _require(feature: Feature, profile: Profile) -> None:
-    """Refuse actions that need a feature of a later protocol version."""
     if not profile.has(feature):
         _refuse_feature("UnsupportedProtocolFeature", feature, profile)
 
 
 def _refuse_feature(name: str, feature: Feature, profile: Profile) -> Never:
-    """Raise the error for a feature that the protocol version does not have yet, or no longer."""
     _refuse_actions(name, protocol_feature=feature.label, version=profile.version)
-
-
-def _check_deploys(actions: Sequence[Action]) -> None:
-    """Check the number of contracts that actions deploy."""
-    deploys = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
-    if deploys > MAX_DEPLOY_ACTIONS:
-        _refuse_actions(
-            "TotalNumberOfDeployActionsExceeded",
-            number_of_deploy_actions=deploys,
-            limit=MAX_DEPLOY_ACTIONS,
-        )
-
-
-def _check_state_init_entries(actions: Sequence[Action]) -> None:
-    """Check the number of records in all initial states."""
-    states = (each.state_init for each in actions if isinstance(each, DeterministicStateInit))
-    entries = sum(len(state_init.data) for state_init in states)
-    if entries > MAX_STATE_INIT_ENTRIES:
-        _refuse_actions(
-            "TotalNumberOfStateInitEntriesExceeded",
-            number_of_entries=entries,
-            limit=MAX_STATE_INIT_ENTRIES,
-        )
 
 
 def _check_delegated(
     inner: DelegateAction | DelegateActionV2, receiver_id: str, profile: Profile
 ) -> None:
-    """Check the actions inside a delegated action."""
     is_withdrawn = any(isinstance(action, WithdrawFromGasKey) for action in inner.actions)
     if is_withdrawn and profile.has(Feature.NO_WITHDRAWAL_IN_DELEGATE):
         _refuse_actions("WithdrawFromGasKeyNotAllowedInDelegate")
@@ -395,7 +368,6 @@ def _check_delegated(
 
 
 def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
-    """Check that an initial state belongs to the receiver, and the sizes of its records."""
     derived_id = deterministic_account_id(state_init)
     if derived_id != receiver_id:
         _refuse_actions(
@@ -403,32 +375,23 @@ def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
             receiver_id=str(receiver_id),
             derived_id=str(derived_id),
         )
+    name = "DeterministicStateInit{}LengthExceeded"
     for key, value in state_init.data.items():
-        for part, data, limit in (("Key", key, MAX_KEY_BYTES), ("Value", value, MAX_VALUE_BYTES)):
-            if len(data) > limit:
-                name = f"DeterministicStateInit{part}LengthExceeded"
-                _refuse_actions(name, length=len(data), limit=limit)
+        _limit(MAX_KEY_BYTES, name.format("Key"), length=len(key))
+        _limit(MAX_VALUE_BYTES, name.format("Value"), length=len(value))
 
 
 def _check_call(action: FunctionCall, profile: Profile) -> None:
-    """Check a function call."""
     if not action.gas:
         _refuse_actions("FunctionCallZeroAttachedGas")
     if not action.method_name and profile.has(Feature.NO_EMPTY_METHOD_NAME):
         _refuse_actions("FunctionCallEmptyMethodName")
     length = len(action.method_name.encode())
-    if length > MAX_METHOD_NAME_BYTES:
-        _refuse_actions(
-            "FunctionCallMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME_BYTES
-        )
-    if len(action.args) > MAX_ARGS_BYTES:
-        _refuse_actions(
-            "FunctionCallArgumentsLengthExceeded", length=len(action.args), limit=MAX_ARGS_BYTES
-        )
+    _limit(MAX_METHOD_NAME_BYTES, "FunctionCallMethodNameLengthExceeded", length=length)
+    _limit(MAX_ARGS_BYTES, "FunctionCallArgumentsLengthExceeded", length=len(action.args))
 
 
 def _check_key(access_key: AccessKey, profile: Profile) -> None:
-    """Check the permission of a new access key."""
     permission = access_key.permission
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         _check_call_permission(permission)
@@ -438,25 +401,15 @@ def _check_key(access_key: AccessKey, profile: Profile) -> None:
 
 
 def _check_call_permission(permission: FunctionCallPermission | GasKeyFunctionCall) -> None:
-    """Check the contract and the methods of a function call key."""
-    try:
-        AccountId(permission.receiver_id)
-    except InvalidRequestError:
+    if not is_account_id(permission.receiver_id):
         _refuse_actions("InvalidAccountId", account_id=permission.receiver_id)
     total = 0
     for name in permission.method_names:
         length = len(name.encode())
-        if length > MAX_METHOD_NAME_BYTES:
-            _refuse_actions(
-                "AddKeyMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME_BYTES
-            )
+        _limit(MAX_METHOD_NAME_BYTES, "AddKeyMethodNameLengthExceeded", length=length)
         total += length + 1
-    if total > MAX_KEY_METHODS_BYTES:
-        _refuse_actions(
-            "AddKeyMethodNamesNumberOfBytesExceeded",
-            total_number_of_bytes=total,
-            limit=MAX_KEY_METHODS_BYTES,
-        )
+    name = "AddKeyMethodNamesNumberOfBytesExceeded"
+    _limit(MAX_KEY_METHODS_BYTES, name, total_number_of_bytes=total)
 
 
 def _check_gas_key(permission: GasKey) -> None:
@@ -471,15 +424,19 @@ def _check_gas_key(permission: GasKey) -> None:
 
 
 def _refuse(name: str, **payload: Any) -> Never:
-    """Raise an error for a transaction."""
     raise InvalidTransactionError(variant(name, payload or None))
 
 
 def _refuse_key(name: str, **payload: Any) -> Never:
-    """Raise an error for a transaction's access key."""
     raise InvalidTransactionError({"InvalidAccessKeyError": variant(name, payload or None)})
 
 
+def _limit(limit: int, name: str, **number: int) -> None:
+    """Refuse actions of which a number, the member of the error, is above its limit."""
+    [value] = number.values()
+    if value > limit:
+        _refuse_actions(name, **number, limit=limit)
+
+
 def _refuse_actions(name: str, **payload: Any) -> Never:
-    """Raise an error for a transaction's actions."""
     raise InvalidTransactionError({"ActionsValidation": variant(name, payload or None)})

@@ -74,7 +74,6 @@ def gas_price(world: World, params: Any) -> Object:
 
 
 def _optional_block(params: Any) -> Reference:
-    """Parse params with an optional block id, by default the latest block."""
     items = read.single(params)
     members = {"block_id": items[0]} if items is not None else read.members(params)
     value = read.member(members, "block_id", read.anything)
@@ -107,7 +106,6 @@ def congestion_level(world: World, params: Any) -> Object:
 
 
 def _chunk_by_hash(world: World, chunk_hash: CryptoHash) -> Object:
-    """Return the chunk with a hash."""
     chunk_and_block = world.chain.chunk(chunk_hash)
     if chunk_and_block is None or is_collected(world, chunk_and_block[1]):
         data = (
@@ -119,7 +117,6 @@ def _chunk_by_hash(world: World, chunk_hash: CryptoHash) -> Object:
 
 
 def _chunk_by_shard(world: World, block_value: Any, shard_value: Any) -> Object:
-    """Return the chunk of a block and shard."""
     shard_id = read.u64(shard_value)
     block = find(world, read.Reference("block_id", read.block_id(block_value)))
     for chunk in block.chunks:

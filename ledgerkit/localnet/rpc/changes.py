@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from ledgerkit.protocol import CryptoHash
 
 
+_TYPES = (
+    *("account_changes", "single_access_key_changes", "all_access_key_changes"),
+    *("contract_code_changes", "data_changes"),
+)
+_KINDS = {"account_changes": "account", "contract_code_changes": "code", "data_changes": "data"}
+
+
 def changes(world: World, params: Any) -> Object:
     """Return the result of `changes`: those of one kind, of the requested accounts or keys."""
     members = read.members(params)
     reference = read.reference(members)
-    changes_type = read.member(members, "changes_type", read.one_of(tuple(_FILTERS)))
-    matches = _FILTERS[changes_type](members)
+    changes_type = read.member(members, "changes_type", read.one_of(_TYPES))
+    matches = _parse_filter(changes_type, members)
     block = blocks.find(world, reference)
     matching = [rpc_json.change(change) for change in of_block(world, block) if matches(change)]
     return {"block_hash": block.hash, "changes": matching}
@@ -62,53 +69,28 @@ def _code_change(
         yield Change(change.cause, "code", account_id, b"", world.store.codes[code_hash] or None)
 
 
-def _account_filter(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
-    """Build the parser of a filter by accounts, for one kind of change."""
-
-    def parse(members: Members) -> Callable[[Change], bool]:
-        account_ids = set(read.member(members, "account_ids", read.many(read.account_id)))
-        return lambda change: change.kind == kind and change.account_id in account_ids
-
-    return parse
-
-
-def _key_filter(members: Members) -> Callable[[Change], bool]:
-    """Parse a filter by access keys."""
-    keys = set(read.member(members, "keys", read.many(_account_and_key)))
-    return lambda change: (change.account_id, _public_key(change)) in keys
-
-
-def _all_keys_filter(members: Members) -> Callable[[Change], bool]:
-    """Parse a filter by the accounts of access keys."""
+def _parse_filter(changes_type: str, members: Members) -> Callable[[Change], bool]:
+    if changes_type == "single_access_key_changes":
+        keys = set(read.member(members, "keys", read.many(_account_and_key)))
+        return lambda change: (change.account_id, _public_key(change)) in keys
     account_ids = set(read.member(members, "account_ids", read.many(read.account_id)))
-    return lambda change: _public_key(change) is not None and change.account_id in account_ids
+    if changes_type == "all_access_key_changes":
+        return lambda change: _public_key(change) is not None and change.account_id in account_ids
+    kind, prefix = _KINDS[changes_type], b""
+    if kind == "data":
+        prefix = read.member(members, "key_prefix_base64", read.base64)
+    return lambda change: (
+        change.kind == kind and change.account_id in account_ids and change.key.startswith(prefix)
+    )
 
 
 def _public_key(change: Change) -> bytes | None:
-    """Return the packed public key of a changed access key, or of a gas key's nonce."""
     if change.kind == "gas_key_nonce":
         return split_nonce_key(change.key)[0]
     return change.key if change.kind == "access_key" else None
 
 
 def _account_and_key(value: Any) -> tuple[str, bytes]:
-    """Parse an account id and one of its public keys."""
     members = read.members(value)
     account_id = read.member(members, "account_id", read.account_id)
     return account_id, read.member(members, "public_key", read.public_key).stored
-
-
-def _data_filter(members: Members) -> Callable[[Change], bool]:
-    """Parse a filter by contracts and a prefix of their storage keys."""
-    is_of_account = _account_filter("data")(members)
-    prefix = read.member(members, "key_prefix_base64", read.base64)
-    return lambda change: is_of_account(change) and change.key.startswith(prefix)
-
-
-_FILTERS: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
-    "account_changes": _account_filter("account"),
-    "single_access_key_changes": _key_filter,
-    "all_access_key_changes": _all_keys_filter,
-    "contract_code_changes": _account_filter("code"),
-    "data_changes": _data_filter,
-}

@@ -86,13 +86,11 @@ def client_config(world: World) -> Object:
 
 
 def _duration(nanoseconds: int) -> str:
-    """Format a duration of the configuration that a node can change while it runs."""
     seconds, nanos = divmod(nanoseconds, 10**9)
     return f"[{seconds},{nanos}]"
 
 
 def _common_config(world: World) -> Object:
-    """Return the members of both configurations."""
     settings = world.settings
     return {
         "protocol_version": blocks.protocol_version(world),
@@ -114,7 +112,6 @@ def _common_config(world: World) -> Object:
 
 
 def _shard_layout(settings: Settings) -> Object:
-    """Return the shards and the account ids at their boundaries."""
     ids = settings.shard_ids
     return {
         "boundary_accounts": list(settings.boundaries),

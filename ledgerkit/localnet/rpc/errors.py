@@ -84,5 +84,4 @@ class InternalError(RpcError):
 
 
 def _error_object(name: str, cause: Object, code: int, message: str, data: object) -> Object:
-    """Build an error object with the members of the current and the legacy format."""
     return {"name": name, "cause": cause, "code": code, "message": message, "data": data}

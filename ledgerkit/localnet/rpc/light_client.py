@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import commitments, rpc_json
+from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError, InternalError
 from ledgerkit.protocol import CryptoHash
@@ -52,20 +53,13 @@ def _light_block(chain: Chain, head: Block) -> Block | None:
 
 
 def _light_client_block(world: World, block: Block) -> Object:
-    """Build the JSON of a block for light clients."""
     following = _after(world.chain, block)
     after_next = _after(world.chain, following)
-    epoch = world.epochs.all[block.epoch_height]
-    is_current = epoch is world.epochs.current
-    later = (
-        world.epochs.next_validators
-        if is_current
-        else world.epochs.all[epoch.height + 1].validators
-    )
+    later = world.epochs.validators_after(world.epochs.all[block.epoch_height])
     inner = commitments.inner_hash(following, following.rest_hash)
     return _lite_block(block) | {
         "next_block_inner_hash": rpc_json.base58(inner),
-        "next_bps": [rpc_json.proposal(each) for each in later.values()],
+        "next_bps": [rpc_json.proposal(each) for each in later],
         "approvals_after_next": [each and str(each) for each in after_next.approvals],
     }
 
@@ -101,15 +95,12 @@ def outcome_proof(world: World, params: Any) -> Object:
     kind = read.member(members, "type", read.text)
     if kind not in ("transaction", "receipt"):
         raise read.error(f"unknown variant `{kind}`, expected `transaction` or `receipt`")
-    names = (
-        ("transaction_hash", "sender_id")
-        if kind == "transaction"
-        else ("receipt_id", "receiver_id")
-    )
-    outcome_id = read.member(members, names[0], read.crypto_hash)
-    read.member(members, names[1], read.account_id)
+    is_transaction = kind == "transaction"
+    id_name = "transaction_hash" if is_transaction else "receipt_id"
+    outcome_id = read.member(members, id_name, read.crypto_hash)
+    read.member(members, "sender_id" if is_transaction else "receiver_id", read.account_id)
     head = read.member(members, "light_client_head", read.crypto_hash)
-    outcome = world.outcome(outcome_id) or _converted(world, outcome_id)
+    outcome = world.outcome(outcome_id)
     if outcome is None:
         info = {"transaction_or_receipt_id": outcome_id}
         data = f"{outcome_id} does not exist"
@@ -125,17 +116,10 @@ def outcome_proof(world: World, params: Any) -> Object:
     }
 
 
-def _converted(world: World, tx_hash: CryptoHash) -> Outcome | None:
-    """Return the outcome of a transaction's conversion."""
-    record = world.transaction(tx_hash)
-    return None if record is None else record.outcome
-
-
 def _block_with_root(chain: Chain, outcome: Outcome) -> Block:
     """Return the block with the root over an outcome: the next one with a chunk of its shard."""
-    for height in range(outcome.block_height + 1, chain.head.height + 1):
-        block = chain.by_height(height)
-        if block is not None and block.chunk_mask[outcome.shard_id]:
+    for block in chain.above(outcome.block_height):
+        if block.chunk_mask[outcome.shard_id]:
             return block
     info = {"transaction_or_receipt_id": outcome.id}
     raise HandlerError("NOT_CONFIRMED", f"{outcome.id} has not been confirmed", info)
@@ -151,7 +135,6 @@ def block_proof(world: World, params: Any) -> Object:
 
 
 def _block_path(world: World, block: Block, head_hash: CryptoHash) -> list[Object]:
-    """Return the path from a block to the root that the header of a later one has."""
     head = _block(world, head_hash)
     first = world.chain.genesis.ordinal
     size = head.ordinal - first
@@ -161,9 +144,9 @@ def _block_path(world: World, block: Block, head_hash: CryptoHash) -> list[Objec
 
 
 def _block(world: World, block_hash: CryptoHash) -> Block:
-    """Return a block, or raise if it is unknown."""
-    block = world.chain.by_hash(block_hash)
+    """Return a block, also one whose state was garbage collected; raise if it is unknown."""
+    reference = read.Reference("block_id", block_hash)
+    block = blocks.resolve(world, reference)
     if block is None:
-        data = f"DB Not Found Error: BLOCK: {block_hash} \n Cause: Unknown"
-        raise HandlerError("UNKNOWN_BLOCK", data, {})
+        raise blocks.unknown_block(world, reference, {})
     return block

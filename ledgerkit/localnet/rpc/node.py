@@ -75,7 +75,6 @@ def split_storage_info(world: World, params: Any) -> Object:
 
 
 def _sync_info(world: World, head: Block) -> Object:
-    """Return the latest block, and the earliest with a state."""
     earliest = world.chain.earliest
     return {
         "latest_block_hash": head.hash,

@@ -104,19 +104,19 @@ def boolean(value: Any) -> bool:
 
 def u64(value: Any) -> int:
     """Read an unsigned 64-bit integer."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _unexpected(value, "u64")
-    if not 0 <= value <= U64_MAX:
-        raise error(f"invalid value: integer `{value}`, expected u64")
-    return value
+    return _integer(value, range(U64_MAX + 1), "u64")
 
 
 def limit(value: Any) -> int:
     """Read the length of a page."""
+    return _integer(value, range(1, U32_MAX + 1), "a nonzero u32")
+
+
+def _integer(value: Any, bounds: range, expected: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _unexpected(value, "a nonzero u32")
-    if not 0 < value <= U32_MAX:
-        raise error(f"invalid value: integer `{value}`, expected a nonzero u32")
+        raise _unexpected(value, expected)
+    if value not in bounds:
+        raise error(f"invalid value: integer `{value}`, expected {expected}")
     return value
 
 
@@ -204,7 +204,6 @@ def stored_key(value: Any) -> PublicKey:
 
 
 def _base58_rule(data: str, otherwise: str) -> str:
-    """Return the error in a base58 string, `otherwise` if its characters are valid."""
     for index, char in enumerate(data):
         if char not in _BASE58:
             return f"provided string contained invalid character {char!r} at byte {index}"
@@ -222,7 +221,6 @@ def base64(value: Any) -> bytes:
 
 
 def _base64_rule(data: str) -> str:
-    """Return the error in a base64 string."""
     for index, char in enumerate(data.rstrip("=")):
         if char not in _BASE64:
             return f"Invalid symbol {ord(char)}, offset {index}."
@@ -264,7 +262,6 @@ def lone_reference(params: Any) -> Reference:
 
 
 def _reference(name: str, value: Any) -> Reference:
-    """Read a block reference of one kind."""
     kind = one_of(_REFERENCES)(name)
     if kind == "block_id":
         return Reference("block_id", block_id(value))
@@ -274,12 +271,10 @@ def _reference(name: str, value: Any) -> Reference:
 
 
 def _unexpected(value: Any, expected: str) -> ParseError:
-    """Build the error for a value of another type."""
     return error(f"invalid type: {_describe(value)}, expected {expected}")
 
 
 def _describe(value: Any) -> str:
-    """Return the node's description of a value of the wrong type."""
     match value:
         case None:
             return "null"

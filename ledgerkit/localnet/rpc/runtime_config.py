@@ -33,7 +33,6 @@ def runtime_config(world: World) -> Object:
 
 
 def _vm_config(world: World) -> Object:
-    """Return the rules and costs of contracts."""
     profile = world.runtime.profile
     flags = {name: profile.version >= since for name, since in _FLAGS.items()}
     return {
@@ -49,7 +48,6 @@ def _vm_config(world: World) -> Object:
 
 
 def _transaction_costs(profile: Profile) -> Object:
-    """Return the fees of receipts, actions and storage."""
     table = profile.table
     has_ml_dsa = profile.has(Feature.POST_QUANTUM_SIGNATURES)
     reward = [profile.reward_percent // 10, 10] if profile.reward_percent else [0, 1]
@@ -71,7 +69,6 @@ def _transaction_costs(profile: Profile) -> Object:
 
 
 def _action_costs(profile: Profile) -> Object:
-    """Return the fees of actions."""
     table = profile.table
     table_names = {
         "create_account_cost": "create_account",
@@ -94,7 +91,6 @@ def _action_costs(profile: Profile) -> Object:
 
 
 def _fee(fee: Fee) -> Object:
-    """Format a fee."""
     return {
         "send_sir": fee.send_sir,
         "send_not_sir": fee.send_other,
@@ -103,7 +99,6 @@ def _fee(fee: Fee) -> Object:
 
 
 def _host_costs(profile: Profile) -> Object:
-    """Return the gas costs of host functions, those that this ledger does not have included."""
     costs = {name.lower(): gas for name, gas in fees.HOST_COSTS.items()} | _OTHER_COSTS
     if profile.version < _FLAGS["yield_with_id_host_fns"]:
         costs["yield_create_with_id_base"] = _UNUSABLE
@@ -111,7 +106,6 @@ def _host_costs(profile: Profile) -> Object:
 
 
 def _limits(settings: Settings, profile: Profile) -> Object:
-    """Return the limits on sizes and numbers."""
     has_87 = profile.version >= _SINCE_87
     return (
         {
@@ -173,42 +167,36 @@ _OTHER_COSTS = {
     "sha3_384_byte": 36_649_701,
     "sha3_512_base": 5_811_388_236,
     "sha3_512_byte": 36_649_701,
-    "storage_iter_create_prefix_base": 0,
-    "storage_iter_create_prefix_byte": 0,
-    "storage_iter_create_range_base": 0,
-    "storage_iter_create_from_byte": 0,
-    "storage_iter_create_to_byte": 0,
-    "storage_iter_next_base": 0,
-    "storage_iter_next_key_byte": 0,
-    "storage_iter_next_value_byte": 0,
+    **dict.fromkeys(
+        (
+            *("storage_iter_create_prefix_base", "storage_iter_create_prefix_byte"),
+            *("storage_iter_create_range_base", "storage_iter_create_from_byte"),
+            *("storage_iter_create_to_byte", "storage_iter_next_base"),
+            *("storage_iter_next_key_byte", "storage_iter_next_value_byte"),
+        ),
+        0,
+    ),
     "touching_trie_node": 2_280_000_000,
     "read_cached_trie_node": 2_280_000_000,
     "contract_compile_base": 0,
     "contract_compile_bytes": 0,
-    "alt_bn128_g1_multiexp_base": 713_000_000_000,
-    "alt_bn128_g1_multiexp_element": 320_000_000_000,
-    "alt_bn128_g1_sum_base": 3_000_000_000,
-    "alt_bn128_g1_sum_element": 5_000_000_000,
-    "alt_bn128_pairing_check_base": 9_686_000_000_000,
-    "alt_bn128_pairing_check_element": 5_102_000_000_000,
-    "bls12381_p1_sum_base": 16_500_000_000,
-    "bls12381_p1_sum_element": 6_000_000_000,
-    "bls12381_p2_sum_base": 18_600_000_000,
-    "bls12381_p2_sum_element": 15_000_000_000,
-    "bls12381_g1_multiexp_base": 16_500_000_000,
-    "bls12381_g1_multiexp_element": 930_000_000_000,
-    "bls12381_g2_multiexp_base": 18_600_000_000,
-    "bls12381_g2_multiexp_element": 1_995_000_000_000,
-    "bls12381_map_fp_to_g1_base": 1_500_000_000,
-    "bls12381_map_fp_to_g1_element": 252_000_000_000,
-    "bls12381_map_fp2_to_g2_base": 1_500_000_000,
-    "bls12381_map_fp2_to_g2_element": 900_000_000_000,
-    "bls12381_pairing_base": 2_130_000_000_000,
-    "bls12381_pairing_element": 2_130_000_000_000,
-    "bls12381_p1_decompress_base": 15_000_000_000,
-    "bls12381_p1_decompress_element": 81_000_000_000,
-    "bls12381_p2_decompress_base": 15_000_000_000,
-    "bls12381_p2_decompress_element": 165_000_000_000,
+} | {
+    f"{name}_{part}": mgas * 10**6
+    for name, costs in {
+        "alt_bn128_g1_multiexp": (713_000, 320_000),
+        "alt_bn128_g1_sum": (3_000, 5_000),
+        "alt_bn128_pairing_check": (9_686_000, 5_102_000),
+        "bls12381_p1_sum": (16_500, 6_000),
+        "bls12381_p2_sum": (18_600, 15_000),
+        "bls12381_g1_multiexp": (16_500, 930_000),
+        "bls12381_g2_multiexp": (18_600, 1_995_000),
+        "bls12381_map_fp_to_g1": (1_500, 252_000),
+        "bls12381_map_fp2_to_g2": (1_500, 900_000),
+        "bls12381_pairing": (2_130_000, 2_130_000),
+        "bls12381_p1_decompress": (15_000, 81_000),
+        "bls12381_p2_decompress": (15_000, 165_000),
+    }.items()
+    for part, mgas in zip(("base", "element"), costs, strict=True)
 }
 _MODULE_LIMITS = {
     "max_stack_height": 262_144,

@@ -10,8 +10,6 @@ from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.localnet.chain_types import Block, Proposal
     from ledgerkit.localnet.epochs import Epoch
     from ledgerkit.localnet.rpc.errors import Object
@@ -30,7 +28,7 @@ def validators(world: World, params: Any) -> Object:
             _validator(seat, shards, produced if seat.account_id == block.author else 0)
             for seat in epoch.validators.values()
         ],
-        "next_validators": [_seat(seat, shards) for seat in _next_validators(world, epoch)],
+        "next_validators": [_seat(seat, shards) for seat in world.epochs.validators_after(epoch)],
         "current_fishermen": [],
         "next_fishermen": [],
         "current_proposals": [rpc_json.proposal(proposal) for proposal in epoch.proposals.values()],
@@ -43,15 +41,7 @@ def validators(world: World, params: Any) -> Object:
     }
 
 
-def _next_validators(world: World, epoch: Epoch) -> Iterable[Proposal]:
-    """Return the validators of the following epoch."""
-    if epoch is world.epochs.current:
-        return world.epochs.next_validators.values()
-    return world.epochs.all[epoch.height + 1].validators.values()
-
-
 def _epoch_block(world: World, params: Any) -> Block:
-    """Return a block of the requested epoch."""
     if params in ("latest", ["latest"], {"latest": None}):
         return world.chain.head
     items = read.single(params)
@@ -69,17 +59,10 @@ def _last_block(world: World, value: Any) -> Block:
     block = blocks.resolve(world, reference)
     if block is None:
         raise _unknown_epoch()
-    following = _next_block(world, block)
+    following = next(world.chain.above(block.height), None)
     if following is None or following.epoch_height == block.epoch_height:
         raise HandlerError("VALIDATOR_INFO_UNAVAILABLE", "Validator info unavailable")
     return block
-
-
-def _next_block(world: World, block: Block) -> Block | None:
-    """Return the block after another one, None after the head."""
-    heights = range(block.height + 1, world.chain.head.height + 1)
-    later = (world.chain.by_height(height) for height in heights)  # None at skipped heights
-    return next((block for block in later if block is not None), None)
 
 
 def _last_block_of(world: World, epoch_id: CryptoHash) -> Block:
@@ -91,7 +74,6 @@ def _last_block_of(world: World, epoch_id: CryptoHash) -> Block:
 
 
 def _unknown_epoch() -> HandlerError:
-    """Build the error for an unknown epoch."""
     return HandlerError("UNKNOWN_EPOCH", "Unknown Epoch")
 
 
@@ -102,7 +84,6 @@ def _blocks_produced(world: World, block: Block) -> int:
 
 
 def _seat(record: Proposal, shards: list[int]) -> Object:
-    """Format a validator of the next epoch."""
     return {
         "account_id": record.account_id,
         "public_key": str(record.public_key),

@@ -473,7 +473,16 @@ class TestBlocks:
         """Make a block whose second chunk is of the block before."""
         chunks = (chunk(7, 3, proposals=(Proposal("v.near", KEY, 10**27),)), chunk(6, 4))
         return Block(
-            7, ONE, 5, ONE, MANY // 2, ONE, ONE, 1, 4, 6, 10**8, 10**33, ONE, ONE, ONE, chunks, "v"
+            height=7,
+            prev_height=5,
+            timestamp_ns=MANY // 2,
+            epoch_start_height=4,
+            ordinal=6,
+            gas_price=10**8,
+            total_supply=10**33,
+            random_value=ONE,
+            chunks=chunks,
+            author="v",
         )
 
     def test_header(self):
