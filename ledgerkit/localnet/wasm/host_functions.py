@@ -97,8 +97,10 @@ _NONCE_COUNT = _Argument(_nonce_count)
 _PROMISE = _Argument(Guest.promise, order=2)
 
 
-def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]], list[Any]]:
+def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]], Sequence[Any]]:
     """Build the function that reads the values of arguments from a call's numbers."""
+    if all(read is None and size == 1 for read, size, *_ in arguments):
+        return lambda _, numbers: numbers
     steps: list[tuple[int, int, int | slice, Callable[..., Any] | None]] = []
     start = 0
     for position, (read, size, order, _) in enumerate(arguments):
