@@ -62,6 +62,10 @@ class _Argument(NamedTuple):
     type: ValueType = "i64"
 
 
+def _unread(_: Guest, *numbers: int) -> int | tuple[int, ...]:
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def _nonce_count(_: Guest, number: int) -> int:
     """Check the number of a gas key's nonces."""
     if number > _MAX_NONCES:
@@ -101,18 +105,17 @@ def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]]
     """Build the function that reads the values of arguments from a call's numbers."""
     if all(read is None and size == 1 for read, size, *_ in arguments):
         return lambda _, numbers: numbers
-    steps: list[tuple[int, int, int | slice, Callable[..., Any] | None]] = []
+    steps: list[tuple[int, int, slice, Callable[..., Any]]] = []
     start = 0
     for position, (read, size, order, _) in enumerate(arguments):
-        is_number = read is None and size == 1
-        steps.append((order, position, start if is_number else slice(start, start + size), read))
+        steps.append((order, position, slice(start, start + size), read or _unread))
         start += size
     steps.sort(key=lambda step: step[:2])
 
     def read_values(guest: Guest, numbers: tuple[int, ...]) -> list[Any]:
         values: list[Any] = [None] * len(steps)
         for _, position, part, read in steps:
-            values[position] = numbers[part] if read is None else read(guest, *numbers[part])
+            values[position] = read(guest, *numbers[part])
         return values
 
     return read_values

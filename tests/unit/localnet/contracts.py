@@ -26,7 +26,7 @@ class CallResult:
 
     def __init__(self, vm: Vm, result: bytes | Promise) -> None:
         self.vm, self.logs, self.drafts, self.raw = vm, vm.logs, vm.drafts, result
-        self.value = contract_sdk.from_json(result) if isinstance(result, bytes) else result
+        self.value: Any = contract_sdk.from_json(result) if isinstance(result, bytes) else result
         self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
 
     @property
@@ -103,9 +103,9 @@ class ContractHarness:
     def call(
         self,
         method: str,
-        caller: str = "alice.near",
-        deposit: int = 0,
-        results: tuple[bytes | None, ...] = (),
+        caller: Any = "alice.near",
+        deposit: Any = 0,
+        results: Any = (),
         **arguments: Any,
     ) -> CallResult:
         """Call a method."""
