@@ -17,7 +17,7 @@ from ledgerkit.sending.arguments import parse_near
 from ledgerkit.transport.settings import positive
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator
 
     import pandas as pd
 
@@ -220,21 +220,42 @@ class _Flow:
     author_account_id: str
     widget_name: str
     receiver_id: str
-    collection: str
     source: Ledger
     target: Ledger
+    collection: str
     signer: Signer
-    deposit: int
+    deposit: str | int
+    token_prefix: str
+    title: str | None
+    description: str | None
+    copies: int
+    social_contract_id: str | None
     timeout_s: float
     allow_mainnet: bool
-    social_contract_id: str | None
-    plan_options: Mapping[str, Any]
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the steps that have begun
     sent_at: float = 0.0  # of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None
     failure: LedgerError | None = None
     existed: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the arguments, before the first request."""
+        author, name = widget_sources.check_widget(self.author_account_id, self.widget_name)
+        self.author_account_id, self.widget_name = author, name
+        positive("timeout_s", self.timeout_s)
+        if not isinstance(self.allow_mainnet, bool):
+            raise InvalidRequestError.refuse("allow_mainnet", self.allow_mainnet, "True or False")
+        if self.social_contract_id is not None:
+            validation.account_id(self.social_contract_id, "social_contract_id")
+        tokens.check_plan_options(self.token_prefix, self.title, self.description, self.copies)
+        self.receiver_id = validation.account_id(self.receiver_id, "receiver_id")
+        self.collection = validation.account_id(self.collection, "collection")
+        self.source, self.target = client.current(self.source), client.current(self.target)
+        if not isinstance(self.signer, signers.Signer):
+            kind = type(self.signer).__name__
+            raise InvalidRequestError.refuse("signer", kind, "the result of lk.signer()")
+        self.deposit = f"{parse_near(self.deposit, 'deposit')} yocto"
 
     # Order --------------------------------------------------------------------------------
 
@@ -319,7 +340,14 @@ class _Flow:
 
     def plan_token(self, widget: Widget) -> TokenPlan:
         """Derive the token from the source."""
-        self.plan = tokens.plan_token(widget, self.receiver_id, **self.plan_options)
+        self.plan = tokens.plan_token(
+            widget,
+            self.receiver_id,
+            token_prefix=self.token_prefix,
+            title=self.title,
+            description=self.description,
+            copies=self.copies,
+        )
         self.end_step(f"{self.plan.token_id}, from SHA-256 {widget.sha256}")
         return self.plan
 
@@ -349,7 +377,7 @@ class _Flow:
                 self.collection,
                 target=self.target,
                 signer=self.signer,
-                deposit=f"{self.deposit} yocto",
+                deposit=self.deposit,
                 wait_until="INCLUDED",
                 timeout_s=self.timeout_s,
                 allow_mainnet=self.allow_mainnet,
@@ -558,7 +586,7 @@ def archive_widget(
     >>> lk.archive_widget("heidi.near", "Nothing", "alice.near", **options).outcome
     'missing_widget'
     """
-    flow = _new_flow(**locals())
+    flow = _Flow(**locals())
     archive = flow.archive("under_way")
     try:
         with Line() as line:
@@ -604,49 +632,4 @@ def archive_steps(
     """
     bound = signature(archive_widget).bind(author_account_id, widget_name, receiver_id, **options)
     bound.apply_defaults()
-    return _new_flow(**bound.arguments).run()
-
-
-def _new_flow(
-    *,
-    author_account_id: object,
-    widget_name: object,
-    receiver_id: object,
-    source: Ledger,
-    target: Ledger,
-    collection: object,
-    signer: object,
-    deposit: str | int,
-    social_contract_id: object,
-    timeout_s: float,
-    allow_mainnet: object,
-    **plan_options: object,
-) -> _Flow:
-    """Check the arguments of `archive_widget`."""
-    author, name = widget_sources.check_widget(author_account_id, widget_name)
-    positive("timeout_s", timeout_s)
-    if not isinstance(allow_mainnet, bool):
-        raise InvalidRequestError.refuse("allow_mainnet", allow_mainnet, "True or False")
-    if social_contract_id is not None:
-        social_contract_id = validation.account_id(social_contract_id, "social_contract_id")
-    tokens.check_plan_options(**plan_options)
-    receiver_id = validation.account_id(receiver_id, "receiver_id")
-    collection = validation.account_id(collection, "collection")
-    source, target = client.current(source), client.current(target)
-    if not isinstance(signer, signers.Signer):
-        kind = type(signer).__name__
-        raise InvalidRequestError.refuse("signer", kind, "the result of lk.signer()")
-    return _Flow(
-        author_account_id=author,
-        widget_name=name,
-        receiver_id=receiver_id,
-        collection=collection,
-        source=source,
-        target=target,
-        signer=signer,
-        deposit=parse_near(deposit, "deposit"),
-        timeout_s=timeout_s,
-        allow_mainnet=allow_mainnet,
-        social_contract_id=social_contract_id,
-        plan_options=plan_options,
-    )
+    return _Flow(**bound.arguments).run()

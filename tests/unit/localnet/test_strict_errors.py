@@ -231,7 +231,7 @@ def _made() -> list[tuple[str, str, list[str]]]:
 def test_every_variant_in_the_source_is_one_of_the_nodes() -> None:
     """Each error that the source makes is a variant of the node's, with just its members."""
     made = _made()
-    assert len({variant for _, variant, _ in made}) > 50
+    assert len({variant for _, variant, _ in made}) >= 50
     for maker, variant, fields in made:
         members = strict_errors.variants(_MAKERS[maker])[variant]
         assert set(fields) == set(members or {}), variant
