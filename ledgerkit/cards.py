@@ -60,8 +60,7 @@ def trace_card(
     rows = _records(receipts)
     is_short = len(rows) <= _MAX_OPEN
     parts = [
-        f"<h3>{_text(headline, 4 * _MAX_TEXT)}</h3>",
-        network_line(network),
+        *_head(headline, network, 4 * _MAX_TEXT),
         *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
@@ -86,12 +85,7 @@ def table_card(
     """
     body = [[_number(value) for value in record.values()] for record in _records(rows)]
     table = _table(_text(caption), [_text(name) for name in rows.columns], body)
-    parts = [
-        f"<h3>{_text(headline)}</h3>",
-        network_line(network),
-        *_paragraphs(explanation),
-        table,
-    ]
+    parts = [*_head(headline, network), *_paragraphs(explanation), table]
     return card(f"ledgerkit-{kind}", parts)
 
 
@@ -113,8 +107,7 @@ def statement_card(
     """
     assets = _records(totals)
     parts = [
-        f"<h3>{_text(headline)}</h3>",
-        network_line(network),
+        *_head(headline, network),
         *(f"<p>{_text(sentence, 4 * _MAX_TEXT)}</p>" for sentence in sentences),
         f"<p><strong>{_text(verdict, 4 * _MAX_TEXT)}</strong></p>",
     ]
@@ -133,6 +126,10 @@ def statement_card(
 def card(css_class: str, parts: Iterable[str]) -> str:
     """Wrap the parts of a card."""
     return f'<div class="{css_class} {html_tables.NO_MATH}">{"".join(parts)}</div>'
+
+
+def _head(headline: str, network: object, limit: int = _MAX_TEXT) -> tuple[str, str]:
+    return f"<h3>{_text(headline, limit)}</h3>", network_line(network)
 
 
 def network_line(network: object) -> str:

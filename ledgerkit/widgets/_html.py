@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledgerkit.errors import LedgerError, cut
 from ledgerkit.frames import html_tables
@@ -100,7 +100,3 @@ def bars(counts: Mapping[str, int], caption: str) -> str:
         bar = html_tables.cell(f'<div style="{style}"></div>', ' style="width:22em"')
         rows.append(html_tables.row([bar, html_tables.cell(str(count))], name=text(name)))
     return html_tables.table(rows, caption=text(caption))
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

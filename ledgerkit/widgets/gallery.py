@@ -135,13 +135,13 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 def cards(frame: pd.DataFrame) -> str:
     """Format tokens as cards, at most 60."""
-    rows = _html.records(frame.head(_MAX_CARDS))
+    rows = frame.head(_MAX_CARDS).to_dict("records")
     figures = "".join(map(_card, rows)) or "<p>None.</p>"
     hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")
     return f'<div class="cards">{figures}</div>{hidden}'
 
 
-def _card(row: dict[str, Any]) -> str:
+def _card(row: dict[Any, Any]) -> str:
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
     description = row["description"] if isinstance(row["description"], str) else ""
     address = row.get("media_url", row["media"])

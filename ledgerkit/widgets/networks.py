@@ -53,7 +53,7 @@ class NetworkPicker(Panel):
             ledger = client.connect(name, api_key=key.reveal(), make_default=False)
         frame = node.status(ledger=ledger)
         client.use(ledger)
-        row = _html.records(frame)[0]
+        row = frame.iloc[0]
         chain_id, height = row["chain_id"], row["latest_block_height"]
         sentence = f"Connected to {name}: chain {chain_id}, block {height}."
         pages = (Page("Node", _html.record(frame)),)

@@ -82,7 +82,7 @@ class BlockExplorer(Panel):
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         block = blocks.block(block_reference(values["at"]) or "final", ledger=ledger)
-        row = _html.records(block)[0]
+        row = block.iloc[0]
         chunks = blocks.chunks(row["block_hash"], ledger=ledger)
         transactions = blocks.transactions(row["block_hash"], ledger=ledger)
         pages = (
