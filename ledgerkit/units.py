@@ -30,7 +30,7 @@ U128_MAX = 2**128 - 1
 Number = int | str | Decimal | float
 
 _MAX_DIGITS = 120  # more than any amount has, on either side of the decimal point
-_MAX_DECIMALS = 255
+MAX_DECIMALS = 255
 _EXACT_FLOAT = 2.0**53  # all integers up to here are floats
 _GROUP = 3  # digits between two separators
 _TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read
@@ -39,8 +39,8 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", re.ASCII)
 # One word with a letter. Letters of other scripts may look like these, or be read to the left.
 _SYMBOL = re.compile(r"(?=.*[A-Za-z])[\w.$+-]{1,20}", re.ASCII)
 TOKENS = "tokens"  # in place of a symbol
-_NEAR_UNITS = {"near": NEAR_DECIMALS, "yocto": 0, "yoctonear": 0}
-_GAS_UNITS = {"tgas": TGAS_DECIMALS, "ggas": 9, "gas": 0}
+NEAR_UNITS = {"near": NEAR_DECIMALS, "yocto": 0, "yoctonear": 0}
+GAS_UNITS = {"tgas": TGAS_DECIMALS, "ggas": 9, "gas": 0}
 _NUMBER_RULE = "a number such as 5, '0.1' or Decimal('0.1'), with digits and one point only"
 _FLOAT_RULE = "a float whose printed digits are its exact value, or text such as '0.1'"
 
@@ -67,7 +67,7 @@ def yocto(value: int | str, field: str = "amount") -> int:
     InvalidRequestError
         If `value` is none of these, has more than 24 decimals, or is out of range.
     """
-    return _parse_quantity(value, field, _NEAR_UNITS, U128_MAX, "'0.1 NEAR' or '1 yocto'")
+    return _parse_quantity(value, field, NEAR_UNITS, U128_MAX, "'0.1 NEAR' or '1 yocto'")
 
 
 def gas(value: int | str, field: str = "gas") -> int:
@@ -91,7 +91,7 @@ def gas(value: int | str, field: str = "gas") -> int:
     InvalidRequestError
         If `value` is none of these, is not a whole number of gas, or is out of range.
     """
-    return _parse_quantity(value, field, _GAS_UNITS, U64_MAX, "'30 Tgas' or '500 Ggas'")
+    return _parse_quantity(value, field, GAS_UNITS, U64_MAX, "'30 Tgas' or '500 Ggas'")
 
 
 def _parse_quantity(
@@ -377,7 +377,7 @@ def token_symbol(symbol: object) -> str:
         The symbol if it is one plain word that does not read as NEAR, otherwise ``"tokens"``.
     """
     is_plain = isinstance(symbol, str) and _SYMBOL.fullmatch(symbol) is not None
-    return str(symbol) if is_plain and str(symbol).lower() not in _NEAR_UNITS else TOKENS
+    return str(symbol) if is_plain and str(symbol).lower() not in NEAR_UNITS else TOKENS
 
 
 def near_amount(yocto: int, digits: int | None = 2) -> str:
@@ -524,8 +524,8 @@ def _check_units(units: object, decimals: object) -> int:
 def _check_decimals(decimals: object) -> None:
     """Raise unless the decimals are from 0 to 255, before computing a power of ten."""
     integer = _as_integer(decimals)
-    if integer is None or not 0 <= integer <= _MAX_DECIMALS:
-        expected = f"an integer from 0 to {_MAX_DECIMALS}"
+    if integer is None or not 0 <= integer <= MAX_DECIMALS:
+        expected = f"an integer from 0 to {MAX_DECIMALS}"
         raise InvalidRequestError.refuse("decimals", decimals, expected)
 
 

@@ -29,7 +29,6 @@ NEAR = (units.NEAR_DECIMALS, "NEAR")
 _MAX_TEXT, _MAX_FULL_TEXT = 80, 2000  # characters
 _MAX_HASH, _MAX_NAME = 24, 36  # longer ids are shortened
 _MAX_EXPONENT = 40
-_MAX_DECIMALS = 255
 _MORE = "\u2026"
 _ALL_ROWS = "display.max_rows", None, "display.max_colwidth", None, "display.show_dimensions", False
 _RIGHT = "text-align:right;white-space:nowrap"
@@ -416,7 +415,7 @@ def _unit(tokens: Any, asset: Any) -> TokenUnit:
 
 
 def _is_decimals(value: Any) -> bool:
-    return _is_integer(value) and 0 <= value <= _MAX_DECIMALS
+    return _is_integer(value) and 0 <= value <= units.MAX_DECIMALS
 
 
 def is_near(asset: object) -> bool:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames.human import plain_text, row_units
 from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO
@@ -46,10 +47,7 @@ _MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched or c
 _MAX_WORDS = 1_000  # different texts of a column that may be shown as other words
 _BLOCK = 50_000  # rows written as text at a time, which bounds the memory
 _SMALLEST = {"unit": 0, "units": 0}  # of a token whose decimals are not known
-_FIXED_UNITS = {
-    YOCTO: {"near": 24, "yocto": 0, "yoctonear": 0},
-    "gas": {"tgas": 12, "ggas": 9, "gas": 0},
-}
+_FIXED_UNITS = {YOCTO: units.NEAR_UNITS, "gas": units.GAS_UNITS}
 _SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units"}
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -96,14 +94,19 @@ def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
     if len(text) > 1 and text[0] == text[-1] == '"':
         return contains(source, text[1:-1], check)
     comparison = _COMPARISON.fullmatch(text)
-    if comparison and comparison[1] == "!=":
-        return ~_compare(source, "=", comparison[2], text)
     if comparison:
-        return _compare(source, comparison[1], comparison[2], text)
+        is_not = comparison[1] == "!="
+        rows = _compare(source, "=" if is_not else comparison[1], comparison[2], text)
+        return ~rows if is_not else rows
     between = None if source.kind == "text" else _RANGE.fullmatch(text)
     if between:
         return _between(source, between[1], between[2], text)
-    return _part(source, text, check)
+    if source.kind in ("time", "bool"):
+        return _compare(source, "=", text, text)
+    matching = search_column(source, text, check)
+    if matching is None:
+        raise _refusal(source, text)
+    return matching
 
 
 def search_column(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
@@ -114,17 +117,6 @@ def search_column(source: Source, text: str, check: Callable[[], None]) -> Flags
         period = _period(text) if re.match(r"\d{4}-\d", text) else None
         return None if period is None else _in_period(source, "=", period)
     return None if source.kind == "bool" else contains(source, text, check)
-
-
-def _part(source: Source, text: str, check: Callable[[], None]) -> Flags:
-    if source.kind == "text":
-        return contains(source, text, check)
-    if source.kind != "number":
-        return _compare(source, "=", text, text)
-    rows = _search_numbers(source, text, check)
-    if rows is None:
-        raise _refusal(source, text)
-    return rows
 
 
 def _refusal(source: Source, text: str) -> InvalidRequestError:
@@ -280,8 +272,8 @@ def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
     """Yield the decimals and the symbol of each token in a column of amounts, and its rows."""
     if source.unit != AMOUNT_UNIT:
         return
-    units: Any = row_units(source.frame)
-    codes, known = pd.factorize(pd.Series(units, dtype=object))
+    by_row: Any = row_units(source.frame)
+    codes, known = pd.factorize(pd.Series(by_row, dtype=object))
     for code, (decimals, symbol) in enumerate(known):
         yield decimals, symbol, codes == code
 
