@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-import base58
 import pandas as pd
 import pytest
 from playwright.sync_api import expect
@@ -145,15 +144,6 @@ def test_what_is_no_account_is_refused(at):
     person.rests("Look up")
 
 
-def test_an_account_that_lives_elsewhere_is_told(at):
-    """The embedded ledger says that a public network may know it."""
-    person = at("Account")
-    person.enter("Account", "nobody.near")
-
-    person.answered("nobody.near on local is not indexed.")
-    person.answered('Use connect("mainnet")')
-
-
 def test_the_keyboard_is_enough(at):
     """Tab goes from field to field to the button, and Space presses it."""
     person = at("Account")
@@ -236,30 +226,6 @@ def test_a_key_leads_to_its_accounts(at, local):
     assert person.grid() == listed
 
 
-def test_a_limited_key_is_found_when_asked_for(at, local):
-    """Full-access keys are asked about unless the choice says otherwise."""
-    key = lk.keys("alice.near", ledger=local)["public_key"].iloc[1]
-    own = base58.b58decode(key.partition(":")[2]).hex()  # the implicit account of this key
-    person = at("Key")
-    person.enter("Public key", key)
-    person.answered("1 account on local")
-    assert person.grid() == [["account_id", "is_primary"], [own, "True"]]
-
-    person.field("Key type").select_option("all keys")
-    person.click("Look up")
-    person.answered("3 accounts on local")
-
-    assert [row[0] for row in person.grid()[1:]] == ["alice.near", "frank.near", own]
-
-
-def test_a_key_that_is_none_is_refused(at):
-    """A malformed key is told as such, and nothing can be opened."""
-    person = at("Key")
-    person.enter("Public key", "ed25519:0")
-
-    fails(person, "public_key 'ed25519:0' is not valid: expected")
-
-
 def test_a_transaction_shows_its_trace_and_receipts(at, local):
     """The verdict stands first, the failed receipt is selected, and the table is exact."""
     story = "a swap that is refunded: the exchange is paused"
@@ -311,15 +277,6 @@ def test_accounts_are_classed(at, local):
     assert person.grid() == cells(lk.exposure(names, ledger=local))
 
 
-def test_no_account_at_all_is_told(at):
-    """An empty field is an error with its remedy."""
-    person = at("Staking")
-    person.field("Accounts").fill("")
-    person.click("Classify")
-
-    fails(person, "account_ids is required: one account per line")
-
-
 def test_a_view_call_is_decoded_and_saved(at, tmp_path):
     """The largest integer is on the page, and in the file that its link saves."""
     person = at("Contract")
@@ -346,20 +303,6 @@ def saved(person: Person, kind: str, folder: Path) -> bytes:
     return (folder / name).read_bytes()
 
 
-def test_arguments_that_are_no_json_are_refused(at):
-    """What is typed is checked before it is sent; corrected, it is answered."""
-    person = at("Contract")
-    person.type("Contract", "moon.near")
-    person.type("Method", "ft_balance_of")
-    person.enter("Arguments", "{account_id}")
-    fails(person, "is not valid: expected JSON, such as")
-
-    person.enter("Arguments", '{"account_id": "alice.near"}')
-    person.answered("ft_balance_of of moon.near on local returned a result.")
-    person.open("Table")
-    assert person.grid() == [["value"], [ALICES]]
-
-
 def test_tokens_are_cards(at, local):
     """All collections are asked; each token is a card, and its picture does not load."""
     person = at("NFTs")
@@ -378,17 +321,6 @@ def test_tokens_are_cards(at, local):
     table = pd.concat(held, ignore_index=True)
     table = table.assign(media_url="ipfs://demo/" + table["media"])  # at the base the world has
     assert person.grid() == cells(table.dropna(axis="columns", how="all"))
-
-
-def test_a_collection_that_is_none_is_told(at):
-    """What could not be read has a page of its own."""
-    person = at("NFTs")
-    person.type("Account", "alice.near")
-    person.enter("Collection", "gold.near")
-
-    person.answered("0 tokens of 1 collection on local, 1 error.")
-    person.open("Errors")
-    assert person.grid()[1][0] == "gold.near"
 
 
 def test_a_network_is_connected_to_and_a_key_leaves_its_field(at, local):

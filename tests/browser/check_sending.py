@@ -84,30 +84,6 @@ def test_a_changed_field_asks_for_a_new_preview(at):
     expect(person.button("Send")).to_be_disabled()
 
 
-def test_a_failed_receipt_is_told(at):
-    """That it was included is no success: the reason stands beside the stages."""
-    person = at("Send")
-    preview(person, "nosuch.near", "1 NEAR")
-
-    person.click("Send")
-    person.answered(": final, failed.")
-
-    expect(person.panel).to_contain_text("Account nosuch.near does not exist")
-    person.picture("send_failed")
-
-
-def test_a_malformed_amount_is_refused(at):
-    """An amount without its unit is refused before anything is signed."""
-    person = at("Send")
-    person.type("Signer", "alice.near")
-    person.type("Receiver", "bob.near")
-    person.enter("Amount", "many")
-
-    alert = person.panel.get_by_role("alert")
-    expect(alert).to_contain_text("many")
-    expect(person.button("Send")).to_be_disabled()
-
-
 def test_a_secret_key_leaves_its_field(at, local):
     """The key that is typed signs the preview, and stands nowhere on the page."""
     secret = str(local.world.keys()["dave.near"])
@@ -151,27 +127,3 @@ def test_a_widget_is_archived_once(at):
     assert again["outcome"] == "already archived"
     assert again["token_id"] == token["token_id"]
     assert again["tx_hash"] == ""
-
-
-def test_a_widget_that_is_not_there_stops_the_flow(at):
-    """The step that stopped says why, and none after it was taken; a wrong field is an error."""
-    person = at("Archive")
-    for label, text in WIDGET.items():
-        person.type(label, text)
-    person.type("Collection", "stamps.grace.near")
-    person.type("Signer", "grace.near")
-    person.enter("Widget", "Nowhere")
-    person.answered("The widget does not exist; nothing was minted.")
-
-    person.open("Steps")
-    head, *rows = person.grid()
-    states = [row[head.index("state")] for row in rows]
-    assert states == ["done", "stopped", *["not_taken"] * (STEPS - 2)]
-    why = "heidi.near/widget/Nowhere does not exist at the last final block"
-    assert rows[1][head.index("detail")] == why
-    person.picture("archive_stopped")
-
-    person.enter("Receiver", "Alice")
-    person.answered("receiver_id 'Alice' is not valid")
-    expect(person.panel.get_by_role("alert")).to_be_visible()
-    person.rests("Archive")
