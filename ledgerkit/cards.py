@@ -167,7 +167,6 @@ def _section(name: str, n_rows: int, body: str, *, is_open: bool = False) -> str
 
 
 def _tree(rows: Sequence[Record]) -> str:
-    """Format receipts as nested lists."""
     if not rows:
         return "<p>none</p>"
     children = _children_by_parent(rows)
@@ -250,7 +249,6 @@ def _arguments(args: object) -> str:
 
 
 def _execution(row: Record) -> str:
-    """Return where a receipt ran, and the gas that it burnt."""
     block, shard, gas = row["block_height"], row["shard_id"], row["gas_burnt"]
     parts = [f"block {block}"] if block is not None else []
     parts += [f"shard {shard}"] if shard is not None else []
@@ -311,7 +309,6 @@ def _result(row: Record) -> str:
 
 
 def _cell(value: object) -> str:
-    """Format a value, or nothing if it is missing."""
     return "" if value is None else _text(value)
 
 
@@ -417,7 +414,6 @@ def _reward_table(rewards: Sequence[Record]) -> str:
 
 
 def _known(amount: Any, write: Callable[[int, int | None], str]) -> str:
-    """Format an amount that may be unknown."""
     return "unknown" if amount is None else _rounded(write, int(amount))
 
 

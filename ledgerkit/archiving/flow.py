@@ -202,7 +202,6 @@ class Archive:
         return f"<Archive {path}{token}: {self.outcome}{at}>"
 
     def _repr_html_(self) -> str:
-        """Format a card with the outcome and one row per step; all text is escaped."""
         return cards.table_card(
             "archive",
             headline=repr(self)[1:-1],
@@ -275,7 +274,6 @@ class _Flow:
         yield self.archive(outcome)
 
     def run_steps(self) -> Generator[Archive, None, str]:
-        """Run the steps, and return the outcome."""
         yield self.begin_step("receiver_view")
         self.check_receiver()
         yield self.begin_step("read_source")
@@ -339,7 +337,6 @@ class _Flow:
         return widget
 
     def plan_token(self, widget: Widget) -> TokenPlan:
-        """Derive the token from the source."""
         self.plan = tokens.plan_token(
             widget,
             self.receiver_id,
@@ -448,7 +445,6 @@ class _Flow:
     # Rows of the steps --------------------------------------------------------------------
 
     def begin_step(self, step: str, detail: str | None = None, **columns: Any) -> Archive:
-        """Begin a step, and return the state."""
         self.rows[step] = {"step": step, "state": "running", "detail": detail, **columns}
         return self.archive("under_way")
 
@@ -458,7 +454,6 @@ class _Flow:
         self.rows[next(reversed(self.rows))] |= ended
 
     def _end_mint(self, state: str, detail: str = "") -> None:
-        """Complete the row of the mint, with the block that included its transaction."""
         submission, height = self.submission, None
         if submission is not None:
             detail = detail or self._submission_text(submission)
@@ -483,7 +478,6 @@ class _Flow:
         return build.build_frame("archive_steps", columns)
 
     def archive(self, outcome: str) -> Archive:
-        """Build the state or the outcome of the flow."""
         plan = self.plan
         return Archive(
             outcome,

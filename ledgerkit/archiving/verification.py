@@ -98,7 +98,6 @@ class Verification:
         return f"<Verification {token}: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        """Format a card with the verdict and the compared values; all text is escaped."""
         rows = self.to_frame().T.reset_index().set_axis(["name", "value"], axis=1)
         return cards.table_card(
             "verification",

@@ -178,7 +178,6 @@ def read_widget(
 
 
 def _social_contract(network: str, contract_id: str | None) -> str:
-    """Return the contract of the social database, after checking it if it is passed."""
     if contract_id is not None:
         return validation.account_id(contract_id, "social_contract_id")
     if network not in SOCIAL_CONTRACTS:

@@ -107,7 +107,6 @@ def _rounded_columns(frame: pd.DataFrame) -> set[str]:
 
 
 def _network_name(frame: pd.DataFrame) -> str:
-    """Return the network's name if a sheet can have it; otherwise what Excel calls a sheet."""
     name = str(frame.attrs.get("network", ""))
     return name if _is_sheet_name(name) else "Sheet1"
 
@@ -118,7 +117,6 @@ def _is_sheet_name(name: str) -> bool:
 
 
 def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
-    """Check everything that does not depend on the values."""
     if len(frame) >= _MAX_ROWS:
         rule = f"at most {_MAX_ROWS - 1:,} rows, which a sheet of Excel holds: use Parquet or CSV"
         raise InvalidRequestError.refuse("frame", f"{len(frame):,} rows", rule)
@@ -133,7 +131,6 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
 
 
 def _all_cells(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yield the header and the cells of each column of the sheet."""
     for position, level in enumerate(frame.index.names):
         if not isinstance(frame.index, pd.RangeIndex):
             labels: Any = frame.index.get_level_values(position)

@@ -63,7 +63,6 @@ def exposure_columns(
 def _pools(
     responses: Sequence[rest.Full], stakes: Mapping[tuple[str | None, str], int | None]
 ) -> Entries:
-    """List the pools of each account, with its stake if known."""
     return [
         [(p.pool_id, stakes.get((response.account_id, p.pool_id))) for p in response.pools or ()]
         for response in responses
@@ -81,5 +80,4 @@ def _liquid_tokens(responses: Sequence[rest.Full], liquid: frozenset[str]) -> En
 
 
 def _nonzero(entries: Entries) -> Entries:
-    """Drop the pools or tokens whose amount is known to be zero."""
     return [[entry for entry in account if entry[1] != 0] for account in entries]

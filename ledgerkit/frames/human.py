@@ -142,7 +142,6 @@ class Human:
         return f"{text}\n\n{_caption(self._frame)}"
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML; all texts are escaped."""
         head, tail = _displayed(self._frame)
         rows = _html_rows(head, self._digits)
         if len(tail):
@@ -317,7 +316,6 @@ def _amount_format(unit: str, digits: int | None) -> Format:
 
 
 def _amount(value: Any, unit: TokenUnit, digits: int | None) -> str:
-    """Write an amount, or a dict of amounts, in units."""
     if isinstance(value, dict):
         texts = (f"{_words(name)}: {_amount(part, unit, digits)}" for name, part in value.items())
         return ", ".join(texts)
@@ -442,7 +440,6 @@ def _caption(frame: pd.DataFrame) -> str:
 
 
 def _html_rows(frame: pd.DataFrame, digits: int | None) -> list[str]:
-    """Write rows of a table, with the full text of a shortened cell as its tooltip."""
     texts, full = readable(frame, digits=digits), readable(frame, digits=None)
     styles = _styles(frame)
     rows = []

@@ -95,7 +95,6 @@ def _subtree_gas(rows: Rows) -> list[int]:
 
 
 def _gas_by_name(rows: Rows) -> dict[str, int]:
-    """Sum the gas of the largest contracts, of all others, and of refunds."""
     by_contract: dict[str, int] = {}
     refunds = 0
     for row in rows.rows:

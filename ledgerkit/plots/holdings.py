@@ -255,7 +255,6 @@ def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
 
 
 def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
-    """Sort bars by size, and sum the smallest."""
     bars = sorted(bars, key=lambda bar: -bar.total)
     if len(bars) <= _MAX_POOLS:
         return bars

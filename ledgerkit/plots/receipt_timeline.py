@@ -45,7 +45,6 @@ class _Scale:
         return [at + 0.5 for at in list(self.places.values())[::step]], labels[::step]
 
     def gaps(self) -> list[tuple[float, int]]:
-        """Return the middle and the number of blocks of each shortened gap."""
         return [
             ((self.places[a] + 1 + self.places[b]) / 2, b - a - 1)
             for a, b in pairwise(self.places)

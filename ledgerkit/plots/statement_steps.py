@@ -186,7 +186,6 @@ def statement(
 def _lines(
     rows: pd.DataFrame, units_of: Mapping[str, TokenUnit], *, has_times: bool
 ) -> list[_Line]:
-    """Return the changes of each asset; changes of 0 have no step."""
     lines = []
     for asset, own in rows.groupby("asset", sort=False):
         name = str(asset)

@@ -78,7 +78,6 @@ def _name_artists(ax: Axes) -> dict[str, list[str]]:
 
 
 def _matplotlib_svg(ax: Axes) -> bytes:
-    """Return the SVG of matplotlib on a transparent background, with texts as text."""
     figure: Any = ax.figure
     figure.patch.set_visible(False)
     ax.patch.set_visible(False)

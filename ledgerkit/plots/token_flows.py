@@ -174,7 +174,6 @@ def token_flow(
 def _flows_by_asset(
     transfers: pd.DataFrame, asset: str | None
 ) -> tuple[dict[str, list[_Flow]], int]:
-    """Sum the flows by asset, the most frequent first and NEAR last; count unknown amounts."""
     records = canvas.read_rows(transfers, _COLUMNS, "Trace.transfers")
     counts = Counter(record[1] for record in records)
     if asset is not None:
@@ -199,7 +198,6 @@ def _flows_by_asset(
 def _sections(
     by_asset: dict[str, list[_Flow]], units_of: Mapping[str, TokenUnit]
 ) -> list[_Section]:
-    """Place the sections of the assets one below the other."""
     sections: list[_Section] = []
     top = 0.0
     for asset, asset_flows in list(by_asset.items())[:_MAX_ASSETS]:
@@ -333,7 +331,6 @@ def _ribbon(flow: _Flow, sender: _Node, receiver: _Node, ink: Inks) -> Any:
 
 
 def _style(group: str, ink: Inks) -> dict[str, Any]:
-    """Return the colours and hatch of a group's ribbons, which let others shine through."""
     palette, hatch, _ = _GROUPS[group]
     colour = ink.shape(palette)
     return {

@@ -91,7 +91,6 @@ class Content:
 
     @property
     def message(self) -> str:
-        """The status or the error as HTML."""
         lines = "<br>".join(_html.text(line, 600) for line in (self.status, *self.warnings))
         if self.error is None:
             return _html.status(lines)

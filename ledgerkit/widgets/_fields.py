@@ -23,7 +23,6 @@ class Field:
     options: tuple[tuple[str, str], ...] = ()  # labels and values to choose from
 
     def state(self, name: str) -> dict[str, Any]:
-        """Return the field as the front end draws it."""
         return {"name": name, **asdict(self)}
 
     def accept(self, value: object) -> None:
@@ -43,7 +42,6 @@ class Button:
     enabled: bool = False
 
     def state(self, name: str) -> dict[str, Any]:
-        """Return the button as the front end draws it."""
         names = ("label", "tooltip", "enabled")
         return {"name": name, **{key: getattr(self, key) for key in names}}
 

@@ -252,7 +252,6 @@ class Panel(Displayable):
         self._task = loop.create_task(self._run_in_threads(results))
 
     def _run(self, results: Iterator[Content]) -> None:
-        """Run a request in this thread."""
         self._set_busy()
         try:
             while (content := _next_content(results)) is not None:
@@ -308,7 +307,6 @@ class Panel(Displayable):
         self._show(content)
 
     def state(self) -> dict[str, Any]:
-        """Return the form and the message as the front end draws them."""
         return {
             "title": self.title,
             "action": self.action,
@@ -323,7 +321,6 @@ class Panel(Displayable):
         }
 
     def pages(self) -> list[dict[str, Any]]:
-        """Return the pages of the result as the front end draws them."""
         return [{"title": page.title, "blocks": page.described} for page in self.content.pages]
 
     def static(self) -> str:
@@ -331,7 +328,6 @@ class Panel(Displayable):
         return f'{_html.STYLE}<div class="{_html.CLASSES}">{self.static_body()}</div>'
 
     def static_body(self) -> str:
-        """Format the title, the message and the pages without scripts."""
         pages = "".join(page.static() for page in self.content.pages)
         return f"<h3>{_html.text(self.title)}</h3>{self.content.message}{pages}"
 

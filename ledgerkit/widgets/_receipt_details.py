@@ -95,7 +95,6 @@ class ReceiptDetails:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[pd.DataFrame, dict[Any, Any]]]:
-        """The frames with rows of receipts, and the rows of each receipt."""
         trace = self._trace
         frames = {
             "actions": trace.actions,
@@ -150,7 +149,6 @@ class ReceiptDetails:
         )
 
     def _links(self, positions: list[int]) -> list[Any] | None:
-        """Return links to other receipts, and the number of those left out."""
         links: list[Any] = [{"at": at, "text": self._labels[at]} for at in positions[:_MAX_LINKS]]
         n_others = len(positions) - len(links)
         return [*links, *([f"and {n_others:,} more"] if n_others > 0 else [])] or None
@@ -195,7 +193,6 @@ class ReceiptDetails:
         return {"line": line, "facts": memo}
 
     def _changes(self, transfers: Iterable[Transfer]) -> list[Json]:
-        """Describe the balance changes that the transfers of a receipt add up to."""
         rows = zip(*balance_change_columns(transfers).values(), strict=True)
         return [
             {"line": [id_value("account", account_id), ": ", change_value(self._tx.amounts, *by)]}

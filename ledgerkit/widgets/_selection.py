@@ -308,7 +308,6 @@ def _meets_one(values: pd.Series[Any], sign: str, limit: Fraction) -> Flags:
 
 
 def is_number(value: object) -> bool:
-    """Return True for a finite number."""
     return isinstance(value, int) or (isinstance(value, float | Decimal) and isfinite(value))
 
 
@@ -346,7 +345,6 @@ def _with_digits(values: pd.Series[Any], digits: str, check: Callable[[], None])
 
 
 def _lines_with(lines: str, digits: str) -> Iterator[int]:
-    """Yield the numbers of the lines with these digits."""
     line = end = 0
     while (at := lines.find(digits, end)) >= 0:
         line += lines.count("\n", end, at)
@@ -432,7 +430,6 @@ class Rows:
             return self._rows
 
     def _filtered(self, selection: Selection, check: Callable[[], None]) -> Positions | None:
-        """Return the positions of the rows that pass all filters and the search."""
         flags = None
         for column, text in selection.filters:
             check()
@@ -455,7 +452,6 @@ class Rows:
     def _sorted(
         self, rows: Positions | None, column: int, *, is_descending: bool
     ) -> Positions | None:
-        """Sort rows by a column, stably; missing values are last."""
         values = self._sources[column].values
         if rows is None:
             return order(values, is_descending=is_descending)

@@ -69,7 +69,6 @@ class Table(Block):
     # Messages -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
-        """Return the columns and the first page."""
         kinds, declared = id_kinds(self._shown), declared_columns(self._shown)
         # Without a schema, a column of the same name may mean something else.
         known = declared if "schema" in self._shown.attrs else {}
@@ -96,7 +95,6 @@ class Table(Block):
         }
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a message: return a page, the whole text of a cell, or a file."""
         actions = {"page": self._page, "cell": self._cell, "save": self._save}
         try:
             return actions[validation.one_of(message.get("do"), "do", tuple(actions))](message)
@@ -182,7 +180,6 @@ class Table(Block):
     # Texts --------------------------------------------------------------------------------
 
     def _cells(self, rows: np.ndarray, visible: Iterable[int]) -> list[dict[str, Any]]:
-        """Return the position and the cells of each row of a page."""
         page = self._shown.iloc[rows]
         texts = readable(page)
         columns = [
@@ -201,7 +198,6 @@ class Table(Block):
         ]
 
     def static(self) -> str:
-        """Format the first rows as HTML; the exact text of a cell is its tooltip."""
         columns = self._columns[:_MAX_COLUMNS]
         rows = self._cells(np.arange(min(len(self._shown), _MAX_STATIC)), range(len(columns)))
         table = html_tables.table(
@@ -252,7 +248,6 @@ def _columns(frame: pd.DataFrame) -> list[Source]:
 
 
 def _kind(values: pd.Series[Any]) -> str:
-    """Return what filters compare the values of a column as."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
         return _object_kind(values)

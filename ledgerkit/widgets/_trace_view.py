@@ -108,7 +108,6 @@ class TraceView(Block):
         return list(zip(*columns.values(), strict=True))
 
     def _first_selected(self) -> int | None:
-        """Return the position of the receipt that is selected at first, if there is one."""
         tx = self._tx
         if self._receipt_id is None:
             return next(iter([*tx.failed_receipts, *range(len(tx.tree))]), None)
@@ -148,7 +147,6 @@ def _coded(texts: Iterable[str]) -> Json:
 
 
 def _status(name: str) -> tuple[str, str, str]:
-    """Return the mark, the words and the tone of a status."""
     mark, words = STATUSES.get(name, UNKNOWN_STATUS).split(" ", 1)
     return mark, words, _TONES.get(name, "ok")
 

@@ -22,7 +22,6 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
 def _read(name: str) -> str:
-    """Read a file of the front end."""
     return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
 
 

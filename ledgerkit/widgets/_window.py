@@ -100,7 +100,6 @@ class Window:
         return next(named, self.selected)
 
     def _press(self, message: Message) -> None:
-        """Store the texts of a form, and press one of its buttons."""
         panel = self._panel(message)
         panel.accept(message.get("values") or {})
         button = panel.buttons.get(str(message.get("button")))
@@ -139,7 +138,6 @@ class Window:
         self.send_panel(panel, is_new=True)
 
     def open(self, kind: str, id_: str) -> None:
-        """Open the view of an account, token, transaction, receipt, block or key."""
         from ledgerkit.widgets.search import target
 
         opened = target(kind, id_)
@@ -187,7 +185,6 @@ class Window:
         self.send_window()
 
     def go(self, steps: int) -> None:
-        """Show an earlier (-1) or a later (1) result again."""
         to = self._target(steps)
         if to is not None:
             self._at = to
@@ -211,12 +208,10 @@ class Window:
             self.view.send(message)
 
     def send_all(self) -> None:
-        """Send everything, to a front end that has just opened."""
         self.send_window()
         self.send_panel(self.selected, is_new=True)
 
     def send_window(self) -> None:
-        """Send the titles of the panels, which one is open, and the network."""
         if self._is_shown:
             self.send(
                 {
@@ -270,7 +265,6 @@ def name_badge(name: str) -> dict[str, str]:
 
 
 def _block_reply(content: Content, message: Message) -> dict[str, Any]:
-    """Return the answer of a block to a message, or the error as a text."""
     if message.get("result") != content.number:
         return {"error": "This result has been replaced by a newer one."}
     try:

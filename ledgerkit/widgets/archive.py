@@ -103,7 +103,6 @@ class ArchiveFlow(Panel):
         super()._set_ready()
 
     def _show_cancelled(self) -> None:
-        """Show whether the token was minted, and how to finish."""
         archive = self.value
         if archive is None:
             minted = " before the first step. Nothing was minted" if self.is_busy else ""
@@ -113,7 +112,6 @@ class ArchiveFlow(Panel):
         self._show(_steps_content(f"Cancelled. {archive.way_back()}", archive, steps))
 
     def _show_error(self, error: Exception) -> None:
-        """Show the error, the steps, and whether the token was minted."""
         archive = self.value
         if archive is None:
             super()._show_error(error)

@@ -153,7 +153,6 @@ class SendForm(Panel):
         super()._set_busy()
 
     def _set_ready(self) -> None:
-        """Enable the buttons, and drop a key that was used."""
         if self._is_sending:
             self.key.clear()
         self._is_sending = False
@@ -165,7 +164,6 @@ class SendForm(Panel):
         self._show(Content(f"Cancelled. {self._outcome()}" if self._is_sending else "Cancelled."))
 
     def _show_error(self, error: Exception) -> None:
-        """Show an error, and the transaction if it was sent before."""
         is_sent = self._is_sending and self.submission is not None
         self._show(Content(self._outcome() if is_sent else "", error=error))
 

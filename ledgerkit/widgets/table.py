@@ -74,7 +74,6 @@ class _Fixed(Panel):
     action = ""  # there is nothing to request
 
     def _set(self, block: Block, content: Content) -> None:
-        """Show a block."""
         self.content = replace(content, pages=(Page(self.title, block),))
         self.window.finish(self)  # so that Back returns to it from the view of an id
 
@@ -84,7 +83,6 @@ class _Fixed(Panel):
         return name_badge(str(frame.attrs.get("network", "")))
 
     def static_body(self) -> str:
-        """Format the caption and the block without scripts."""
         caption = self.content.message if self.content.status else ""
         return caption + "".join(block.static() for block in self.content.pages[0].blocks)
 
