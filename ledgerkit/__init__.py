@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.collect_blocks import collect_blocks
     from ledgerkit.collecting.collection import Collection, open_collection
     from ledgerkit.collecting.diff import Diff, diff
-    from ledgerkit.collecting.follow import Following, follow
-    from ledgerkit.collecting.following import FollowedBlock
+    from ledgerkit.collecting.follow import FollowedBlock, Following, follow
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
@@ -111,8 +110,7 @@ _HOMES = {
     "collecting.plan": "Plan",
     "collecting.collect_blocks": "collect_blocks",
     "collecting.collect": "collect",
-    "collecting.follow": "Following follow",
-    "collecting.following": "FollowedBlock",
+    "collecting.follow": "FollowedBlock Following follow",
     "errors": "LedgerError",
     "verbs.recordings": "inspect record",
     "verbs.saved_responses": "read",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.outcomes import read_each
+from ledgerkit.collecting.outcomes import hold_unanswered, read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables
@@ -31,25 +31,16 @@ _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("nft",): rest.nft,
     ("staking",): rest.staking,
 }
-_PATHS = {views: f"GET /v1/account/{{account_id}}/{views[0]}" for views in _SINGLE_VIEW}
 
 
 def request_for(views: Sequence[str]) -> str:
     """Return the request that reads these views of an account."""
-    return _PATHS.get(tuple(views), "GET /v1/account/{account_id}/full")
+    path = views[0] if tuple(views) in _SINGLE_VIEW else "full"
+    return f"GET /v1/account/{{account_id}}/{path}"
 
 
 class AccountReader:
-    """
-    A reader of accounts.
-
-    Parameters
-    ----------
-    views
-        Some of `VIEWS`.
-    liquid_tokens
-        The liquid staking tokens that count for the exposure.
-    """
+    """A reader of views of accounts; the liquid tokens are those that count for the exposure."""
 
     surfaces: tuple[Surface, ...] = ("api",)
 
@@ -61,7 +52,7 @@ class AccountReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request accounts; yield their outcomes in order, a batch at a time."""
-        return read_each(ledger, subjects, self._call)
+        return hold_unanswered(read_each(ledger, subjects, self._call), "accounts")
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -71,10 +62,6 @@ class AccountReader:
             for view, columns in self._columns.items()
         }
 
-    def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
-        """Return the column that holds the account of a row."""
-        return "account_id"
-
 
 def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
     """Return the columns of collections, from full or from NFT responses."""
@@ -83,7 +70,6 @@ def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pool_columns(views: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of staking pools."""
     return token_frames.pool_columns(token_frames.pool_rows(views))
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import dask_engine, manifests, plan, sources, storage
+from ledgerkit.collecting import manifests, sources
 from ledgerkit.collecting.accounts import VIEWS, AccountReader, request_for
-from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifests import MAX_PART_SIZE, Manifest
-from ledgerkit.collecting.part_files import utc_now
-from ledgerkit.collecting.part_writer import PART_SIZE, Job
-from ledgerkit.collecting.resuming import RemainingSubjects
-from ledgerkit.collecting.run import Run
+from ledgerkit.collecting.part_writer import PART_SIZE
+from ledgerkit.collecting.resuming import remaining_subjects
+from ledgerkit.collecting.run import Options, Run
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
-    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.collection import Collection
+    from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.sources import Source, Subject
+    from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 
 
@@ -163,70 +163,64 @@ def collect(
     1  alice.near    gold.near                 1252998400
     2  alice.near  liquid.near  3500000000000000000000000
     """
-    validation.integer(part_size, "part_size", least=1, most=MAX_PART_SIZE)
-    base = client.current(ledger)
-    dask = None if engine == "local" else dask_engine.engine(engine, base)
-    manifest = _manifest(base, validation.subset_of(views, "views", VIEWS), liquid_tokens)
-    folder, source = storage.required_folder(out), sources.source(ids, column)
-    job = Job(folder, AccountReader(manifest.views, manifest.liquid_tokens), part_size)
-    manifests.check_resume(folder, manifest, resume=resume)
-    with base.sibling(in_flight=in_flight, rate=rate) as paced:
-        if dry_run:
-            return _print_plan(job, manifest, paced, source, retry_failed=retry_failed)
-        run = Run(job, manifest, paced, AccountSubjects(source), dask, progress=progress)
-        with folder.lock():
-            run.execute(retry_failed=retry_failed)
-    return Collection(folder)
-
-
-def _print_plan(
-    job: Job, manifest: Manifest, ledger: Ledger, source: Source, *, retry_failed: bool
-) -> Plan:
-    """Print and return what the run would do."""
-    planned = plan.plan_run(
-        manifest,
-        str(job.folder),
-        manifests.read_commits(job.folder),
-        source,
-        request=request_for(manifest.views),
-        limit=ledger.session.ready().settings.lowest_limit(job.reader.surfaces),
+    run = AccountRun(sources.source(ids, column), views, liquid_tokens)
+    options = Options(
+        in_flight=in_flight,
+        rate=rate,
+        resume=resume,
         retry_failed=retry_failed,
+        progress=progress,
+        part_size=part_size,
+        engine=engine,
     )
-    print(planned)  # noqa: T201 - the purpose of a dry run
-    return planned
+    base = client.current(ledger)
+    return (run.print_plan if dry_run else run.execute)(base, out, options)
 
 
-def _manifest(ledger: Ledger, views: list[str], liquid_tokens: Iterable[str] | None) -> Manifest:
-    """Return the manifest of the run."""
-    liquid = sorted(resolve_liquid_tokens(ledger, liquid_tokens)) if "exposure" in views else []
-    return Manifest(
-        kind="accounts",
-        network=ledger.network.name,
-        views=views,
-        schemas=manifests.table_schemas(views),
-        liquid_tokens=liquid,
-        created_at=utc_now(),
-    )
-
-
-class AccountSubjects:
-    """The account ids of a run."""
+class SourceRun(Run):
+    """A run over the account ids of a source."""
 
     noun = "accounts"
-    settled = 0  # none waits
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.total = source.total
 
-    def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
-        """Return the subjects that are not stored."""
-        return RemainingSubjects(self._source, commits)
+    def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
+        """Yield the subjects that are not stored; raise if the others are of another source."""
+        return remaining_subjects(self._source, commits)
 
-    def count_stored(self, commits: Sequence[Commit]) -> int:
-        """Count the subjects that are stored."""
-        return sum(commit.stop - commit.start for commit in commits)
+    def count_remaining(self, commits: Sequence[Commit]) -> tuple[int | None, dict[str, int]]:
+        """Count the subjects to request, and the others by kind; an iterator is not read."""
+        if not self._source.is_repeatable:
+            return None, {}
+        counts = Counter(subject.problem for subject in self.remaining(commits))
+        return counts[None], {kind: count for kind, count in counts.items() if kind is not None}
 
-    def overlapping(self, commits: Sequence[Commit]) -> Sequence[Commit]:
-        """Return the commits that have some of the subjects: all of them."""
-        return commits
+
+class AccountRun(SourceRun):
+    """The run of `collect`."""
+
+    def __init__(
+        self, source: Source, views: str | Iterable[str], liquid_tokens: Iterable[str] | None
+    ) -> None:
+        super().__init__(source)
+        self._views = validation.subset_of(views, "views", VIEWS)
+        self._liquid_tokens = liquid_tokens
+
+    def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the folder adds nothing
+        """Return the manifest, with the liquid tokens if they count."""
+        liquid: list[str] = []
+        if "exposure" in self._views:
+            liquid = sorted(resolve_liquid_tokens(ledger, self._liquid_tokens))
+        return manifests.new_manifest(
+            "accounts", ledger.network.name, self._views, liquid_tokens=liquid
+        )
+
+    def open(self, ledger: Ledger, manifest: Manifest) -> AccountReader:  # noqa: ARG002 - nothing is found
+        """Return the reader of the views."""
+        return AccountReader(manifest.views, manifest.liquid_tokens)
+
+    def request(self, manifest: Manifest) -> tuple[str, int]:
+        """Return the request that reads all views of one account."""
+        return request_for(manifest.views), 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
@@ -10,31 +9,27 @@ from ledgerkit.api import rpc
 from ledgerkit.block_data.archives import BLOCKS
 from ledgerkit.block_data.headers import final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
-from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
-from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
-from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting import manifests
+from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader
 from ledgerkit.collecting.document_reader import DocumentReader
-from ledgerkit.collecting.manifests import Manifest
-from ledgerkit.collecting.part_files import utc_now
-from ledgerkit.collecting.part_writer import PART_BYTES, PART_SIZE, Job
-from ledgerkit.collecting.plan import Plan
-from ledgerkit.collecting.run import Run
+from ledgerkit.collecting.manifests import TRACED
+from ledgerkit.collecting.part_writer import PART_SIZE
+from ledgerkit.collecting.run import Options, Run
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from os import PathLike
 
-    from ledgerkit.collecting.dask_engine import DaskEngine
-    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.collection import Collection
+    from ledgerkit.collecting.manifests import Commit, Manifest
+    from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
 BlockSource = Literal["documents", "rpc"]
-_MAX_WORKERS = 1_024
 
 
 @overload
@@ -211,22 +206,21 @@ def collect_blocks(
     nick.near       3
     Name: count, dtype: int64
     """
-    validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
-    dask = _dask_engine(workers, engine, base)
     manifest = blocks_manifest(base, _choose_source(base, source), views, verify=verify)
-    folder = storage.required_folder(out)
-    job = _job(folder, manifest, part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
-    manifests.check_resume(folder, manifest, resume=resume)
-    with base.sibling(in_flight=in_flight, rate=rate) as paced:
-        subjects = _resolve_subjects(paced, manifest.source, *ends)
-        if dry_run:
-            return _print_plan(job, manifest, paced, subjects, retry_failed=retry_failed)
-        with dask as opened, folder.lock():
-            run = Run(job, manifest, paced, subjects, opened, progress=progress)
-            run.execute(retry_failed=retry_failed)
-    return Collection(folder)
+    options = Options(
+        in_flight=in_flight,
+        rate=rate,
+        resume=resume,
+        retry_failed=retry_failed,
+        progress=progress,
+        part_size=part_size,
+        engine=engine,
+        workers=workers,
+    )
+    run = BlockRun(manifest, *ends)
+    return (run.print_plan if dry_run else run.execute)(base, out, options)
 
 
 def _choose_source(ledger: Ledger, source: str | None) -> str:
@@ -256,54 +250,9 @@ def blocks_manifest(
         if name not in available:
             expected = f"some of {', '.join(available)}, which are those of source={source!r}"
             raise InvalidRequestError.refuse("views", name, expected, choices=available)
-    return Manifest(
-        kind="blocks",
-        network=ledger.network.name,
-        views=names,
-        schemas=manifests.table_schemas(names),
-        source=source,
-        verified=verify,
-        created_at=utc_now(),
+    return manifests.new_manifest(
+        "blocks", ledger.network.name, names, source=source, verified=verify
     )
-
-
-def _job(folder: Folder, manifest: Manifest, part_size: int) -> Job:
-    """Return the settings for reading and storing blocks from a source."""
-    if manifest.source == "rpc":
-        return Job(folder, BlockReader(manifest.views), part_size)
-    reader = DocumentReader(manifest.views, verify=manifest.verified)
-    return Job(folder, reader, part_size, part_bytes=PART_BYTES)
-
-
-def _dask_engine(
-    workers: int | None, engine: Any, ledger: Ledger
-) -> AbstractContextManager[DaskEngine | None]:
-    """Check the engine; the workers of this machine start when the context is entered."""
-    if workers is None:
-        return nullcontext(None if engine == "local" else dask_engine.engine(engine, ledger))
-    if engine != "local":
-        expected = 'left out with engine=: it is for engine="local"'
-        raise InvalidRequestError.refuse("workers", workers, expected)
-    validation.integer(workers, "workers", least=1, most=_MAX_WORKERS)
-    ledger.description()  # raises if other processes cannot use it
-    return dask_engine.local_engine(workers)
-
-
-def _resolve_subjects(
-    ledger: Ledger, source: str, start: BlockReference, stop: BlockReference
-) -> _HeightSubjects:
-    """Return the heights of the range; raise if one of them is not final."""
-    first, last = resolve_height(ledger, start), resolve_height(ledger, stop)
-    if last < first:
-        raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
-    if source == "documents":
-        head = final_header(ledger).height
-    else:
-        head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
-    if last > head + 1:
-        expected = f"at most {head + 1}: the last final block is {head}"
-        raise InvalidRequestError.refuse("stop", last, expected)
-    return _HeightSubjects(range(first, last), head)
 
 
 def resolve_height(ledger: Ledger, at: BlockReference) -> int:
@@ -317,71 +266,62 @@ def resolve_height(ledger: Ledger, at: BlockReference) -> int:
     return point.height
 
 
-class _HeightSubjects:
-    """The heights of a run."""
+class BlockRun(Run):
+    """The run of `collect_blocks`: the heights between two blocks."""
 
     noun = "heights"
 
-    def __init__(self, heights: range, head: int) -> None:
-        self._heights = heights
-        self.total = len(heights)
+    def __init__(self, manifest: Manifest, start: BlockReference, stop: BlockReference) -> None:
+        self._manifest = manifest
+        self._ends = start, stop
+
+    def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the arguments were checked
+        """Return the manifest."""
+        return self._manifest
+
+    def open(self, ledger: Ledger, manifest: Manifest) -> BlockReader | DocumentReader:
+        """Find the heights of the range; raise if one of them is not final."""
+        first, last = (resolve_height(ledger, end) for end in self._ends)
+        if last < first:
+            expected = f"a height from start on, which is {first}"
+            raise InvalidRequestError.refuse("stop", last, expected)
+        if manifest.source == "documents":
+            head = final_header(ledger).height
+        else:
+            head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
+        if last > head + 1:
+            expected = f"at most {head + 1}: the last final block is {head}"
+            raise InvalidRequestError.refuse("stop", last, expected)
+        self.span = range(first, last)
+        self.total = len(self.span)
         self.settled = head - LOOK_AHEAD
+        if manifest.source == "rpc":
+            return BlockReader(manifest.views)
+        return DocumentReader(manifest.views, verify=manifest.verified)
+
+    def request(self, manifest: Manifest) -> tuple[str, int]:
+        """Return the archives, or the requests to a node that read the views of a height."""
+        if manifest.source == "documents":
+            return "archive of ten blocks", BLOCKS
+        requests = ["block"]
+        if manifest.views != ["blocks"]:
+            requests.append("one chunk for each new chunk of a block")
+        if not set(TRACED).isdisjoint(manifest.views):
+            requests.append("one EXPERIMENTAL_tx_status for each transaction")
+        return "; ".join(requests), 1
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
-        """Yield the heights that are not stored."""
-        for gap in self._gaps(commits):
-            for height in gap:
-                yield Subject(height, str(height))
-
-    def count_stored(self, commits: Sequence[Commit]) -> int:
-        """Count the heights that are stored."""
-        return self.total - sum(len(gap) for gap in self._gaps(commits))
-
-    def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
-        """Return the commits that have some of the heights."""
-        start, stop = self._heights.start, self._heights.stop
-        return [commit for commit in commits if commit.stop > start and commit.start < stop]
-
-    def _gaps(self, commits: Sequence[Commit]) -> Iterator[range]:
-        """Yield the ranges of heights that are in no commit."""
-        start, stop = self._heights.start, self._heights.stop
+        """Yield the heights that are not stored: those before, between and behind the commits."""
+        start = self.span.start
         for commit in self.overlapping(commits):
-            if commit.start > start:
-                yield range(start, commit.start)
+            yield from map(_subject, range(start, commit.start))
             start = max(start, commit.stop)
-        if start < stop:
-            yield range(start, stop)
+        yield from map(_subject, range(start, self.span.stop))
+
+    def count_remaining(self, commits: Sequence[Commit]) -> tuple[int, dict[str, int]]:
+        """Count the heights that are not stored."""
+        return len(self.span) - self.count_stored(commits), {}
 
 
-def _print_plan(
-    job: Job, manifest: Manifest, ledger: Ledger, subjects: _HeightSubjects, *, retry_failed: bool
-) -> Plan:
-    """Print and return what the run would do."""
-    commits = subjects.overlapping(manifests.read_commits(job.folder))
-    kinds = resuming.retried_kinds(retry_failed=retry_failed)
-    stored = subjects.count_stored(commits)
-    n_heights = subjects.total - stored + resuming.count(commits, kinds)
-    is_archived = manifest.source == "documents"
-    planned = Plan(
-        str(job.folder),
-        manifest.network,
-        "archive of ten blocks" if is_archived else _requests_for(manifest.views),
-        -(-n_heights // BLOCKS) if is_archived else n_heights,
-        ledger.session.ready().settings.lowest_limit(job.reader.surfaces),
-        stored,
-        resuming.count(commits, [manifests.FAILED]),
-        schemas=plan.arrow_types(manifest),
-        expected_bytes=plan.expected_bytes(commits, n_heights),
-    )
-    print(planned)  # noqa: T201 - the purpose of a dry run
-    return planned
-
-
-def _requests_for(views: Sequence[str]) -> str:
-    """Return the requests to a node that read these views of a height."""
-    requests = ["block"]
-    if list(views) != ["blocks"]:
-        requests.append("one chunk for each new chunk of a block")
-    if not set(TRACED).isdisjoint(views):
-        requests.append("one EXPERIMENTAL_tx_status for each transaction")
-    return "; ".join(requests)
+def _subject(height: int) -> Subject:
+    return Subject(height, str(height))

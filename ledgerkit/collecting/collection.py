@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import cards, validation
 from ledgerkit.collecting import manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
-from ledgerkit.collecting.part_reading import read_table
+from ledgerkit.collecting.part_files import read_table
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import arrow_tables, build
@@ -136,7 +136,6 @@ class Collection:
         )
 
     def _headline(self) -> str:
-        """Return path, network and counts in one line."""
         status = "finished" if self.finished else "not finished"
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
         headline = f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
@@ -292,7 +291,6 @@ class Collection:
         return frame
 
     def _account_filter(self, table: str, account_ids: object) -> Any:
-        """Return the pyarrow expression for the rows of some accounts."""
         declared = {name for name, _ in self.files.manifest.schemas[table]}
         column = next((name for name in ("account_id", "subject") if name in declared), None)
         if column is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.part_reading import check_file, read_table
+from ledgerkit.collecting.part_files import check_file, read_table
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
@@ -42,16 +41,14 @@ class CommittedFiles:
         # Read before the commits: a run that goes on meanwhile only adds commits.
         finished = manifests.read_finished(folder)
         self.commits = manifests.read_commits(folder)
-        self.n_subjects = sum(commit.stop - commit.start for commit in self.commits)
+        self.n_subjects = manifests.count_subjects(self.commits)
         self.finished = finished is not None and finished.subjects == self.n_subjects
         self._checked: set[str] = set()  # names of files
 
     def counts(self) -> dict[str, int]:
         """Count subjects by outcome."""
-        counts: Counter[str] = Counter()
-        for commit in self.commits:
-            counts.update(commit.counts)
-        return dict(counts)
+        kinds = dict.fromkeys(kind for commit in self.commits for kind in commit.counts)
+        return {kind: manifests.count(self.commits, [kind]) for kind in kinds}
 
     def of_table(self, table: str) -> Iterator[tuple[Commit, File]]:
         """Yield the files of a table with their commits, in the order of the subjects."""
@@ -76,7 +73,7 @@ class CommittedFiles:
 
     def check_sizes(self, table: str) -> None:
         """Raise as `names` does if a file of a table has not the size in its commit."""
-        sizes = self.folder.file_sizes(table)
+        sizes = self.folder.sizes(table)
         for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
                 self._check(commit, table)
@@ -93,11 +90,6 @@ class CommittedFiles:
             raise InvalidRequestError(
                 msg, remedy=remedy, field="out", value=str(self.folder)
             ) from None
-
-    def check_again(self, table: str) -> None:
-        """Check all files of a table, also those that were checked before."""
-        self._checked.clear()
-        self.names(table)
 
     def check_all(self) -> None:
         """Check all files; raise `DecodeError` with the names of those that are damaged."""
@@ -163,6 +155,12 @@ class CommittedFiles:
                 parts.append(open_dataset(rows).to_table(columns=columns, filter=where))
             return arrow.library().concat_tables(parts)
 
+    def check_again(self, tables: Iterable[str]) -> None:
+        """Check all files of some tables, also those that were checked before."""
+        self._checked.clear()
+        for table in tables:
+            self.names(table)
+
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
         """Convert the errors for malformed content; name the file that causes one."""
@@ -170,7 +168,7 @@ class CommittedFiles:
             with parquet.reading(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield
         except (DecodeError, FileError):
-            self.check_again(table)
+            self.check_again([table])
             raise
 
 
@@ -206,7 +204,6 @@ def _select_query(connection: Any, files: CommittedFiles, table: str) -> str:
 
 
 def _select_column(field: Any, value: str | None = None) -> str:
-    """Return the SQL of one column."""
     expression = value or f'"{field.name}"'
     if arrow.library().types.is_timestamp(field.type):
         # DuckDB needs pytz to return times with a zone.

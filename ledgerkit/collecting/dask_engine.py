@@ -8,11 +8,12 @@ import socket
 import sys
 import time
 from collections import Counter, deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ledgerkit import client as ledgers
+from ledgerkit import validation
 from ledgerkit._version import __version__
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.storage import LocalFolder
@@ -21,6 +22,7 @@ from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
@@ -30,89 +32,44 @@ if TYPE_CHECKING:
 
 _MAX_SUBJECTS = 50_000  # of a task: about 2 MB
 _MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own
-# Documents may have any size: tasks grow until their files have together about so many bytes.
-_FIRST_DOCUMENTS, _FILES_BYTES = 200, 2**25
+_MAX_DOCUMENTS = 1_000  # of a task: each has up to a megabyte
 _MAX_LOSSES = 3  # of the same part; Dask itself tries each task four times
 _NO_WORKERS_S = 300.0
 _STOP_S = 10.0  # for workers to store their responses when a run ends early
 _POLL_S = 1.0
-
-
-class PartTask(Protocol):
-    """The work of one task, which ends with one commit."""
-
-    @property
-    def start(self) -> int:
-        """The position of the first subject."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """The number of subjects to request."""
-        ...
-
-    def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit if the part is stored already."""
-        ...
-
-    def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
-        """Read the subjects and store them."""
-        ...
+_MAX_WORKERS = 1_024  # of this machine
 
 
 @dataclass(frozen=True)
-class NewPart:
-    """Consecutive subjects that have not been requested."""
+class PartWork:
+    """
+    The work of one task, which ends with one commit.
 
-    subjects: tuple[Subject, ...]
+    It reads new subjects; or those of some kinds, such as ``failed``, of a stored part again.
+    """
 
-    @property
-    def start(self) -> int:
-        """The position of the first subject."""
-        return self.subjects[0].position
-
-    @property
-    def size(self) -> int:
-        """The number of subjects."""
-        return len(self.subjects)
+    start: int  # the position of the first subject of the part
+    size: int  # the number of subjects to request
+    subjects: tuple[Subject, ...] = ()
+    retried: Commit | None = None
+    kinds: tuple[str, ...] = ()
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit if it covers all subjects; a shorter one will be replaced."""
+        """Return the commit if the work is done; one of fewer subjects will be replaced."""
         commit = manifests.read_commit(folder, self.start)
-        return commit if commit is not None and commit.stop >= self.start + self.size else None
+        if commit is None:
+            return None
+        if self.retried is not None:
+            return commit if commit.generation > self.retried.generation else None
+        return commit if commit.stop >= self.start + self.size else None
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
-        """Store all subjects in one part: if two workers do it, they write the same files."""
+        """Store the subjects in one part: if two workers do it, they write the same files."""
+        if self.retried is not None:
+            return resuming.retry(job, ledger, self.retried, self.kinds)
         job = replace(job, part_size=self.size, part_s=math.inf, part_bytes=math.inf)
         [commit] = part_writer.write(job, ledger, self.subjects, done)
         return commit
-
-
-@dataclass(frozen=True)
-class PartRetry:
-    """The subjects of some kinds, such as ``failed``, of a stored part."""
-
-    commit: Commit
-    kinds: tuple[str, ...]
-
-    @property
-    def start(self) -> int:
-        """The position of the first subject of the part."""
-        return self.commit.start
-
-    @property
-    def size(self) -> int:
-        """The number of these subjects."""
-        return resuming.count([self.commit], self.kinds)
-
-    def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit of a later generation, if there is one."""
-        commit = manifests.read_commit(folder, self.start)
-        return commit if commit and commit.generation > self.commit.generation else None
-
-    def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:  # noqa: ARG002 - all at once
-        """Rewrite the part."""
-        return resuming.retry(job, ledger, self.commit, self.kinds)
 
 
 class _FencedFolder:
@@ -121,19 +78,10 @@ class _FencedFolder:
 
     A worker that the scheduler considers dead may still be writing while another worker
     does the same task, or after the run has ended.
-
-    Parameters
-    ----------
-    folder
-        The folder of the collection.
-    run
-        The id of the run.
-    part
-        The work of the task.
     """
 
-    def __init__(self, folder: Folder, run: str, part: PartTask) -> None:
-        self._folder, self._run, self._part = folder, run, part
+    def __init__(self, folder: Folder, run: str, work: PartWork) -> None:
+        self._folder, self._run, self._work = folder, run, work
         self._next_poll = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +102,7 @@ class _FencedFolder:
     def _check(self) -> bool:
         """Raise if the run has ended or the part is stored; return False if the run should stop."""
         is_active = _is_active(self._folder, self._run)
-        if self._part.stored(self._folder) is not None:
+        if self._work.stored(self._folder) is not None:
             raise _AlreadyStored
         return is_active
 
@@ -213,10 +161,11 @@ class ClusterLimits:
 
     def part_size(self, job: Job, workers: int) -> int:
         """Return the number of subjects of a task: the most work that a kill may cost."""
-        if self.rate is None:
-            return min(job.part_size, _MAX_SUBJECTS)
-        in_time = math.ceil(self.rate / min(max(workers, 1), self.in_flight) * job.part_s)
-        return min(job.part_size, _MAX_SUBJECTS, max(_MIN_SUBJECTS, in_time))
+        most = _MAX_DOCUMENTS if "blocks" in job.reader.surfaces else _MAX_SUBJECTS
+        if self.rate is not None:
+            in_time = math.ceil(self.rate / min(max(workers, 1), self.in_flight) * job.part_s)
+            most = min(most, max(_MIN_SUBJECTS, in_time))
+        return min(job.part_size, most)
 
 
 @dataclass(frozen=True)
@@ -227,38 +176,31 @@ class Task:
     run: str
     description: Description
     limits: TaskLimits
-    part: PartTask
+    work: PartWork
 
     def __call__(self) -> Commit:
         """Store the part, unless another worker did and died after writing the commit."""
         folder = self.job.folder
         _is_active(folder, self.run)
-        return self.part.stored(folder) or self._write(folder)
+        return self.work.stored(folder) or self._write(folder)
 
     def _write(self, folder: Folder) -> Commit:
         """Store the part with a ledger of its own."""
-        fenced = _FencedFolder(folder, self.run, self.part)
+        fenced = _FencedFolder(folder, self.run, self.work)
         job = replace(self.job, folder=cast("Folder", fenced))
         in_flight, rate = self.limits
         try:
             with ledgers.reopen(self.description, in_flight=in_flight, rate=rate) as ledger:
-                return self.part.write(job, ledger, fenced.poll)
+                return self.work.write(job, ledger, fenced.poll)
         except (LedgerError, _AlreadyStored):
-            commit = self.part.stored(folder)
+            commit = self.work.stored(folder)
             if commit is None:
                 raise
             return commit
 
 
 class DaskEngine:
-    """
-    An engine that reads and writes with a Dask cluster.
-
-    Parameters
-    ----------
-    cluster
-        An open `dask.distributed.Client`.
-    """
+    """An engine that reads and writes with a cluster, given its `dask.distributed.Client`."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -274,7 +216,9 @@ class DaskEngine:
         the same part several times.
         """
         run = self._run(job, ledger)
-        yield from run.execute(_parts(subjects, job.part_s, run.part_size), done)
+        parts = _split(subjects, job.part_s, run.part_size)
+        works = (PartWork(part[0].position, len(part), part) for part in parts)
+        yield from run.execute(works, done)
 
     def retry(
         self,
@@ -286,11 +230,18 @@ class DaskEngine:
     ) -> Iterator[Commit]:
         """Request the subjects of some kinds in stored parts again, as `write` does."""
         if commits:
-            parts = (PartRetry(commit, tuple(kinds)) for commit in commits)
-            yield from self._run(job, ledger).execute(parts, done)
+            works = (
+                PartWork(
+                    commit.start,
+                    manifests.count([commit], kinds),
+                    retried=commit,
+                    kinds=tuple(kinds),
+                )
+                for commit in commits
+            )
+            yield from self._run(job, ledger).execute(works, done)
 
     def _run(self, job: Job, ledger: Ledger) -> _DaskRun:
-        """Check the workers before anything is requested."""
         if isinstance(job.folder, LocalFolder):
             job = replace(job, folder=LocalFolder(job.folder.path.absolute()))
         run = _DaskRun(self._cluster, job, ledger)
@@ -308,21 +259,13 @@ class _DaskRun:
         self._limits = ClusterLimits(settings.in_flight, rate)
         self._run = manifests.current_run(job.folder)
         self._active: dict[Any, Task] = {}
-        self._lost: deque[PartTask] = deque()
+        self._lost: deque[PartWork] = deque()
         self._n_losses: Counter[int] = Counter()
         self._workers_seen_at = time.monotonic()
-        self._most_documents = _FIRST_DOCUMENTS
 
     def part_size(self) -> int:
         """Return the number of subjects of the next task."""
-        size = self._limits.part_size(self._job, self._count_workers())
-        return size if math.isinf(self._job.part_bytes) else min(size, self._most_documents)
-
-    def _learn_size(self, commit: Commit) -> None:
-        """Adapt the number of documents of a task to the size of their files."""
-        n_bytes = sum(file.size for file in commit.files.values())
-        n_fitting = (commit.stop - commit.start) * _FILES_BYTES // max(n_bytes, 1)
-        self._most_documents = min(max(n_fitting, _FIRST_DOCUMENTS), 4 * self._most_documents)
+        return self._limits.part_size(self._job, self._count_workers())
 
     def check_workers(self) -> None:
         """Raise if a worker cannot collect to the folder."""
@@ -341,35 +284,36 @@ class _DaskRun:
             if error is not None:
                 raise error
 
-    def execute(self, parts: Iterator[PartTask], done: Callable[[int], object]) -> Iterator[Commit]:
+    def execute(self, works: Iterator[PartWork], done: Callable[[int], object]) -> Iterator[Commit]:
         """Submit tasks as workers are free; yield their commits as they are stored."""
         try:
             while True:
-                self._submit(parts)
+                self._submit(works)
                 if not self._active:
                     break
                 for task, commit in self._completed():
-                    done(task.part.size)
-                    self._learn_size(commit)
+                    done(task.work.size)
                     yield commit
         except BaseException:
             self._stop()
             raise
-        self._remove_uncommitted()
+        # The workers that were killed left unfinished files.
+        manifest = manifests.read_manifest(folder := self._job.folder)
+        if manifest is not None:
+            manifests.remove_uncommitted(folder, manifest, manifests.read_commits(folder))
 
-    def _submit(self, parts: Iterator[PartTask]) -> None:
-        """Submit a task for each free worker; parts are read only as they are submitted."""
+    def _submit(self, works: Iterator[PartWork]) -> None:
+        """Submit a task for each free worker; subjects are read only as they are submitted."""
         while limits := self._next_limits():
-            part = self._lost.popleft() if self._lost else next(parts, None)
-            if part is None:
+            work = self._lost.popleft() if self._lost else next(works, None)
+            if work is None:
                 return
-            task = Task(self._job, self._run, self._description, limits, part)
-            key = f"ledgerkit-{self._run}-{part.start}-{self._n_losses[part.start]}"
+            task = Task(self._job, self._run, self._description, limits, work)
+            key = f"ledgerkit-{self._run}-{work.start}-{self._n_losses[work.start]}"
             with _dask_errors():
                 self._active[self._cluster.submit(task, key=key, pure=False)] = task
 
     def _next_limits(self) -> TaskLimits | None:
-        """Return the limits of the next task, if it can start now."""
         active = (task.limits for task in self._active.values())
         return self._limits.for_next_task(active, self._count_workers())
 
@@ -386,34 +330,27 @@ class _DaskRun:
         return n_threads
 
     def _completed(self) -> Iterator[tuple[Task, Commit]]:
-        """Wait for tasks; yield those that are stored."""
+        """Wait for tasks; yield those that are stored, and submit those again that were lost."""
+        from distributed import CancelledError, KilledWorker
+
         with _dask_errors():
             _wait(self._active, _POLL_S, "FIRST_COMPLETED")
         for future in [future for future in self._active if future.status != "pending"]:
             task = self._active.pop(future)
-            commit = self._result(future, task.part)
-            if commit is not None:
+            try:
+                commit: Commit = future.result(timeout=_STOP_S)
+            except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
+                self._requeue(task.work, error)
+            else:
                 yield task, commit
 
-    def _result(self, future: Any, part: PartTask) -> Commit | None:
-        """Return the result of a task; None if the cluster lost it."""
-        from distributed import CancelledError, KilledWorker
-
-        try:
-            commit: Commit = future.result(timeout=_STOP_S)
-        except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
-            self._requeue(part, error)
-            return None
-        return commit
-
-    def _requeue(self, part: PartTask, error: BaseException) -> None:
-        """Submit a lost part again; raise if it was lost several times."""
-        self._n_losses[part.start] += 1
-        if self._n_losses[part.start] >= _MAX_LOSSES:
+    def _requeue(self, work: PartWork, error: BaseException) -> None:
+        self._n_losses[work.start] += 1
+        if self._n_losses[work.start] >= _MAX_LOSSES:
             reason = cut(str(error) or type(error).__name__)
-            sentence = f"the cluster lost the part at {part.start} {_MAX_LOSSES} times: {reason}"
+            sentence = f"the cluster lost the part at {work.start} {_MAX_LOSSES} times: {reason}"
             raise TransportError(sentence, remedy=_RUN_AGAIN)
-        self._lost.append(part)
+        self._lost.append(work)
 
     def _stop(self) -> None:
         """Wait for the workers to store their responses, then cancel the tasks."""
@@ -425,20 +362,13 @@ class _DaskRun:
             _wait(self._active, _STOP_S, "ALL_COMPLETED")
             self._cluster.cancel(list(self._active), force=True)
 
-    def _remove_uncommitted(self) -> None:
-        """Remove the unfinished files of killed workers."""
-        folder = self._job.folder
-        manifest = manifests.read_manifest(folder)
-        if manifest is not None:
-            manifests.remove_uncommitted(folder, manifest, manifests.read_commits(folder))
-
 
 _RUN_AGAIN = "Find out why the workers die and run the same command again: stored data is kept."
 
 
-def _parts(
+def _split(
     subjects: Iterable[Subject], seconds: float, part_size: Callable[[], int]
-) -> Iterator[PartTask]:
+) -> Iterator[tuple[Subject, ...]]:
     """Split subjects at gaps in the positions, at the maximum size, and after some time."""
     pending: list[Subject] = []
     size, deadline = 0, 0.0
@@ -448,13 +378,13 @@ def _parts(
             or len(pending) >= size
             or time.monotonic() > deadline
         ):
-            yield NewPart(tuple(pending))
+            yield tuple(pending)
             pending = []
         if not pending:
             size, deadline = part_size(), time.monotonic() + seconds
         pending.append(subject)
     if pending:
-        yield NewPart(tuple(pending))
+        yield tuple(pending)
 
 
 def _wait(futures: Iterable[Any], seconds: float, until: str) -> None:
@@ -497,13 +427,41 @@ def _dask_errors() -> Iterator[None]:
         raise TransportError(sentence, remedy=_RUN_AGAIN) from error
 
 
-@contextmanager
-def local_engine(workers: int) -> Iterator[DaskEngine]:
+def choose(
+    engine: Any, workers: int | None, ledger: Ledger
+) -> AbstractContextManager[DaskEngine | None]:
     """
-    Start worker processes on this machine; they end with the context.
+    Return the engine for the arguments `engine` and `workers`; with None this process reads.
 
-    Raises `InvalidRequestError` if Dask is not installed, or if they do not start.
+    Workers of this machine start when the context is entered, and end with it. Raises
+    `InvalidRequestError` if the engine is not an open client, or if workers in other processes
+    cannot use the ledger.
     """
+    if engine == "local" and workers is None:
+        return nullcontext(None)
+    if workers is None:
+        _check_client(engine)
+    elif engine != "local":
+        expected = 'left out with engine=: it is for engine="local"'
+        raise InvalidRequestError.refuse("workers", workers, expected)
+    else:
+        validation.integer(workers, "workers", least=1, most=_MAX_WORKERS)
+    ledger.description()  # raises if other processes cannot use it
+    return nullcontext(DaskEngine(engine)) if workers is None else _local_engine(workers)
+
+
+def _check_client(client: Any) -> None:
+    client_type = getattr(sys.modules.get("distributed"), "Client", None)
+    if client_type is None or not isinstance(client, client_type) or client.asynchronous:
+        expected = '"local", or a dask.distributed.Client (not an asynchronous one)'
+        raise InvalidRequestError.refuse("engine", client, expected, choices=["local"])
+    if client.status != "running":
+        raise InvalidRequestError.refuse("engine", client, "a Client that is still open")
+
+
+@contextmanager
+def _local_engine(workers: int) -> Iterator[DaskEngine]:
+    """Start worker processes on this machine; raise `InvalidRequestError` if they do not start."""
     distributed = require("distributed", "dask", "Collecting with several processes")
     options = {
         "threads_per_worker": 1,
@@ -528,20 +486,3 @@ _GUARD = (
     'In a script, call it below `if __name__ == "__main__":`, because each process imports the'
     " script."
 )
-
-
-def engine(client: Any, ledger: Ledger) -> DaskEngine:
-    """
-    Return the engine for the `engine` argument of `collect`.
-
-    Raises `InvalidRequestError` if it is not an open client, or if workers in other processes
-    cannot use the ledger.
-    """
-    client_type = getattr(sys.modules.get("distributed"), "Client", None)
-    if client_type is None or not isinstance(client, client_type) or client.asynchronous:
-        expected = '"local", or a dask.distributed.Client (not an asynchronous one)'
-        raise InvalidRequestError.refuse("engine", client, expected, choices=["local"])
-    if client.status != "running":
-        raise InvalidRequestError.refuse("engine", client, "a Client that is still open")
-    ledger.description()
-    return DaskEngine(client)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
-# The columns that identify a row, beside account_id. Collections of NFTs have no token_id.
+# The columns that identify a row, beside account_id; of a collection of NFTs token_id is missing.
 _KEYS = {"ft": ["contract_id"], "nft": ["contract_id", "token_id"], "staking": ["pool_id"]}
 _AMOUNTS = ("accounts", "ft")
 _NO_POSITION = "no_visible_staking_position"
@@ -184,34 +184,30 @@ def diff(
     1    bob.near    grew   2000000000000000000000000
     """
     validation.one_of(view, "view", VIEWS)
-    sides = [_open(side).files for side in (before, after)]
+    collections = [
+        side if isinstance(side, Collection) else open_collection(side) for side in (before, after)
+    ]
+    sides = [collection.files for collection in collections]
     _check_comparable(view, *sides)
-    duckdb = require("duckdb", "bulk", "Comparing collections")
+    duckdb, tables = require("duckdb", "bulk", "Comparing collections"), (view, SUBJECTS, ERRORS)
     with tempfile.TemporaryDirectory() as spill_folder:
         config = {**_LIMITS, "temp_directory": spill_folder}
         try:
             with duckdb.connect(config=config) as connection:
                 for side, files in zip(_SIDES, sides, strict=True):
-                    attach(connection, files, (view, SUBJECTS, ERRORS), f"{side}_")
+                    attach(connection, files, tables, f"{side}_")
                 names = set(sides[0].schema(view).names) & set(sides[1].schema(view).names)
                 comparison = _compare(connection, view, names)
         except duckdb.Error as error:
             for files in sides:
-                for table in (view, SUBJECTS, ERRORS):
-                    files.check_again(table)
+                files.check_again(tables)
             raise FileError(operation="compare the collections", reason=cut(error)) from error
     for frame in (comparison.changes, comparison.not_compared):
         frame.attrs["network"] = sides[0].manifest.network  # the same as of the other side
     return comparison
 
 
-def _open(side: object) -> Collection:
-    """Open a collection, unless it is one already."""
-    return side if isinstance(side, Collection) else open_collection(side)  # type: ignore[arg-type]  # checked there
-
-
 def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) -> None:
-    """Raise if two collections cannot be compared."""
     for side, files in zip(_SIDES, (before, after), strict=True):
         if view not in files.manifest.views:
             expected = f"a view of {side}, which has {', '.join(files.manifest.views)}"
@@ -226,7 +222,7 @@ def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) 
 
 def _compare(connection: Any, view: str, names: AbstractSet[str]) -> Diff:
     """Compare two collections whose tables are views of a connection, with some columns."""
-    keys = ["account_id", *(key for key in _KEYS.get(view, []) if key in names)]
+    keys = ["account_id", *_KEYS.get(view, [])]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
     values = ["exposure_class", "status"] if view == "exposure" else values
     for side in _SIDES:
@@ -290,10 +286,7 @@ def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str
 
 
 def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
-    """Build the frame of changes from the rows that differ."""
     columns = {key: changed[key].to_numpy() for key in keys}
-    if view == "nft" and "token_id" not in keys:  # a file of an earlier version
-        columns["token_id"] = np.full(len(changed), None, dtype=object)
     if view in _AMOUNTS:
         columns |= dict(_balance_changes(changed))
     elif view == "exposure":
@@ -325,7 +318,6 @@ def _classes(changed: Any, side: str) -> np.ndarray:
 
 
 def _select(conditions: Sequence[np.ndarray], words: Sequence[str], default: str) -> np.ndarray:
-    """Return for each row the word of the first true condition."""
     return np.select(conditions, [np.array(word) for word in words], default).astype(object)
 
 

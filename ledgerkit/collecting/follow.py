@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, overload
+
+import pandas as pd
 
 from ledgerkit import client, validation
+from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.contents import DocumentContents, Window
+from ledgerkit.block_data.following import DocumentFeed, Link
 from ledgerkit.block_data.headers import final_header
-from ledgerkit.collecting import manifests, storage
+from ledgerkit.block_data.protocol_rules import read_rules
+from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height
-from ledgerkit.collecting.following import FollowedBlock, Options, Target, follow_blocks
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.collecting.document_reader import DocumentReader, outcome_of
+from ledgerkit.collecting.manifests import WAITING
+from ledgerkit.collecting.part_files import read_table
+from ledgerkit.collecting.part_writer import Job, PartWriter
+from ledgerkit.collecting.sources import Subject
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.frames import arrow_tables
 from ledgerkit.progress import Line, NoLine
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from os import PathLike
     from types import TracebackType
 
-    import pandas as pd
-
+    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.collecting.manifests import Commit, Manifest
+    from ledgerkit.collecting.outcomes import Outcome
+    from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
@@ -164,20 +178,18 @@ def follow(
     if folder is not None:
         manifests.check_same_run(folder, manifest)
         is_stored = bool(manifests.read_commits(folder))
-    options = Options(
+    chain = _Chain(
         ledger=base,
-        views=manifest.views,
+        manifest=manifest,
         start=0 if is_stored else _first_height(base, first),
         target=target,
         line=Line() if progress else NoLine(),
-        manifest=manifest,
         folder=folder,
     )
-    steps = follow_blocks(options)
     path = "" if folder is None else folder.filesystem_path("")
     if isinstance(views, str):
-        return Following(_frames(steps, manifest.views[0]), path)
-    return Following(steps, path)
+        return Following(_frames(chain.follow(), manifest.views[0]), path)
+    return Following(chain.follow(), path)
 
 
 def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
@@ -200,7 +212,6 @@ def _first_height(ledger: Ledger, start: BlockReference) -> int:
 def _frames(
     blocks: Generator[FollowedBlock, None, None], view: str
 ) -> Generator[pd.DataFrame, None, None]:
-    """Yield the frame of one view of each block."""
     try:
         for block in blocks:
             yield block[view]
@@ -208,8 +219,215 @@ def _frames(
         blocks.close()
 
 
+class FollowedBlock(Mapping[str, pd.DataFrame]):
+    """
+    A block that `follow` read: a frame for each view, by name.
+
+    Parameters
+    ----------
+    height
+        Its height.
+    time
+        Its time.
+    behind
+        Number of heights between it and the last final block when it was passed on.
+    waiting
+        Why transactions of it are not complete: receipts of them have not run in the blocks that
+        were read; None if they are complete, or if no view needs their receipts.
+    network
+        The name of its network.
+    tables
+        A `pyarrow.Table` for each view.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> block = next(lk.follow(views=("blocks", "transactions")))
+    >>> block
+    <FollowedBlock 180000050 of local, 0 behind: blocks 1, transactions 0>
+    >>> block["blocks"]["author"].tolist()
+    ['north.poolv1.near']
+    """
+
+    def __init__(
+        self,
+        height: int,
+        *,
+        time: pd.Timestamp | None,
+        behind: int,
+        waiting: str | None,
+        network: str,
+        tables: dict[str, Any],
+    ) -> None:
+        self.height = height
+        self.time = time
+        self.behind = behind
+        self.waiting = waiting
+        self._network = network
+        self._tables = tables
+
+    def __getitem__(self, view: str) -> pd.DataFrame:
+        frame = arrow_tables.frame(manifests.schema_name(view), self._tables[view])
+        frame.attrs.update(network=self._network, block_height=self.height, behind=self.behind)
+        return frame
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{view} {table.num_rows}" for view, table in self._tables.items())
+        return f"<FollowedBlock {self.height} of {self._network}, {self.behind} behind: {rows}>"
+
+
+class Target(NamedTuple):
+    """Where to stop: before a height or a time, after a number of blocks; None is nowhere."""
+
+    height: int | None = None
+    time_ns: int | None = None
+    max_blocks: int | None = None
+
+    def is_reached(self, height: int, time_ns: int | None) -> bool:
+        """Return True for a height, or the time of its block, that is not passed on."""
+        if self.height is not None and height >= self.height:
+            return True
+        return self.time_ns is not None and time_ns is not None and time_ns >= self.time_ns
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The blocks of a chain from a height on, up to a target, and the folder to store them in."""
+
+    ledger: Ledger
+    manifest: Manifest
+    start: int
+    target: Target
+    line: Line | NoLine
+    folder: Folder | None = None
+
+    def follow(self) -> Generator[FollowedBlock, None, None]:
+        """Yield the blocks; those passed on are stored when the generator is closed."""
+        try:
+            if self.folder is None:
+                yield from self._pass_on(self.start, None, lambda _: None)
+            else:
+                yield from self._store(self.folder)
+        finally:
+            self.line.clear()
+
+    def _store(self, folder: Folder) -> Iterator[FollowedBlock]:
+        """Complete what waits in the folder, then store blocks after those that it has."""
+        job = Job(folder, DocumentReader(self.manifest.views))
+        with manifests.writing(folder, self.manifest) as stored, closing(PartWriter(job)) as writer:
+
+            def add(outcome: Outcome) -> None:
+                for _ in writer.add([outcome]):
+                    pass
+
+            waiting = resuming.with_kinds(stored, [WAITING])
+            for _ in resuming.retry_parts(job, self.ledger, waiting, [WAITING], lambda _: None):
+                pass
+            commits = manifests.read_commits(folder)
+            start = commits[-1].stop if commits else self.start
+            try:
+                yield from self._pass_on(start, _last_block(folder, commits), add)
+            finally:
+                writer.finish()
+                manifests.write_finished(folder)
+
+    def _pass_on(
+        self, start: int, previous: Link | None, add: Callable[[Outcome], object]
+    ) -> Iterator[FollowedBlock]:
+        """Yield the block of each height up to the target, and store what was read of it."""
+        reader = DocumentReader(self.manifest.views)
+        for outcome, head in self._limited(self._read(start, previous)):
+            height, contents = outcome.subject.position, outcome.value
+            if isinstance(contents, DocumentContents):
+                block = self._block(contents, head - height, reader.tables([outcome]))
+                self.line.clear()
+                try:
+                    yield block
+                finally:  # it was passed on, also if the iterator is closed now
+                    add(outcome)
+            else:
+                add(outcome)
+            self._show(f"block {height:,}, {head - height:,} behind the head")
+
+    def _block(
+        self, contents: DocumentContents, behind: int, tables: dict[str, Any]
+    ) -> FollowedBlock:
+        header, waiting = contents.document.block.header, contents.waiting
+        return FollowedBlock(
+            header.height,
+            time=None if header.time_ns is None else pd.Timestamp(header.time_ns, tz="UTC"),
+            behind=behind,
+            waiting=None if waiting is None else str(waiting),
+            network=self.ledger.network.name,
+            tables=tables,
+        )
+
+    def _limited(self, reads: Iterator[tuple[Outcome, int]]) -> Iterator[tuple[Outcome, int]]:
+        """Yield heights up to the target."""
+        n_blocks = 0
+        for outcome, head in reads:
+            height, contents = outcome.subject.position, outcome.value
+            is_block = isinstance(contents, DocumentContents)
+            time_ns = contents.document.block.header.time_ns if is_block else None
+            if self.target.is_reached(height, time_ns):
+                return
+            n_blocks += is_block
+            yield outcome, head
+            if n_blocks == self.target.max_blocks or self.target.is_reached(height + 1, None):
+                return
+
+    def _read(self, start: int, previous: Link | None) -> Iterator[tuple[Outcome, int]]:
+        """
+        Yield heights in order, each with the height of the head.
+
+        A height comes once its transactions are complete, or wait for too long.
+        """
+        feed = DocumentFeed(self.ledger, start, self._show, previous=previous)
+        is_traced = DocumentReader(self.manifest.views).is_traced
+        window = Window(self.ledger, is_traced=is_traced)
+        with closing(feed.read()) as reads:
+            for read in reads:
+                if is_traced and isinstance(read.value, BlockDocument):
+                    _read_rules(feed, self.ledger, read.value.block.header)
+                for contents in window.add(read):
+                    subject = Subject(contents.height, str(contents.height))
+                    outcome = outcome_of(subject, contents)
+                    if outcome.subject.problem is None and isinstance(outcome.value, LedgerError):
+                        raise outcome.value  # it contradicts an earlier block
+                    yield outcome, feed.head
+
+    def _show(self, text: str) -> None:
+        self.line.show(f"follow {self.ledger.network.name}: {text}")
+
+
+def _read_rules(feed: DocumentFeed, ledger: Ledger, header: BlockHeader) -> None:
+    """Read the protocol's rules at a block; requests without a response are repeated."""
+    while True:
+        try:
+            read_rules(ledger, header)
+        except LedgerError as error:
+            feed.wait_after(error)
+        else:
+            return
+
+
+def _last_block(folder: Folder, commits: Sequence[Commit]) -> Link | None:
+    schema = arrow_tables.schema("blocks")
+    for commit in reversed(commits):
+        if "blocks" in commit.files:
+            blocks = read_table(folder, commit, "blocks", schema)
+            heights, hashes = blocks["block_height"], blocks["block_hash"]
+            return Link(heights[-1].as_py(), hashes[-1].as_py())
+    return None
+
+
 def _close(steps: Generator[Any, None, None]) -> None:
-    """Close a generator, unless another thread runs it."""
     with suppress(ValueError):
         steps.close()
 
@@ -217,16 +435,6 @@ def _close(steps: Generator[Any, None, None]) -> None:
 # The iterators that are open, by folder: the traceback of an interrupted loop keeps its own alive.
 _open: weakref.WeakValueDictionary[str, Following[Any]] = weakref.WeakValueDictionary()
 _superseded: weakref.WeakSet[Following[Any]] = weakref.WeakSet()
-
-
-def _replace_open(folder: str, new: Following[Any]) -> None:
-    """Close the iterator that stores in a folder, unless another thread runs it."""
-    earlier = _open.get(folder)
-    if earlier is not None:
-        with suppress(ValueError):  # it is running, and so the folder is locked
-            earlier.close()
-            _superseded.add(earlier)
-    _open[folder] = new
 
 
 class Following(Iterator[T], Generic[T]):
@@ -252,7 +460,11 @@ class Following(Iterator[T], Generic[T]):
         self._steps = steps
         self._end = weakref.finalize(self, _close, steps)  # also at the end of the process
         if folder:
-            _replace_open(folder, self)
+            earlier, _open[folder] = _open.get(folder), self
+            if earlier is not None:
+                with suppress(ValueError):  # another thread runs it, and so the folder is locked
+                    earlier.close()
+                    _superseded.add(earlier)
 
     def __next__(self) -> T:
         if self in _superseded:

@@ -13,6 +13,7 @@ import hashlib
 import re
 import uuid
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.collecting.storage import Folder
 
@@ -45,7 +46,7 @@ TABLES = (*(view for views in VIEWS.values() for view in views), SUBJECTS, ERROR
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
 OUTCOMES = (OK, FAILED, WAITING, MALFORMED, DUPLICATE, SKIPPED)
-FRAMES = {
+_SCHEMAS = {  # of the tables that have another name than their schema
     SUBJECTS: "collected",
     ERRORS: "collection_errors",
     "receipts": "collected_receipts",
@@ -60,6 +61,7 @@ FRAMES = {
     "totals": "statement_totals",
     "rewards": "statement_rewards",
 }
+TRACED = ("receipts", "events", "transfers")  # of the transactions that a block includes
 _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
@@ -110,6 +112,11 @@ class Commit(msgspec.Struct, frozen=True):
     generation: Count = 0
 
     @property
+    def n_subjects(self) -> int:
+        """The number of subjects."""
+        return self.stop - self.start
+
+    @property
     def path(self) -> str:
         """The path of the commit in the folder."""
         return _commit_path(self.start)
@@ -122,17 +129,25 @@ class Commit(msgspec.Struct, frozen=True):
     @property
     def remedy(self) -> str:
         """The remedy if the part is damaged."""
-        return requested_again(self.path)
+        return _requested_again(self.path)
 
 
 def _commit_path(start: int) -> str:
-    """Return the path of the commit of a part."""
     return f"{_COMMITS}/{start:012d}.json"
 
 
-def requested_again(path: str) -> str:
-    """Return the remedy for a commit that is damaged or has a damaged file."""
+def _requested_again(path: str) -> str:
     return f"Remove {path}: the next collect() requests its part again."
+
+
+def count_subjects(commits: Iterable[Commit]) -> int:
+    """Count the subjects of stored parts, whatever their outcomes."""
+    return sum(commit.n_subjects for commit in commits)
+
+
+def count(commits: Iterable[Commit], kinds: Sequence[str]) -> int:
+    """Count the subjects of some outcomes, such as `FAILED`, in stored parts."""
+    return sum(commit.counts.get(kind, 0) for commit in commits for kind in kinds)
 
 
 def part_path(table: str, start: int, generation: int) -> str:
@@ -148,9 +163,21 @@ class Finished(msgspec.Struct, frozen=True):
     at: str
 
 
+def utc_now() -> str:
+    """Return the current time as documents record it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 def schema_name(table: str) -> str:
     """Return the name of the schema of a table."""
-    return FRAMES.get(table, table)
+    return _SCHEMAS.get(table, table)
+
+
+def key_column(table: str) -> str:
+    """Return the column of a view's table that holds the subject of a row."""
+    if table in TRACED:
+        return "tx_block_height"
+    return "block_height" if table in VIEWS["blocks"] else "account_id"
 
 
 def table_names(manifest: Manifest) -> list[str]:
@@ -164,6 +191,18 @@ def table_schemas(views: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
         table: [(column.name, column.dtype) for column in SCHEMAS[schema_name(table)]]
         for table in (*views, SUBJECTS, ERRORS)
     }
+
+
+def new_manifest(kind: str, network: str, views: Sequence[str], **members: Any) -> Manifest:
+    """Return the manifest of a new run; `members` are those that only its kind has."""
+    return Manifest(
+        kind=kind,
+        network=network,
+        views=list(views),
+        schemas=table_schemas(views),
+        created_at=utc_now(),
+        **members,
+    )
 
 
 def read_manifest(folder: Folder) -> Manifest | None:
@@ -188,7 +227,6 @@ def read_manifest(folder: Folder) -> Manifest | None:
 
 
 def _manifest_problems(manifest: Manifest) -> Iterator[str]:
-    """Yield the reasons why no run can have written a manifest."""
     views = manifest.views
     if not views or len(set(views)) < len(views) or set(views) - set(VIEWS.get(manifest.kind, ())):
         yield f"its kind is {cut(manifest.kind)!r} and its views are {cut(views)}"
@@ -207,13 +245,28 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
                 yield f"its columns of {table} are not those of ledgerkit"
 
 
+@contextmanager
+def writing(folder: Folder, new: Manifest) -> Iterator[list[Commit]]:
+    """
+    Open a folder as the only run that writes to it; yield the commits of the stored parts.
+
+    Files that a killed run left are removed. Raises `InvalidRequestError` if the folder is of
+    another run, or another process writes to it.
+    """
+    with folder.lock():
+        manifest = open_manifest(folder, new)
+        with marked_run(folder):
+            commits = read_commits(folder)
+            remove_uncommitted(folder, manifest, commits)
+            yield commits
+
+
 def open_manifest(folder: Folder, new: Manifest) -> Manifest:
     """Return the manifest of a folder, or write a new one; raise if it is of another run."""
     manifest = check_same_run(folder, new)
     if manifest is None:
-        folder.write(_MANIFEST, with_checksum(msgspec.json.format(msgspec.json.encode(new))))
-        return new
-    return manifest
+        folder.write(_MANIFEST, _with_checksum(msgspec.json.format(msgspec.json.encode(new))))
+    return manifest or new
 
 
 def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
@@ -227,9 +280,16 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
     for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas", "verified"):
         before, now = getattr(manifest, field), getattr(new, field)
         if before != now:
-            raise InvalidRequestError.refuse(
-                "out", str(folder), _expected_folder(field, before, now)
+            expected = (
+                f"the folder of the same run: its {field} is {before}, and this run's is {now}"
             )
+            if field == "schemas":
+                outdated = [name for name in before if before[name] != now.get(name)]
+                expected = (
+                    f"a new folder: the columns of {', '.join(outdated)} are those of an older"
+                    " ledgerkit; open_collection() still reads them"
+                )
+            raise InvalidRequestError.refuse("out", str(folder), expected)
     return manifest
 
 
@@ -238,17 +298,6 @@ def check_resume(folder: Folder, new: Manifest, *, resume: bool) -> None:
     if check_same_run(folder, new) is not None and not resume:
         msg = f"out {str(folder)!r} has a collection already: pass resume=True to continue it"
         raise InvalidRequestError(msg, field="out", value=str(folder))
-
-
-def _expected_folder(field: str, before: Any, now: Any) -> str:
-    """Describe the folder to pass as `out`, if a field of the manifest differs."""
-    if field == "schemas":
-        outdated = [name for name in before if before[name] != now.get(name)]
-        return (
-            f"a new folder: the columns of {', '.join(outdated)} are those of an older ledgerkit;"
-            " open_collection() still reads them"
-        )
-    return f"the folder of the same run: its {field} is {before}, and this run's is {now}"
 
 
 def read_commits(folder: Folder) -> list[Commit]:
@@ -270,15 +319,14 @@ def read_commit(folder: Folder, start: int) -> Commit | None:
 
 def _read_commit(folder: Folder, path: str) -> Commit | None:
     """Read a commit; raise `DecodeError` if no run can have written it."""
-    commit: Commit | None = _read(folder, path, Commit, requested_again(path))
+    commit: Commit | None = _read(folder, path, Commit, _requested_again(path))
     for problem in _commit_problems(commit, path) if commit else ():
-        raise _impossible(folder, path, problem, requested_again(path))
+        raise _impossible(folder, path, problem, _requested_again(path))
     return commit
 
 
 def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
-    """Yield the reasons why no run can have written a commit at a path."""
-    counts, n_subjects = commit.counts, commit.stop - commit.start
+    counts, n_subjects = commit.counts, commit.n_subjects
     if path != commit.path:
         yield f"it starts at {commit.start}"
     if not 0 < n_subjects <= MAX_PART_SIZE:
@@ -299,7 +347,7 @@ def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
 
 def write_commit(folder: Folder, commit: Commit) -> None:
     """Write a commit: from now on its files belong to the collection."""
-    folder.write(commit.path, with_checksum(msgspec.json.encode(commit)))
+    folder.write(commit.path, _with_checksum(msgspec.json.encode(commit)))
 
 
 @contextmanager
@@ -324,9 +372,10 @@ def request_stop(folder: Folder, run_id: str) -> None:
     folder.write(_RUN, f"{run_id}{STOP}".encode())
 
 
-def write_finished(folder: Folder, subjects: int, at: str) -> None:
+def write_finished(folder: Folder) -> None:
     """Record that the end of the source was reached."""
-    folder.write(_FINISHED, with_checksum(msgspec.json.encode(Finished(subjects, at))))
+    finished = Finished(count_subjects(read_commits(folder)), utc_now())
+    folder.write(_FINISHED, _with_checksum(msgspec.json.encode(finished)))
 
 
 def read_finished(folder: Folder) -> Finished | None:
@@ -354,7 +403,7 @@ _WRITTEN_AGAIN = f"Remove {_FINISHED}: the next collect() writes it again."
 NEW_FOLDER = "Restore it from a copy, or collect into a new folder."
 
 
-def with_checksum(document: bytes) -> bytes:
+def _with_checksum(document: bytes) -> bytes:
     """Return a JSON object with the checksum of its bytes as the last member."""
     content = document.rstrip().removesuffix(b"}").rstrip()
     return content + _CHECKSUM + hashlib.sha256(content).hexdigest().encode() + b'"}'
@@ -367,10 +416,8 @@ def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
         return None
     content, mark, _ = body.rpartition(_CHECKSUM)
     if not mark:
-        problem = (
-            "has no checksum: it is damaged, or an earlier ledgerkit or another program wrote it"
-        )
-    elif with_checksum(content + b"}") != body:
+        problem = "has no checksum: it is damaged, or another program wrote it"
+    elif _with_checksum(content + b"}") != body:
         problem = "is damaged: its checksum is wrong"
     else:
         try:
@@ -381,5 +428,4 @@ def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
 
 
 def _impossible(folder: Folder, path: str, problem: str, remedy: str) -> DecodeError:
-    """Build the error for a document that no run can have written."""
     return DecodeError(f"{folder}/{path} cannot be right: {problem}", remedy=remedy, path=path)

@@ -51,10 +51,6 @@ class SubjectReader(Protocol):
         """Return a `pyarrow.Table` of the responses for each view."""
         ...
 
-    def key_column(self, table: str) -> str:
-        """Return the column that holds the subject of a row."""
-        ...
-
 
 def read_subjects(
     ledger: Ledger,
@@ -77,9 +73,7 @@ def read_each(
     """
     Read each subject with one call; yield batches in the order of the subjects.
 
-    Subjects with a problem are passed on without a request. Raises `AuthError` if the host
-    refuses the API key, `RateLimitedError` if every request is rate limited for ten minutes,
-    and `TransportError` if many subjects in a row have no response.
+    Subjects with a problem are passed on without a request.
     """
     pending: deque[Subject] = deque()
 
@@ -89,83 +83,63 @@ def read_each(
             if subject.problem is None:
                 yield call(subject.text)
 
-    unanswered = 0
     for values in ledger.stream(calls(), size=BATCH, rate_limit_wait_s=MAX_RATE_LIMITED_S):
-        batch = _pair(pending, iter(values), len(values))
-        unanswered, n_usable, error = count_unanswered(batch, unanswered, "accounts")
-        yield batch[:n_usable]
-        if error is not None:
-            raise error
+        batch = []
+        for value in values:
+            while pending[0].problem is not None:
+                batch.append(Outcome(pending.popleft(), None))
+            batch.append(Outcome(pending.popleft(), value))
+        yield batch
     while pending:
         yield [Outcome(pending.popleft(), None) for _ in range(min(BATCH, len(pending)))]
 
 
-def _pair(pending: deque[Subject], values: Iterator[Any], n_values: int) -> list[Outcome]:
-    """Pair responses with their subjects; subjects with a problem are in between."""
-    batch = []
-    while n_values:
-        subject = pending.popleft()
-        is_requested = subject.problem is None
-        batch.append(Outcome(subject, next(values) if is_requested else None))
-        n_values -= is_requested
-    return batch
-
-
 def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[list[Outcome]]:
     """
-    Pass outcomes on; the last ones wait while they have no response.
+    Pass outcomes on; those without a response wait until a later subject has one.
 
-    If the service is down, they are not stored as failed. Raises the errors of
-    `count_unanswered`.
+    If the service is down they are not stored as failed. A request that was not sent, because
+    the host is down, ends the run like many subjects in a row without a response.
+
+    Raises `AuthError` if the host refuses the API key, `RateLimitedError` if every request is
+    rate limited for ten minutes, and `TransportError` if the service is down.
     """
-    pending: list[Outcome] = []
+    held: list[Outcome] = []
+    n_unanswered = 0
     for batch in batches:
-        pending += batch
-        unanswered, n_usable, error = count_unanswered(pending, 0, noun)
-        if error is not None:
-            yield pending[:n_usable]
-            raise error
-        n_answered = len(pending) - unanswered
-        yield pending[:n_answered]
-        pending = pending[n_answered:]
-    yield pending
+        ready: list[Outcome] = []
+        for outcome in batch:
+            value = outcome.value
+            if isinstance(value, AuthError | RateLimitedError):
+                yield ready + held
+                raise _final(value)
+            if _is_unanswered(value):
+                held.append(outcome)
+                n_unanswered += 1
+                if n_unanswered >= _MAX_UNANSWERED or value.not_sent:
+                    yield ready
+                    raise _no_response(n_unanswered, noun, value)
+            elif value is None and 0 < len(held) < BATCH:  # it was not requested
+                held.append(outcome)
+            else:
+                ready += [*held, outcome]
+                held.clear()
+                n_unanswered = 0
+        yield ready
+    yield held
 
 
-def count_unanswered(
-    batch: Sequence[Outcome], unanswered: int, noun: str
-) -> tuple[int, int, LedgerError | None]:
-    """
-    Count how many subjects in a row have no response.
+def _is_unanswered(value: object) -> bool:
+    return isinstance(value, TransportError) and not isinstance(value, TransactionTimeoutError)
 
-    A request that was not sent, because the host is down, ends the run like many such subjects.
 
-    Parameters
-    ----------
-    batch
-        Subjects with their responses.
-    unanswered
-        The count before this batch.
-    noun
-        The plural noun for the subjects, such as "accounts".
+def _final(error: AuthError | RateLimitedError) -> LedgerError:
+    """Return the error that ends a run; after many attempts it says that the run continues."""
+    if isinstance(error, AuthError):
+        return error
+    return RateLimitedError(error.sentence, remedy=f"{error.remedy} {_RUN_AGAIN}")
 
-    Returns
-    -------
-    unanswered, n_usable, error
-        The count after this batch; the number of outcomes to store; the error to raise after
-        storing them, if any.
-    """
-    for n, (_, value) in enumerate(batch):
-        if isinstance(value, AuthError):
-            return 0, n, value
-        if isinstance(value, RateLimitedError):  # after MAX_RATE_LIMITED_S of attempts
-            remedy = f"{value.remedy} {_RUN_AGAIN}"
-            return 0, n, RateLimitedError(value.sentence, remedy=remedy)
-        if not isinstance(value, TransportError) or isinstance(value, TransactionTimeoutError):
-            unanswered = 0 if value is not None else unanswered
-            continue
-        unanswered += 1
-        if unanswered >= _MAX_UNANSWERED or value.not_sent:
-            sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
-            error = TransportError(sentence, remedy=_RUN_AGAIN, request=value.request)
-            return unanswered, max(0, n + 1 - unanswered), error
-    return unanswered, len(batch), None
+
+def _no_response(count: int, noun: str, last: TransportError) -> TransportError:
+    sentence = f"{count} {noun} in a row had no response; the last: {last.sentence}"
+    return TransportError(sentence, remedy=_RUN_AGAIN, request=last.request)

@@ -1,24 +1,29 @@
-"""Parts: consecutive subjects in Parquet files that appear together, or not at all."""
+"""
+The Parquet files of a part: its consecutive subjects appear in all of them, or in none.
+
+A file that is read is compared with its commit before its rows are used.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+import os
+from contextlib import ExitStack
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
+from ledgerkit.collecting.storage import file_errors
+from ledgerkit.errors import DecodeError, cut
 from ledgerkit.frames import arrow_tables
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
+    from contextlib import AbstractContextManager
 
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
@@ -48,18 +53,16 @@ _DICTIONARY_COLUMNS = (  # columns with many repeated values
 
 
 class _HashedFile:
-    """A file open for writing, and the SHA-256 of what was written to it."""
+    """A file open for writing, with the size and SHA-256 of what was written to it."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._hash = file, hashlib.sha256()
-        self.size = 0
+        self._file, self.hash, self.size = file, hashlib.sha256(), 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
     def write(self, data: bytes) -> int:
-        """Write at the end."""
-        self._hash.update(data)
+        self.hash.update(data)
         n_bytes = self._file.write(data)
         self.size += n_bytes
         return n_bytes
@@ -67,10 +70,6 @@ class _HashedFile:
     def discard(self) -> None:
         """Write no more to the file; the rest is lost."""
         self._file = BytesIO()
-
-    def sha256(self) -> str:
-        """Return the digest of all bytes."""
-        return self._hash.hexdigest()
 
 
 class _TableWriter:
@@ -101,7 +100,6 @@ class _TableWriter:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the buffered rows."""
         if self._buffer:
             self._writer.write_table(arrow.library().concat_tables(self._buffer), _ROW_GROUP)
         self._buffer, self._n_buffered, self._n_bytes = [], 0, 0
@@ -110,7 +108,7 @@ class _TableWriter:
         """Write the remaining rows and the footer; return the record of the file."""
         self._flush()
         self._writer.close()
-        return File(path, self.rows, self._file.size, self._file.sha256())
+        return File(path, self.rows, self._file.size, self._file.hash.hexdigest())
 
     def discard(self) -> None:
         """Close the writer of a file that will be removed."""
@@ -120,41 +118,27 @@ class _TableWriter:
 
 class Part:
     """
-    A part being written.
+    A part being written, from the position of its first subject.
 
-    Parameters
-    ----------
-    folder
-        The folder of the collection.
-    start
-        Position of its first subject.
-    generation
-        Number of times the part was written before.
+    If it was stored before, its files and outcomes replace those of the stored one.
     """
 
-    def __init__(self, folder: Folder, start: int, generation: int = 0) -> None:
+    def __init__(self, folder: Folder, start: int, stored: Commit | None = None) -> None:
         self.start = self.stop = start
         self._folder = folder
-        self._generation = generation
+        self._stored = stored
+        self._generation = stored.next_generation if stored else 0
         self._digest = Digest()
-        self._began_at = utc_now()
+        self._began_at = manifests.utc_now()
         self._files = ExitStack()
         self._tables: dict[str, _TableWriter] = {}
         self.counts: dict[str, int] = {}
-        self.is_consistent = True
 
     def add_subject(self, subject: Subject, outcome: str) -> None:
         """Add the next subject and its outcome."""
         self.stop = subject.position + 1
         self._digest.add(subject)
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
-
-    @contextmanager
-    def adding(self) -> Iterator[None]:
-        """Mark the part as inconsistent until the block succeeds."""
-        self.is_consistent = False
-        yield
-        self.is_consistent = True
 
     def add(self, table: str, rows: Any) -> None:
         """Add the rows of a `pyarrow.Table`; a table without rows gets no file."""
@@ -163,59 +147,114 @@ class Part:
         if table not in self._tables:
             file = self._files.enter_context(self._folder.create(self._path(table)))
             self._tables[table] = _TableWriter(table, file)
-        self._tables[table].add(rows)
+        with self._writing(table):
+            self._tables[table].add(rows)
 
     def _path(self, table: str) -> str:
-        """Return the path of the file of a table."""
         return manifests.part_path(table, self.start, self._generation)
 
+    def _writing(self, table: str) -> AbstractContextManager[None]:
+        return file_errors(f"write {self._folder.uri(self._path(table))}")
+
     def commit(self) -> Commit:
-        """Close the files and write their commit."""
-        return self._commit(
-            Commit(
-                start=self.start,
-                stop=self.stop,
-                digest=self._digest.text(),
-                files={},
-                counts=self.counts,
-                began_at=self._began_at,
-                ended_at=utc_now(),
-            )
-        )
-
-    def replace(self, stored: Commit, counts: dict[str, int]) -> Commit:
-        """Close the files and write a commit that replaces the stored one of the same part."""
-        changes = {"counts": counts, "generation": self._generation, "ended_at": utc_now()}
-        return self._commit(msgspec.structs.replace(stored, **changes))
-
-    def _commit(self, commit: Commit) -> Commit:
         """Close the files, then write the commit with their names: the order matters on a kill."""
-        files = {name: table.close(self._path(name)) for name, table in self._tables.items()}
+        files = {}
+        for name, table in self._tables.items():
+            with self._writing(name):
+                files[name] = table.close(self._path(name))
         self._files.close()
-        commit = msgspec.structs.replace(commit, files=files)
+        commit = Commit(
+            start=self.start,
+            stop=self.stop,
+            digest=self._digest.text(),
+            files=files,
+            counts=self.counts,
+            began_at=self._began_at,
+            ended_at=manifests.utc_now(),
+            generation=self._generation,
+        )
+        if stored := self._stored:  # of the same subjects
+            same = {"stop": stored.stop, "digest": stored.digest, "began_at": stored.began_at}
+            commit = msgspec.structs.replace(commit, **same)
         manifests.write_commit(self._folder, commit)
         return commit
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Files that are still open were not committed. `Folder.create` removes a file when an
-        # error passes through its block, so an error is passed also when there was none.
+    def close(self) -> None:
+        """Remove the files of a part that was not committed."""
         for table in self._tables.values():
             table.discard()
-        self._files.__exit__(kind or _PartDiscarded, error or _PartDiscarded(), trace)
+        # `Folder.create` removes a file when an error passes through its block.
+        error = _PartDiscarded()
+        self._files.__exit__(type(error), error, None)
 
 
 class _PartDiscarded(Exception):  # noqa: N818 - internal, never raised to a caller
     """The part was not committed: its files are removed."""
 
 
-def utc_now() -> str:
-    """Return the current time as commits record it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def read_table(folder: Folder, commit: Commit, name: str, schema: Any) -> Any:
+    """
+    Read a table of one part into a `pyarrow.Table` of a schema.
+
+    Raises `DecodeError` if the file is missing or damaged, `FileError` if it cannot be read.
+    """
+    if name not in commit.files:
+        return schema.empty_table()
+    file = commit.files[name]
+    body = folder.read(file.name, file.size)
+    if body is None:
+        raise _damaged(folder, commit, file, "is missing")
+    if problem := _problem(BytesIO(body), file, schema):
+        raise _damaged(folder, commit, file, problem)
+    with parquet.reading(f"{folder.uri(file.name)}, a file of {commit.path},", commit.remedy):
+        source = arrow.library().BufferReader(body)
+        table = arrow.library("pyarrow.parquet").read_table(
+            source, columns=schema.names, page_checksum_verification=True
+        )
+        columns = table.select(schema.names).columns
+        return arrow.library().Table.from_arrays(columns, schema=schema)
+
+
+def check_file(folder: Folder, commit: Commit, name: str, schema: Any) -> None:
+    """
+    Read the file of a table in a part, and compare it with its commit.
+
+    Raises `DecodeError` if it is missing or damaged, `FileError` if it cannot be read.
+    """
+    file = commit.files[name]
+    try:
+        with folder.open(file.name) as stream:
+            problem = _problem(stream, file, schema)
+    except FileNotFoundError:
+        problem = "is missing"
+    if problem:
+        raise _damaged(folder, commit, file, problem)
+
+
+def _problem(stream: Any, file: File, schema: Any) -> str:
+    size = stream.seek(0, os.SEEK_END)
+    if size != file.size:
+        return f"has {size:,} of {file.size:,} bytes"
+    stream.seek(0)
+    if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
+        return "is damaged: its SHA-256 is not the one in its commit"
+    try:
+        with parquet.reading(file.name):
+            return _content_problem(stream, file, schema)
+    except DecodeError as error:
+        return f"is damaged: {error.sentence}"
+
+
+def _content_problem(stream: Any, file: File, schema: Any) -> str:
+    stream.seek(0)
+    content = arrow.library("pyarrow.parquet").ParquetFile(stream)
+    if content.metadata.num_rows != file.rows:
+        return f"has {content.metadata.num_rows:,} rows, and its commit {file.rows:,}"
+    types = {field.name: field.type for field in content.schema_arrow}
+    others = [field.name for field in schema if types.get(field.name) != field.type]
+    return f"has other columns than its table: {cut(', '.join(others))}" if others else ""
+
+
+def _damaged(folder: Folder, commit: Commit, file: File, problem: str) -> DecodeError:
+    sentence = f"{folder.uri(file.name)}, a file of {commit.path}, {problem}"
+    return DecodeError(sentence, remedy=commit.remedy, path=file.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ _PART_S = 60.0  # the most work that a kill may cost
 _BATCH = 1_024
 _BATCH_BYTES = 2**23
 # Of the documents in a part: its tables are read whole when it is rewritten.
-PART_BYTES = 2**29
+_PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()
 
@@ -44,7 +43,7 @@ class Job:
     reader: SubjectReader
     part_size: int = PART_SIZE
     part_s: float = _PART_S
-    part_bytes: float = math.inf
+    part_bytes: float = _PART_BYTES
 
 
 def write(
@@ -67,6 +66,38 @@ def write(
         yield from commits
 
 
+class Batch:
+    """Outcomes that are converted to tables together: small tables cost as much as large ones."""
+
+    def __init__(self) -> None:
+        self._outcomes: list[Outcome] = []
+        self._n_bytes = 0
+        self._since = 0.0
+
+    def add(self, outcomes: Sequence[Outcome], most: int = _BATCH) -> bool:
+        """Add outcomes; return True if they are to be converted now."""
+        now = time.monotonic()
+        self._since = self._since if self._outcomes else now
+        self._outcomes += outcomes
+        self._n_bytes += sum(map(_size, outcomes))
+        is_large = len(self._outcomes) >= most or self._n_bytes >= _BATCH_BYTES
+        return is_large or now - self._since > _MAX_PENDING_S
+
+    def take(self) -> list[Outcome]:
+        """Return the outcomes, and begin anew."""
+        outcomes, self._outcomes, self._n_bytes = self._outcomes, [], 0
+        return outcomes
+
+
+def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
+    """Group outcomes as they are converted together; the last group may be empty."""
+    batch = Batch()
+    for outcomes in batches:
+        if batch.add(outcomes):
+            yield batch.take()
+    yield batch.take()
+
+
 class PartWriter:
     """A writer of outcomes, one part after another."""
 
@@ -75,41 +106,29 @@ class PartWriter:
         self._part: Part | None = None
         self._part_ends = 0.0
         self._part_bytes = 0
-        self._pending: list[Outcome] = []
-        self._pending_since = 0.0
-        self._pending_bytes = 0
+        self._pending = Batch()
 
-    def add(self, batch: Sequence[Outcome]) -> Iterator[Commit]:
+    def add(self, outcomes: Sequence[Outcome]) -> Iterator[Commit]:
         """Add outcomes; they are stored many at a time."""
-        now = time.monotonic()
-        self._pending_since = self._pending_since if self._pending else now
-        self._pending += batch
-        self._pending_bytes += sum(map(_size, batch))
-        enough = min(_BATCH, self._job.part_size)
-        is_large = len(self._pending) >= enough or self._pending_bytes >= _BATCH_BYTES
-        if is_large or now - self._pending_since > _MAX_PENDING_S:
+        if self._pending.add(outcomes, min(_BATCH, self._job.part_size)):
             yield from self._flush()
 
     def finish(self) -> list[Commit]:
         """Store the pending outcomes and commit the last part."""
-        commits = [*self._flush(), self._commit()]
-        return [commit for commit in commits if commit is not None]
+        return [*self._flush(), *self._commit()]
 
     def _flush(self) -> Iterator[Commit]:
         """Store the pending outcomes; a part ends at a gap in the positions, or when full."""
-        batch, self._pending, self._pending_bytes = self._pending, [], 0
+        batch = self._pending.take()
         while batch:
             part = self._part
             if part and (batch[0].subject.position != part.stop or self._is_full(part)):
-                commit = self._commit()
-                if commit is not None:
-                    yield commit
+                yield from self._commit()
             n_fitting = self._count_fitting(batch)
             self._store(batch[:n_fitting])
             batch = batch[n_fitting:]
 
     def _is_full(self, part: Part) -> bool:
-        """Return True if a part has its maximum size or age."""
         n_subjects, job = part.stop - part.start, self._job
         is_large = n_subjects >= job.part_size or self._part_bytes >= job.part_bytes
         return is_large or time.monotonic() > self._part_ends
@@ -130,37 +149,27 @@ class PartWriter:
             self._part_ends = time.monotonic() + self._job.part_s
             self._part_bytes = 0
         self._part_bytes += sum(map(_size, batch))
-        with self._part.adding():
-            for subject, value in batch:
-                self._part.add_subject(subject, failure_kind(subject, value) or OK)
+        try:
+            for outcome in batch:
+                self._part.add_subject(outcome.subject, kind_of(outcome))
             for name, table in tables.items():
                 self._part.add(name, table)
+        except BaseException:  # its tables would have different subjects
+            self.close()
+            raise
 
-    def _commit(self) -> Commit | None:
-        """Commit the part, if there is one and it is consistent."""
+    def _commit(self) -> Iterator[Commit]:
         part, self._part = self._part, None
-        if part is None:
-            return None
-        with part:
-            return part.commit() if part.is_consistent else None
+        if part is not None:
+            with closing(part):
+                commit = part.commit()
+            yield commit
 
     def close(self) -> None:
         """Discard a part that was not committed."""
-        if self._part is not None:
-            with self._part:
-                self._part = None
-
-
-def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
-    """Group outcomes as they are converted together."""
-    pending: list[Outcome] = []
-    for batch in batches:
-        pending += batch
-        if len(pending) >= _BATCH or sum(map(_size, pending)) >= _BATCH_BYTES:
-            yield pending
-            pending = []
-    if pending:
-        yield pending
+        part, self._part = self._part, None
+        if part is not None:
+            part.close()
 
 
 def _size(outcome: Outcome) -> int:
@@ -190,15 +199,15 @@ def _checked(reader: SubjectReader, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def failure_kind(subject: Subject, value: object) -> str | None:
-    """Return why a subject has no response, or no complete one; None if it has one."""
+def kind_of(outcome: Outcome) -> str:
+    """Return how reading a subject ended, one of `manifests.OUTCOMES`."""
+    subject, value = outcome
     if subject.problem or isinstance(value, LedgerError):
         return subject.problem or FAILED
-    return WAITING if _waiting_error(value) else None
+    return OK if _waiting_error(value) is None else WAITING
 
 
 def _waiting_error(value: object) -> LedgerError | None:
-    """Return why a response is not complete yet, if it is not."""
     error: LedgerError | None = getattr(value, "waiting", None)
     return error
 
@@ -206,12 +215,12 @@ def _waiting_error(value: object) -> LedgerError | None:
 def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
     """Return the tables of subjects that were read, and of those that were not, or in part."""
     at = pd.Timestamp.now("UTC").value
-    kinds = [failure_kind(s, value) for s, value in batch]
-    good = [s for (s, _), kind in zip(batch, kinds, strict=True) if kind in (None, WAITING)]
+    kinds = [kind_of(outcome) for outcome in batch]
+    good = [s for (s, _), kind in zip(batch, kinds, strict=True) if kind in (OK, WAITING)]
     bad = [
         (s, _waiting_error(value) or value, kind)
         for (s, value), kind in zip(batch, kinds, strict=True)
-        if kind is not None
+        if kind != OK
     ]
     subjects = {
         "position": [subject.position for subject in good],

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.manifests import FAILED
-from ledgerkit.collecting.resuming import RemainingSubjects
 from ledgerkit.frames import arrow_tables
 from ledgerkit.visible_text import escape_invisible
 
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.collecting.manifests import Commit, Manifest
-    from ledgerkit.collecting.sources import Source
     from ledgerkit.transport.rate_limit import Limit
 
 
@@ -93,19 +90,16 @@ class Plan:
         return escape_invisible("\n".join(lines), keep="\n")
 
     def _requests_text(self) -> str:
-        """Return the number of requests, if it is known, and the request."""
         if self.requests is None:
             return f"{self.request} for each id; the ids can be read only once"
         return f"{self.requests:,} x {self.request}"
 
     def _failed_text(self) -> str:
-        """Return the number of failed subjects and how to request them again."""
         if not self.failed:
             return ""
         return f", {self.failed:,} of them failed (retry_failed=True requests them again)"
 
     def _time_text(self) -> str:
-        """Return the rate limit and the minimum time."""
         limit = str(self.limit)
         return limit if self.seconds is None else f"{limit}: {duration_text(self.seconds)} or more"
 
@@ -119,48 +113,17 @@ def duration_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h"
 
 
-def expected_bytes(commits: Sequence[Commit], n_subjects: int) -> int | None:
-    """Return the size of the files of some subjects, if it is that of those that are stored."""
-    n_stored = sum(commit.stop - commit.start for commit in commits)
-    if not n_stored:
+def expected_bytes(commits: Sequence[Commit], n_subjects: int | None) -> int | None:
+    """Return the size of the files of some subjects, if they are as those that are stored."""
+    n_stored = manifests.count_subjects(commits)
+    if n_subjects is None or not n_stored:
         return None
     n_bytes = sum(file.size for commit in commits for file in commit.files.values())
     return n_bytes * n_subjects // n_stored
 
 
 def _size_text(n_bytes: int) -> str:
-    """Return a size in MB or GB."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
-
-
-def plan_run(
-    manifest: Manifest,
-    out: str,
-    commits: Sequence[Commit],
-    source: Source,
-    *,
-    request: str,
-    limit: Limit,
-    retry_failed: bool,
-) -> Plan:
-    """
-    Compute the plan of a run; a source that can be read only once is not read.
-
-    Raises `InvalidRequestError` if the source differs from the stored subjects.
-    """
-    failed = sum(commit.counts.get(FAILED, 0) for commit in commits)
-    requests: int | None = None
-    skipped: dict[str, int] = {}
-    if source.is_repeatable:
-        requests = failed if retry_failed else 0
-        for subject in RemainingSubjects(source, commits):
-            if subject.problem is None:
-                requests += 1
-            else:
-                skipped[subject.problem] = skipped.get(subject.problem, 0) + 1
-    stored = sum(commit.stop - commit.start for commit in commits)
-    types = arrow_types(manifest)
-    return Plan(out, manifest.network, request, requests, limit, stored, failed, skipped, types)
 
 
 def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:

@@ -3,86 +3,76 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ledgerkit.collecting import manifests, part_writer
+from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
-from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.part_reading import read_table
+from ledgerkit.collecting.part_files import Part, read_table
+from ledgerkit.collecting.part_writer import in_batches, kind_of, to_tables
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.ledger import Ledger
 
 
-class RemainingSubjects:
+def remaining_subjects(subjects: Iterable[Subject], commits: Sequence[Commit]) -> Iterator[Subject]:
     """
-    The subjects of a source that are in no commit; the others are compared with the commits.
+    Yield the subjects of a source that are in no commit.
 
-    Parameters
-    ----------
-    subjects
-        The source.
-    commits
-        The stored parts, by position.
+    Raises `InvalidRequestError` if the others differ from those of the commits.
     """
-
-    def __init__(self, subjects: Iterable[Subject], commits: Sequence[Commit]) -> None:
-        self._subjects = subjects
-        self._commits = deque(commits)
-
-    def __iter__(self) -> Iterator[Subject]:
-        digest = Digest()
-        stop = 0
-        for subject in self._subjects:
-            stop = subject.position + 1
-            if not self._commits or subject.position < self._commits[0].start:
-                yield subject
-                continue
-            digest.add(subject)
-            if stop == self._commits[0].stop:
-                _check_digest(digest, self._commits.popleft())
-                digest = Digest()
-        if self._commits:
-            raise _other_source(f"it has {stop} entries, and {self._commits[-1].stop} are stored")
-
-
-def _check_digest(digest: Digest, commit: Commit) -> None:
-    """Raise if the subjects of the source differ from those of a stored part."""
-    if digest.text() != commit.digest:
-        last = commit.stop - 1
-        raise _other_source(f"the stored entries {commit.start} to {last} differ")
+    stored = deque(commits)
+    digest, stop = Digest(), 0
+    for subject in subjects:
+        stop = subject.position + 1
+        if not stored or subject.position < stored[0].start:
+            yield subject
+            continue
+        digest.add(subject)
+        if stop == stored[0].stop:
+            commit = stored.popleft()
+            if digest.text() != commit.digest:
+                raise _other_source(f"the stored entries {commit.start} to {stop - 1} differ")
+            digest = Digest()
+    if stored:
+        raise _other_source(f"it has {stop} entries, and {stored[-1].stop} are stored")
 
 
 def _other_source(reason: str) -> InvalidRequestError:
-    """Build the error for a source that differs from the one of the run."""
     msg = f"ids is not the source that this collection was started with: {reason}"
     remedy = "Pass the same ids in the same order (more may follow), or a new folder as out."
     return InvalidRequestError(msg, remedy=remedy, field="ids")
 
 
-def count(commits: Iterable[Commit], kinds: Sequence[str]) -> int:
-    """Count the subjects of some kinds, such as `FAILED`, in stored parts."""
-    return sum(commit.counts.get(kind, 0) for commit in commits for kind in kinds)
+def with_kinds(commits: Iterable[Commit], kinds: Sequence[str]) -> list[Commit]:
+    """Return the stored parts that have subjects of some kinds, such as `FAILED`."""
+    return [commit for commit in commits if manifests.count([commit], kinds)]
 
 
-def retried_kinds(*, retry_failed: bool) -> tuple[str, ...]:
-    """Return the kinds of stored subjects that a run requests again."""
-    return (WAITING, FAILED) if retry_failed else (WAITING,)
+def retry_parts(
+    job: Job,
+    ledger: Ledger,
+    commits: Iterable[Commit],
+    kinds: Sequence[str],
+    done: Callable[[int], object],
+) -> Iterator[Commit]:
+    """Rewrite stored parts as `retry` does; `done` is called with the number of subjects."""
+    for commit in commits:
+        yield retry(job, ledger, commit, kinds)
+        done(manifests.count([commit], kinds))
 
 
-def retry(
-    job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str] = (WAITING, FAILED)
-) -> Commit:
+def retry(job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str]) -> Commit:
     """
     Request the subjects of some kinds again, rewrite their part and return its commit.
 
@@ -96,27 +86,27 @@ def retry(
     replaced: list[Subject] = []
     new: dict[str, list[Any]] = {}
     counts = Counter(commit.counts)
-    for read in part_writer.in_batches(job.reader.read(ledger, subjects)):
+    for read in in_batches(job.reader.read(ledger, subjects)):
         usable = [
             outcome
             for outcome in read
-            if kinds_before[outcome.subject.position] == FAILED
-            or part_writer.failure_kind(*outcome) != FAILED
+            if kinds_before[outcome.subject.position] == FAILED or kind_of(outcome) != FAILED
         ]
         if not usable:
             continue
-        outcomes, tables = part_writer.to_tables(job.reader, usable)
+        outcomes, tables = to_tables(job.reader, usable)
         replaced += [subject for subject, _ in outcomes]
         counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
-        counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
+        counts += Counter(map(kind_of, outcomes))
         for name, table in tables.items():
             new.setdefault(name, []).append(table)
     if not replaced:
         return commit
-    with Part(job.folder, commit.start, commit.next_generation) as part:
+    with closing(Part(job.folder, commit.start, commit)) as part:
         for name, table in _merged(job, commit, replaced, new):
             part.add(name, table)
-        new_commit = part.replace(commit, dict(counts))
+        part.counts = dict(counts)
+        new_commit = part.commit()
     for file in commit.files.values():
         job.folder.remove(file.name)
     return new_commit
@@ -124,9 +114,7 @@ def retry(
 
 def has_waiting_before(job: Job, commit: Commit, height: int) -> bool:
     """Return True if a waiting subject of a part has a position below a height."""
-    if not count([commit], [WAITING]):
-        return False
-    return any(
+    return bool(manifests.count([commit], [WAITING])) and any(
         kind == WAITING and position < height for position, _, kind in _stored_errors(job, commit)
     )
 
@@ -148,7 +136,6 @@ def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
 
 
 def _read(job: Job, commit: Commit, table: str) -> Any:
-    """Read a table of a stored part."""
     schema = arrow_tables.schema(manifests.schema_name(table))
     return read_table(job.folder, commit, table, schema)
 
@@ -167,7 +154,7 @@ def _merged(
         yield name, table
         order = table["subject"]
     for name, tables in new.items():
-        key_column = job.reader.key_column(name)
+        key_column = manifests.key_column(name)
         stored = _without(_read(job, commit, name), key_column, texts)
         yield name, _sorted_by_subject(concat([stored, *tables]), key_column, order)
 

@@ -1,148 +1,209 @@
-"""The run of a collection: it reads the subjects that are not stored, and retries failed ones."""
+"""The run of a collection: it reads the subjects that a folder does not have, and stores them."""
 
 from __future__ import annotations
 
+import sys
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import progress, user_warnings
-from ledgerkit.collecting import manifests, part_writer, resuming
-from ledgerkit.collecting.part_files import utc_now
+from ledgerkit import progress, user_warnings, validation
+from ledgerkit.collecting import dask_engine, manifests, part_writer, resuming, storage
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.manifests import FAILED, WAITING
+from ledgerkit.collecting.part_writer import PART_SIZE, Job
+from ledgerkit.collecting.plan import Plan, arrow_types, expected_bytes
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit, Manifest
-    from ledgerkit.collecting.part_writer import Job
+    from ledgerkit.collecting.outcomes import SubjectReader
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 
 
-class Subjects(Protocol):
-    """All subjects of a run."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The arguments that the verbs have in common; `collect` documents them."""
+
+    in_flight: int | None
+    rate: float | None
+    resume: bool
+    retry_failed: bool
+    progress: bool
+    part_size: int = PART_SIZE
+    engine: Any = "local"
+    workers: int | None = None
 
     @property
-    def noun(self) -> str:
-        """The plural noun for the subjects, such as "accounts"."""
-        ...
-
-    @property
-    def total(self) -> int | None:
-        """The number of subjects, if it is known."""
-        ...
-
-    def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
-        """Return the subjects that are not stored."""
-        ...
-
-    def count_stored(self, commits: Sequence[Commit]) -> int:
-        """Count the subjects that are stored."""
-        ...
-
-    @property
-    def settled(self) -> int:
-        """The position below which a subject that waits would be complete if it were read again."""
-        ...
-
-    def overlapping(self, commits: Sequence[Commit]) -> Sequence[Commit]:
-        """Return the commits that have some of the subjects."""
-        ...
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of stored subjects that are requested again."""
+        return (WAITING, FAILED) if self.retry_failed else (WAITING,)
 
 
-@dataclass(frozen=True)
-class Run:
-    """The run of a collection: with Dask its workers read and write, otherwise this process."""
+class _Opened(NamedTuple):
+    """What is known of a run before it starts."""
 
     job: Job
     manifest: Manifest
     ledger: Ledger
-    subjects: Subjects
-    dask: DaskEngine | None
-    progress: bool
+    dask: AbstractContextManager[DaskEngine | None]
 
-    def execute(self, *, retry_failed: bool) -> None:
+
+class LocalEngine:
+    """The engine of this process; `DaskEngine` has the same methods."""
+
+    write = staticmethod(part_writer.write)
+    retry = staticmethod(resuming.retry_parts)
+
+
+class Run(ABC):
+    """
+    The declaration of a run: each kind of collection has a class that says what is read.
+
+    All kinds have one way of planning, reading, storing, resuming and retrying.
+    """
+
+    noun: str  # the plural noun for the subjects, such as "accounts"
+    total: int | None  # the number of subjects, if it is known
+    span = range(sys.maxsize)  # their positions
+    settled = 0  # the position below which a waiting subject would be complete if read again
+
+    @abstractmethod
+    def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
+        """Return the manifest; raise if an argument is malformed."""
+
+    @abstractmethod
+    def open(self, ledger: Ledger, manifest: Manifest) -> SubjectReader:
+        """Find the subjects; return what reads them."""
+
+    @abstractmethod
+    def request(self, manifest: Manifest) -> tuple[str, int]:
+        """Return the request that is sent most, and the number of subjects that it reads."""
+
+    @abstractmethod
+    def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
+        """Return the subjects that are not stored."""
+
+    @abstractmethod
+    def count_remaining(self, commits: Sequence[Commit]) -> tuple[int | None, dict[str, int]]:
+        """Count the subjects to request, None if that is not known, and the others by kind."""
+
+    def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
+        """Return the commits that have some of the subjects."""
+        start, stop = self.span.start, self.span.stop
+        return [commit for commit in commits if commit.stop > start and commit.start < stop]
+
+    def count_stored(self, commits: Sequence[Commit]) -> int:
+        """Count the subjects that are stored."""
+        start, stop = self.span.start, self.span.stop
+        overlapping = self.overlapping(commits)
+        return sum(min(commit.stop, stop) - max(commit.start, start) for commit in overlapping)
+
+    def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
+        """Fill the folder; return its collection."""
+        with (
+            self._opened(ledger, out, options) as (job, manifest, paced, choice),
+            choice as dask,
+            manifests.writing(job.folder, manifest) as stored,
+        ):
+            self._fill(job, paced, dask or LocalEngine(), stored, options)
+        self._warn_of_failures(job.folder)
+        return Collection(job.folder)
+
+    def print_plan(self, ledger: Ledger, out: object, options: Options) -> Plan:
+        """Print and return what the run would do."""
+        with self._opened(ledger, out, options) as (job, manifest, paced, _):
+            commits = self.overlapping(manifests.read_commits(job.folder))
+            n_subjects, skipped = self.count_remaining(commits)
+            limit = paced.session.ready().settings.lowest_limit(job.reader.surfaces)
+        request, per_request = self.request(manifest)
+        n_requests = None
+        if n_subjects is not None:
+            n_subjects += manifests.count(commits, options.kinds)
+            n_requests = -(-n_subjects // per_request)
+        plan = Plan(
+            str(job.folder),
+            manifest.network,
+            request,
+            n_requests,
+            limit,
+            self.count_stored(commits),
+            manifests.count(commits, [FAILED]),
+            skipped,
+            arrow_types(manifest),
+            expected_bytes(commits, n_subjects),
+        )
+        print(plan)  # noqa: T201 - the purpose of a dry run
+        return plan
+
+    @contextmanager
+    def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_Opened]:
+        """Check all arguments, and find the subjects."""
+        validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
+        choice = dask_engine.choose(options.engine, options.workers, ledger)
+        folder = storage.required_folder(out)
+        with ledger.sibling(in_flight=options.in_flight, rate=options.rate) as paced:
+            manifest = self.manifest(paced, folder)
+            manifests.check_resume(folder, manifest, resume=options.resume)
+            job = Job(folder, self.open(paced, manifest), options.part_size)
+            yield _Opened(job, manifest, paced, choice)
+
+    def _fill(
+        self,
+        job: Job,
+        ledger: Ledger,
+        engine: LocalEngine | DaskEngine,
+        stored: Sequence[Commit],
+        options: Options,
+    ) -> None:
         """Read the remaining subjects, those that wait and, if requested, those that failed."""
-        folder = self.job.folder
-        manifest = manifests.open_manifest(folder, self.manifest)
-        with manifests.marked_run(folder):
-            self._execute(manifest, retry_failed=retry_failed)
-        _warn_of_failures(folder, self.subjects.noun.removesuffix("s"))
-
-    def _execute(self, manifest: Manifest, *, retry_failed: bool) -> None:
-        """Read the subjects, once no earlier run writes to the folder."""
-        folder = self.job.folder
-        stored = manifests.read_commits(folder)
-        manifests.remove_uncommitted(folder, manifest, stored)
-        kinds = resuming.retried_kinds(retry_failed=retry_failed)
-        overlapping = self.subjects.overlapping(stored)
-        retried = [commit for commit in overlapping if resuming.count([commit], kinds)]
-        with self._progress_bar(stored, resuming.count(retried, kinds)) as bar:
-            for _ in self._write(self.subjects.remaining(stored), bar.update):
+        kinds = options.kinds
+        retried = resuming.with_kinds(self.overlapping(stored), kinds)
+        bar: Any = progress.bar(
+            total=None if self.total is None else self.total + manifests.count(retried, kinds),
+            initial=self.count_stored(stored),
+            unit=f" {self.noun}",
+            desc=f"collect to {job.folder}",
+            disable=not options.progress,
+            delay=0.5,
+        )
+        with bar:
+            for _ in engine.write(job, ledger, self.remaining(stored), bar.update):
                 bar.refresh()
-            commits = manifests.read_commits(folder)
-            n_subjects = sum(commit.stop - commit.start for commit in commits)
-            manifests.write_finished(folder, n_subjects, utc_now())
-            for _ in self._retry(retried, kinds, bar.update):
+            manifests.write_finished(job.folder)
+            for _ in engine.retry(job, ledger, retried, kinds, bar.update):
                 bar.refresh()
-            for _ in self._retry(self._unsettled(stored), [manifests.WAITING], lambda _: None):
+            unsettled = self._unsettled(job, stored)
+            for _ in engine.retry(job, ledger, unsettled, [WAITING], lambda _: None):
                 bar.refresh()
 
-    def _unsettled(self, earlier: Sequence[Commit]) -> list[Commit]:
+    def _unsettled(self, job: Job, earlier: Sequence[Commit]) -> list[Commit]:
         """Return new parts with subjects that wait although all that they need can be read."""
         starts = {commit.start for commit in earlier}
         return [
             commit
-            for commit in manifests.read_commits(self.job.folder)
-            if commit.start not in starts
-            and resuming.has_waiting_before(self.job, commit, self.subjects.settled)
+            for commit in manifests.read_commits(job.folder)
+            if commit.start not in starts and resuming.has_waiting_before(job, commit, self.settled)
         ]
 
-    def _write(
-        self, subjects: Iterable[Subject], done: Callable[[int], object]
-    ) -> Iterator[Commit]:
-        """Read subjects and store them."""
-        if self.dask is None:
-            return part_writer.write(self.job, self.ledger, subjects, done)
-        return self.dask.write(self.job, self.ledger, subjects, done)
-
-    def _retry(
-        self, commits: Sequence[Commit], kinds: Sequence[str], done: Callable[[int], object]
-    ) -> Iterator[Commit]:
-        """Request the subjects of some kinds in stored parts again."""
-        if self.dask is not None:
-            yield from self.dask.retry(self.job, self.ledger, commits, kinds, done)
-            return
-        for commit in commits:
-            yield resuming.retry(self.job, self.ledger, commit, kinds)
-            done(resuming.count([commit], kinds))
-
-    def _progress_bar(self, stored: Sequence[Commit], n_retried: int) -> Any:
-        """Open the progress bar."""
-        total = self.subjects.total
-        return progress.bar(
-            total=None if total is None else total + n_retried,
-            initial=self.subjects.count_stored(stored),
-            unit=f" {self.subjects.noun}",
-            desc=f"collect to {self.job.folder}",
-            disable=not self.progress,
-            delay=0.5,
-        )
-
-
-def _warn_of_failures(folder: Folder, noun: str) -> None:
-    """Warn if subjects could not be read, or not completely."""
-    commits = manifests.read_commits(folder)
-    errors = f"see open_collection({str(folder)!r}).errors()"
-    if n_failed := resuming.count(commits, [manifests.FAILED]):
-        user_warnings.warn(
-            f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
-            " retry_failed=True to request them again."
-        )
-    if n_waiting := resuming.count(commits, [manifests.WAITING]):
-        user_warnings.warn(
-            f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
-            " Repeat the call later to complete them."
-        )
+    def _warn_of_failures(self, folder: Folder) -> None:
+        commits = manifests.read_commits(folder)
+        noun = self.noun.removesuffix("s")
+        errors = f"see open_collection({str(folder)!r}).errors()"
+        if n_failed := manifests.count(commits, [FAILED]):
+            user_warnings.warn(
+                f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
+                " retry_failed=True to request them again."
+            )
+        if n_waiting := manifests.count(commits, [WAITING]):
+            user_warnings.warn(
+                f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
+                " Repeat the call later to complete them."
+            )

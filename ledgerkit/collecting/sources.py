@@ -6,6 +6,7 @@ import csv
 import hashlib
 import os
 from collections.abc import Iterable, Sized
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _NOT_SHOWN = "(not shown)"
 _SLICE = 1_000  # entries that are checked at a time
@@ -36,20 +37,10 @@ class Subject(NamedTuple):
 
 
 class Source:
-    """
-    The entries of a source, in order.
-
-    Parameters
-    ----------
-    entries
-        The account ids.
-    total
-        Number of entries, if known.
-    """
+    """The entries of a source, in order, and their number if it is known."""
 
     def __init__(self, entries: Iterable[object], total: int | None) -> None:
-        self._entries = entries
-        self.total = total
+        self._entries, self.total = entries, total
         self.is_repeatable = iter(entries) is not entries  # an iterator can be read only once
 
     def __iter__(self) -> Iterator[Subject]:
@@ -63,7 +54,6 @@ class Source:
 
 
 def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subject:
-    """Return the subject of one entry, with its problem if there is one."""
     try:
         validation.account_id(entry)
     except InvalidRequestError as error:  # which has no value if it may be a secret
@@ -161,29 +151,11 @@ class Digest:
 
 def source(ids: object, column: str = "account_id") -> Source:
     """
-    Return the source of account ids for the `ids` argument.
+    Return the source for the arguments `ids` and `column`; only its entries are counted.
 
-    Parameters
-    ----------
-    ids
-        An account id; a list, Series or iterator of them; or the path of a file: text with
-        one id a line, CSV, or Parquet (also a folder of Parquet files).
-    column
-        The column of a CSV or Parquet file.
-
-    Returns
-    -------
-    source
-        Only the number of entries has been read.
-
-    Raises
-    ------
-    InvalidRequestError
-        If `ids` is none of these, or the file does not have the column.
-    FileError
-        If the file cannot be read.
-    DecodeError
-        If a Parquet file is damaged.
+    Raises `InvalidRequestError` if `ids` is no list, Series or iterator of account ids, nor the
+    path of a text, CSV or Parquet file with the column; `FileError` if the file cannot be read,
+    and `DecodeError` if a Parquet file is damaged.
     """
     if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
         return _file_source(Path(ids), column)
@@ -200,77 +172,66 @@ def _is_path(text: str) -> bool:
     return os.sep in text or "/" in text or text.endswith(_SUFFIXES)
 
 
-class _TextFile:
-    """The lines of a text file, read from the start for each iteration."""
+class _File:
+    """The entries of a file, which is read from the start for each iteration."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[str]:
-        with self._path.open(encoding="utf-8", errors="surrogateescape") as file:
-            yield from (text for line in file if (text := line.strip()))
-
-
-class _CsvFile:
-    """A column of a CSV file, read from the start for each iteration."""
-
-    def __init__(self, path: Path, column: str) -> None:
-        self._path, self._column = path, column
-        with path.open(newline="", encoding="utf-8") as file:
-            _check_column(column, csv.DictReader(file).fieldnames or (), path)
-
-    def __iter__(self) -> Iterator[str]:
-        with self._path.open(newline="", encoding="utf-8") as file:
-            yield from (row[self._column] or "" for row in csv.DictReader(file))
-
-
-class _ParquetFiles:
-    """A column of Parquet files, read from the start for each iteration, in small batches."""
-
-    def __init__(self, paths: Sequence[Path], column: str) -> None:
-        self._paths, self._column = paths, column
-        files = [self._open(path) for path in paths]
-        for path, file in zip(paths, files, strict=True):
-            with parquet.reading(path):
-                _check_column(column, file.schema_arrow.names, path)
-        self._rows: int = sum(file.metadata.num_rows for file in files)
-
-    @staticmethod
-    def _open(path: Path) -> Any:
-        """Open one file."""
-        with parquet.reading(path):
-            return arrow.library("pyarrow.parquet").ParquetFile(path)
-
-    def __len__(self) -> int:
-        return self._rows
+    def __init__(self, read: Callable[[], Iterator[object]]) -> None:
+        self._read = read
 
     def __iter__(self) -> Iterator[object]:
-        for path in self._paths:
-            with parquet.reading(path), self._open(path) as file:
-                for batch in file.iter_batches(_SLICE, columns=[self._column]):
-                    yield from batch.column(0).to_pylist()
-
-
-def _check_column(column: str, names: Sequence[str], path: Path) -> None:
-    """Raise if a file does not have a column."""
-    if column not in names:
-        expected = f"a column of {path}, which has {', '.join(names) or 'none'}"
-        raise InvalidRequestError.refuse("column", column, expected, choices=names)
+        return self._read()
 
 
 def _file_source(path: Path, column: str) -> Source:
-    """Return the source for a file of account ids."""
     validation.no_secret(path, "ids")
     try:
         if path.is_dir() or path.suffix == ".parquet":
-            rows = _ParquetFiles(_parquet_paths(path), column)
-            return Source(rows, len(rows))
-        lines = _CsvFile(path, column) if path.suffix == ".csv" else _TextFile(path)
-        return Source(lines, sum(1 for _ in lines))
+            return _parquet_source(_parquet_paths(path), column)
+        read = partial(_read_csv, path, column) if path.suffix == ".csv" else partial(_lines, path)
+        return Source(_File(read), sum(1 for _ in read()))
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
     except (UnicodeDecodeError, csv.Error):
         raise InvalidRequestError.refuse("ids", str(path), "a CSV file in UTF-8") from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+        yield from (text for line in file if (text := line.strip()))
+
+
+def _read_csv(path: Path, column: str) -> Iterator[str]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        _check_column(column, rows.fieldnames or (), path)
+        yield from (row[column] or "" for row in rows)
+
+
+def _parquet_source(paths: Sequence[Path], column: str) -> Source:
+    """Return the source of a column of Parquet files, after looking at all of them."""
+    total = 0
+    for path in paths:
+        with parquet.reading(path), _open_parquet(path) as file:
+            _check_column(column, file.schema_arrow.names, path)
+            total += file.metadata.num_rows
+    return Source(_File(partial(_read_parquet, paths, column)), total)
+
+
+def _read_parquet(paths: Sequence[Path], column: str) -> Iterator[object]:
+    for path in paths:
+        with parquet.reading(path), _open_parquet(path) as file:
+            for batch in file.iter_batches(_SLICE, columns=[column]):
+                yield from batch.column(0).to_pylist()
+
+
+def _open_parquet(path: Path) -> Any:
+    return arrow.library("pyarrow.parquet").ParquetFile(path)
+
+
+def _check_column(column: str, names: Sequence[str], path: Path) -> None:
+    if column not in names:
+        expected = f"a column of {path}, which has {', '.join(names) or 'none'}"
+        raise InvalidRequestError.refuse("column", column, expected, choices=names)
 
 
 def _parquet_paths(path: Path) -> list[Path]:

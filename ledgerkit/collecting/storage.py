@@ -12,9 +12,10 @@ import re
 import stat
 import tempfile
 import uuid
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, cut
@@ -22,12 +23,43 @@ from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `LocalFolder.create` names them
 
 
-class LocalFolder:
+class _Folder(ABC):
+    """A folder, however its files are opened: small ones are read and written whole."""
+
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
+
+    @abstractmethod
+    def create(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
+
+    @abstractmethod
+    def sizes(self, folder: str) -> dict[str, int]: ...
+
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
+        with suppress(FileNotFoundError), self.open(name) as file:
+            return file.read(max_bytes + 1)
+        return None
+
+    def write(self, name: str, body: bytes) -> None:
+        """Write a complete file."""
+        with self.create(name) as file:
+            file.write(body)
+
+    def list_files(self, folder: str) -> list[str]:
+        """List the files of a subfolder, sorted; those that are being written are hidden."""
+        return sorted(name for name in self.sizes(folder) if not _base_name(name).startswith("."))
+
+
+class LocalFolder(_Folder):
     """A folder of this machine, which need not exist yet."""
+
+    filesystem = None  # libraries open local files without an fsspec file system
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,16 +71,10 @@ class LocalFolder:
         """Return the address of a file."""
         return str(self.path / name)
 
-    def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
-        with suppress(FileNotFoundError), self.open(name) as file:
-            return file.read(max_bytes + 1)
-        return None
-
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
-        with _file_errors(f"read {self.path / name}"), self._file(name).open("rb") as file:
+        with file_errors(f"read {self.path / name}"), self._file(name).open("rb") as file:
             yield file
 
     @contextmanager
@@ -56,7 +82,7 @@ class LocalFolder:
         """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self._file(name)
         hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        with _file_errors(f"write {target}"):
+        with file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with hidden.open("xb") as file:
@@ -69,30 +95,15 @@ class LocalFolder:
                 raise
             _sync(target.parent)
 
-    def write(self, name: str, body: bytes) -> None:
-        """Write a complete file."""
-        with self.create(name) as file:
-            file.write(body)
-
-    def list_files(self, folder: str) -> list[str]:
-        """List the files of a subfolder, sorted, without those being written."""
-        names = self._entries(folder)
-        return sorted(f"{folder}/{name}" for name in names if not name.startswith("."))
-
-    def file_sizes(self, folder: str) -> dict[str, int]:
-        """Return the sizes in bytes of the regular files of a subfolder."""
-        with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the names in a subfolder with their sizes; -1 for what is no regular file."""
+        with suppress(FileNotFoundError), file_errors(f"read {self.path / folder}"):
             stats = {path.name: path.lstat() for path in self._folder(folder).iterdir()}
             return {
-                f"{folder}/{name}": status.st_size
+                f"{folder}/{name}": status.st_size if stat.S_ISREG(status.st_mode) else -1
                 for name, status in stats.items()
-                if stat.S_ISREG(status.st_mode)
             }
         return {}
-
-    @property
-    def filesystem(self) -> None:
-        """None: libraries open local files without an fsspec file system."""
 
     def filesystem_path(self, name: str) -> str:
         """Return the path of a file."""
@@ -100,18 +111,18 @@ class LocalFolder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        with _file_errors(f"remove {self.path / name}"):
+        with file_errors(f"remove {self.path / name}"):
             self._file(name).unlink(missing_ok=True)
 
     def remove_temporary(self, folder: str) -> None:
         """Remove the unfinished files of a killed process."""
-        for name in self._entries(folder):
-            if _UNFINISHED.fullmatch(name):
-                self.remove(f"{folder}/{name}")
+        for name in self.sizes(folder):
+            if _UNFINISHED.fullmatch(_base_name(name)):
+                self.remove(name)
 
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""
-        with _file_errors(f"read {self.path}"):
+        with file_errors(f"read {self.path}"):
             if self.path.is_dir():
                 return any(not path.name.startswith(".") for path in self.path.iterdir())
             return self.path.exists()
@@ -120,7 +131,7 @@ class LocalFolder:
     def lock(self) -> Iterator[None]:
         """Lock the folder against a second process that writes to it."""
         filelock = require("filelock", "bulk", "Writing a collection")
-        with _file_errors(f"write {self.path}"):
+        with file_errors(f"write {self.path}"):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(self._file(".lock"))
         try:
@@ -133,32 +144,24 @@ class LocalFolder:
         finally:
             lock.release()
 
-    def _entries(self, folder: str) -> list[str]:
-        """Return the names in a subfolder."""
-        with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
-            return [path.name for path in self._folder(folder).iterdir()]
-        return []
-
     def _folder(self, name: str) -> Path:
-        """Return the path of a subfolder; raise if it is a link, or no folder."""
         if name in ("", "."):  # the user may pass a link to the folder itself
             return self.path
         return _checked(self.path / name, stat.S_ISDIR, "a folder")
 
     def _file(self, name: str) -> Path:
-        """Return the path of a file; raise if it or its folder is a link, or it is no file."""
         folder, _, file = name.rpartition("/")
         return _checked(self._folder(folder) / file, stat.S_ISREG, "a regular file")
 
 
-class RemoteFolder:
+class RemoteFolder(_Folder):
     """A folder at an fsspec address, such as ``s3://bucket/run``."""
 
     def __init__(self, url: str) -> None:
         fsspec = require("fsspec", "dask", f"The address {url!r}")
         try:
-            with _file_errors(f"reach {url}"):
-                self._fs, self._root = fsspec.core.url_to_fs(url)
+            with file_errors(f"reach {url}"):
+                self.filesystem, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
             expected = f"an address that fsspec can open ({cut(error)})"
             raise InvalidRequestError.refuse("out", url, expected) from None
@@ -171,57 +174,33 @@ class RemoteFolder:
         """Return the address of a file."""
         return f"{self._url}/{name}"
 
-    def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
-        with suppress(FileNotFoundError), self.open(name) as file:
-            return file.read(max_bytes + 1)
-        return None
-
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
-        path = f"{self._root}/{name}"
-        with _remote_errors(f"read {self.uri(name)}"), self._fs.open(path, "rb") as file:
+        path = self.filesystem_path(name)
+        with _remote_errors(f"read {self.uri(name)}"), self.filesystem.open(path, "rb") as file:
             yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it is uploaded complete when the block ends, or not at all."""
-        target = f"{self._root}/{name}"
+        target = self.filesystem_path(name)
         action = f"write {self.uri(name)}"
-        with _file_errors(action), tempfile.TemporaryDirectory() as folder:
+        with file_errors(action), tempfile.TemporaryDirectory() as folder:
             local = Path(folder) / "complete"
             with local.open("xb") as file:
                 yield file
             with _remote_errors(action):
-                self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-                self._fs.put_file(str(local), target)
+                self.filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+                self.filesystem.put_file(str(local), target)
 
-    def write(self, name: str, body: bytes) -> None:
-        """Write a complete file."""
-        with self.create(name) as file:
-            file.write(body)
-
-    def list_files(self, folder: str) -> list[str]:
-        """List the files of a subfolder, sorted."""
-        self._fs.invalidate_cache()
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the names in a subfolder with their sizes."""
+        self.filesystem.invalidate_cache()
         with suppress(FileNotFoundError), _remote_errors(f"read {self.uri(folder)}"):
-            paths = self._fs.ls(f"{self._root}/{folder}", detail=False)
-            return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in paths)
-        return []
-
-    def file_sizes(self, folder: str) -> dict[str, int]:
-        """Return the sizes in bytes of the files of a subfolder."""
-        self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _remote_errors(f"read {self.uri(folder)}"):
-            entries = self._fs.ls(f"{self._root}/{folder}", detail=True)
-            return {f"{folder}/{e['name'].rpartition('/')[2]}": e["size"] for e in entries}
+            entries = self.filesystem.ls(self.filesystem_path(folder), detail=True)
+            return {f"{folder}/{_base_name(entry['name'])}": entry["size"] for entry in entries}
         return {}
-
-    @property
-    def filesystem(self) -> Any:
-        """The fsspec file system."""
-        return self._fs
 
     def filesystem_path(self, name: str) -> str:
         """Return the path of a file in the file system."""
@@ -230,25 +209,28 @@ class RemoteFolder:
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
         with suppress(FileNotFoundError), _remote_errors(f"remove {self.uri(name)}"):
-            self._fs.rm_file(f"{self._root}/{name}")
+            self.filesystem.rm_file(self.filesystem_path(name))
 
     def remove_temporary(self, folder: str) -> None:
         """Do nothing: files are uploaded complete."""
 
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""
-        self._fs.invalidate_cache()
+        self.filesystem.invalidate_cache()
         with suppress(FileNotFoundError), _remote_errors(f"read {self}"):
-            return bool(self._fs.ls(self._root, detail=False))
+            return bool(self.filesystem.ls(self._root, detail=False))
         return False
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Do nothing: object stores have no locks."""
-        yield
+        return nullcontext()
 
 
 Folder = LocalFolder | RemoteFolder
+
+
+def _base_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def folder(out: object) -> Folder:
@@ -257,7 +239,7 @@ def folder(out: object) -> Folder:
 
     Raises `InvalidRequestError` if it is neither, `FileError` if an address cannot be reached.
     """
-    text = out if isinstance(out, str) else _path_text(out)
+    text = os.fsdecode(out) if isinstance(out, str | os.PathLike) else ""
     for scheme in ("file://", "local://"):
         text = text.removeprefix(scheme)
     try:
@@ -270,11 +252,6 @@ def folder(out: object) -> Folder:
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 
-def _path_text(out: object) -> str:
-    """Return a path object as text; empty if it is none."""
-    return os.fsdecode(out) if isinstance(out, os.PathLike) else ""
-
-
 def required_folder(out: object) -> Folder:
     """Return the folder for the `out` argument; raise if it is None."""
     if out is None:
@@ -284,7 +261,7 @@ def required_folder(out: object) -> Folder:
 
 def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
     """Return a path; raise `FileError` if something other than this kind of file is there."""
-    with suppress(FileNotFoundError), _file_errors(f"use {path}"):
+    with suppress(FileNotFoundError), file_errors(f"use {path}"):
         mode = path.lstat().st_mode
         if not is_kind(mode):
             reason = "it is a symbolic link" if stat.S_ISLNK(mode) else f"it is not {kind}"
@@ -307,7 +284,7 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _file_errors(action: str) -> Iterator[None]:
+def file_errors(action: str) -> Iterator[None]:
     """Convert an `OSError` to a `FileError`; callers handle `FileNotFoundError` themselves."""
     try:
         yield
@@ -319,8 +296,8 @@ def _file_errors(action: str) -> Iterator[None]:
 
 @contextmanager
 def _remote_errors(action: str) -> Iterator[None]:
-    """Convert errors as `_file_errors`, and those of the libraries that fsspec uses."""
-    with _file_errors(action):
+    """Convert errors as `file_errors`, and those of the libraries that fsspec uses."""
+    with file_errors(action):
         try:
             yield
         except (LedgerError, OSError):

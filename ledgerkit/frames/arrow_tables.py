@@ -19,7 +19,7 @@ from ledgerkit.u128.array import U128Array, U128Dtype
 from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 # Columns of lists of strings; other columns of Python objects are stored as JSON.
 _LISTS = (
@@ -110,6 +110,12 @@ def table(name: str, frame: pd.DataFrame) -> Any:
         for column, values in columns.items()
     }
     return _table(name, arrays)
+
+
+def table_of_frames(name: str, frames: Iterable[pd.DataFrame]) -> Any:
+    """Convert frames as `table` does, one below the other; without one the table is empty."""
+    tables = [table(name, frame) for frame in frames]
+    return arrow.library().concat_tables([schema(name).empty_table(), *tables])
 
 
 def table_of_columns(name: str, columns: Mapping[str, Any]) -> Any:

@@ -7,20 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import manifests, outcomes, sources, storage
-from ledgerkit.collecting.collect import AccountSubjects
-from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifests import Manifest
-from ledgerkit.collecting.outcomes import Outcome
-from ledgerkit.collecting.part_files import utc_now
-from ledgerkit.collecting.part_writer import Job
-from ledgerkit.collecting.run import Run
+from ledgerkit.collecting import manifests, sources
+from ledgerkit.collecting.collect import SourceRun
+from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
+from ledgerkit.collecting.run import Options
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransactionTimeoutError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.verbs import locate_ends
-from ledgerkit.u128 import arrow
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
@@ -31,7 +26,10 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.collection import Collection
+    from ledgerkit.collecting.manifests import Manifest
+    from ledgerkit.collecting.sources import Source, Subject
+    from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.statement import Statement
 
@@ -136,52 +134,54 @@ def statements(
     3  stake:north.poolv1.near          1       0
     4  stake:south.poolv1.near          0       0
     """
-    base = client.current(ledger)
-    folder, source = storage.required_folder(out), sources.source(ids, column)
-    with base.sibling(in_flight=in_flight, rate=rate) as paced:
-        manifest = _manifest(paced, folder, start, stop)
-        manifests.check_resume(folder, manifest, resume=resume)
-        job = Job(folder, StatementReader(*_ends(paced, manifest)), _PART_SIZE)
-        run = Run(job, manifest, paced, AccountSubjects(source), None, progress=progress)
-        with folder.lock():
-            run.execute(retry_failed=retry_failed)
-    return Collection(folder)
-
-
-def _manifest(ledger: Ledger, folder: storage.Folder, start: object, stop: object) -> Manifest:
-    """Return the manifest of the run; its period is that of a stored run, if there is one."""
-    stored = manifests.read_manifest(folder)
-    if stored is None or stored.heights is None:
-        first, last = locate_ends(ledger, start, stop)
-        heights = None if first is None else first.height, last.height
-    else:
-        heights = stored.heights
-        _check_height(start, "start", heights[0])
-        _check_height(stop, "stop", heights[1])
-    return Manifest(
-        kind="statements",
-        network=ledger.network.name,
-        views=list(_VIEWS),
-        schemas=manifests.table_schemas(_VIEWS),
-        heights=heights,
-        created_at=utc_now(),
+    run = StatementRun(sources.source(ids, column), start, stop)
+    options = Options(
+        in_flight=in_flight,
+        rate=rate,
+        resume=resume,
+        retry_failed=retry_failed,
+        progress=progress,
+        part_size=_PART_SIZE,
     )
+    return run.execute(client.current(ledger), out, options)
+
+
+class StatementRun(SourceRun):
+    """The run of `statements`; the period of a folder is that of its first run."""
+
+    def __init__(self, source: Source, start: object, stop: object) -> None:
+        super().__init__(source)
+        self._start, self._stop = start, stop
+
+    def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
+        """Return the manifest, with the heights at both ends."""
+        stored = manifests.read_manifest(folder)
+        if stored is None or stored.heights is None:
+            first, last = locate_ends(ledger, self._start, self._stop)
+            heights = None if first is None else first.height, last.height
+        else:
+            heights = stored.heights
+            _check_height(self._start, "start", heights[0])
+            _check_height(self._stop, "stop", heights[1])
+        return manifests.new_manifest("statements", ledger.network.name, _VIEWS, heights=heights)
+
+    def open(self, ledger: Ledger, manifest: Manifest) -> StatementReader:
+        """Return the reader of statements between the ends."""
+        first, last = manifest.heights or (None, None)
+        return StatementReader(*locate_ends(ledger, first, last))
+
+    def request(self, manifest: Manifest) -> tuple[str, int]:  # noqa: ARG002 - the same for all
+        """Return what is read of each account."""
+        return "statement", 1
 
 
 def _check_height(value: object, field: str, stored: int | None) -> None:
-    """Raise if a height is not that of the stored run."""
     if value is None:
         return
     height = validation.block_reference(value, field).params.get("block_id")
     if stored is None or (isinstance(height, int) and height != stored):
         expected = f"{stored}, as in the first call for this folder"
         raise InvalidRequestError.refuse(field, value, expected)
-
-
-def _ends(ledger: Ledger, manifest: Manifest) -> tuple[Point | None, Point]:
-    """Return the blocks at both ends of the statements of a run."""
-    first, last = manifest.heights or (None, None)
-    return locate_ends(ledger, first, last)
 
 
 class _Read(NamedTuple):
@@ -192,14 +192,7 @@ class _Read(NamedTuple):
 
 
 class StatementReader:
-    """
-    A reader of statements.
-
-    Parameters
-    ----------
-    start, stop
-        The blocks after which the statements start and stop.
-    """
+    """A reader of statements, given the blocks after which they start and stop."""
 
     surfaces: tuple[Surface, ...] = ("transactions", "transfers", "rpc", "archival_rpc")
 
@@ -208,17 +201,10 @@ class StatementReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read several statements at a time; yield each outcome, in the order of the accounts."""
-        unanswered = 0
-        for outcome in self._outcomes(ledger, subjects):
-            unanswered, n_usable, error = outcomes.count_unanswered(
-                [outcome], unanswered, "accounts"
-            )
-            yield [outcome][:n_usable]
-            if error is not None:
-                raise error
+        batches = ([outcome] for outcome in self._outcomes(ledger, subjects))
+        return hold_unanswered(batches, "accounts")
 
     def _outcomes(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[Outcome]:
-        """Yield the outcomes, in the order of the accounts."""
         pending: deque[tuple[Subject, Future[Any] | None]] = deque()
         executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ledgerkit_statement")
         try:
@@ -234,7 +220,6 @@ class StatementReader:
             executor.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, ledger: Ledger, account_id: str) -> _Read | LedgerError:
-        """Read the statement of an account."""
         try:
             statement = Builder(ledger, account_id, self._start, self._stop, progress=False).build()
         except LedgerError as error:
@@ -244,37 +229,28 @@ class StatementReader:
     def tables(self, batch: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         read = [value.statement for _, value in batch if isinstance(value, _Read)]
-        return {view: _concatenated(view, read) for view in _VIEWS}
-
-    def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
-        """Return the column that holds the account of a row."""
-        return "account_id"
+        return {
+            view: arrow_tables.table_of_frames(
+                manifests.schema_name(view),
+                (frame for statement in read for frame in _frames(view, statement)),
+            )
+            for view in _VIEWS
+        }
 
 
 def _outcome(subject: Subject, task: Future[Any] | None) -> Outcome:
-    """Wait for the reading of an account."""
     return Outcome(subject, None if task is None else task.result())
 
 
 def _waiting(unfinished: Sequence[str]) -> TransactionTimeoutError | None:
-    """Return why a statement is not complete yet; None if its transactions are done."""
     if not unfinished:
         return None
     msg = f"{count_text(len(unfinished), 'transaction')} not final yet, such as {unfinished[0]}"
     return TransactionTimeoutError(msg, remedy=_RUN_LATER)
 
 
-def _concatenated(view: str, read: Sequence[Statement]) -> Any:
-    """Return one table of the frames of several statements."""
-    name = manifests.schema_name(view)
-    tables = [
-        arrow_tables.table(name, part) for statement in read for part in _parts(view, statement)
-    ]
-    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *tables])
-
-
-def _parts(view: str, statement: Statement) -> Iterator[pd.DataFrame]:
-    """Yield a frame of a statement; the entries, which may be many, in parts."""
+def _frames(view: str, statement: Statement) -> Iterator[pd.DataFrame]:
+    """Yield the frame of a view; that of the entries, which may be many, in parts."""
     if view == "entries":
         yield from frames.entry_frames(statement.facts, statement.store)
     else:

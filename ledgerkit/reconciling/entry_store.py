@@ -21,7 +21,7 @@ MAX_IN_MEMORY = 50_000  # entries, 30 MB
 _BATCH = 8_192  # entries decoded at a time
 _INTEGERS = ("block_height", "timestamp_ns")
 _SOURCE = "a temporary file of a statement"
-_REMEDY = "Check that the file is complete, or save the statement again."
+REMEDY = "Check that the file is complete, or save the statement again."
 
 
 class EntryStore:
@@ -72,7 +72,6 @@ class EntryStore:
             yield _to_table(self._in_memory)
 
     def _spill(self) -> None:
-        """Move the entries in memory to a file."""
         write_table = arrow.library("pyarrow.parquet").write_table
         with validation.writing(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
             write_table(_to_table(self._in_memory), file, compression="zstd")
@@ -94,7 +93,6 @@ def schema() -> Any:
 
 
 def _to_table(entries: Iterable[Entry]) -> Any:
-    """Convert entries to a `pyarrow.Table`."""
     pa = arrow.library()
     columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=True))
     columns["change"] = [str(change) for change in columns["change"]]
@@ -114,7 +112,7 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
         open_file(source, page_checksum_verification=True) as file,
     ):
         if not file.schema_arrow.equals(schema()):
-            raise DecodeError(f"{name} has other columns than a statement", remedy=_REMEDY)
+            raise DecodeError(f"{name} has other columns than a statement", remedy=REMEDY)
         for batch in file.iter_batches(_BATCH):
             yield from _to_entries(batch)
 

@@ -13,7 +13,7 @@ from ledgerkit import json_decoding, validation
 from ledgerkit.collecting import storage
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.reconciling import entry_store
-from ledgerkit.reconciling.entry_store import EntryStore
+from ledgerkit.reconciling.entry_store import REMEDY, EntryStore
 from ledgerkit.reconciling.model import Facts
 from ledgerkit.u128 import arrow, parquet
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _FACTS, _CHECKSUM = b"ledgerkit.statement", b"ledgerkit.checksum"
-_REMEDY = "Check that the file is complete, or save the statement again."
 _MAX_HEIGHT = 2**63 - 1
 _MAX_AMOUNT = 2**128 - 1
 _MAX_MISSING = 2**160  # a sum of many amounts
@@ -69,27 +68,26 @@ def read(path: str | PathLike[str]) -> tuple[Facts, EntryStore]:
     `InvalidRequestError` if a newer ledgerkit wrote it.
     """
     source = validation.file_path(path, "path")
-    with parquet.reading(source, _REMEDY):
+    with parquet.reading(source, REMEDY):
         document = _read_document(source)
         for problem in _problems(document.facts):
-            raise DecodeError(f"{source} is no statement: {problem}", remedy=_REMEDY)
+            raise DecodeError(f"{source} is no statement: {problem}", remedy=REMEDY)
         entries = EntryStore(entry_store.read_entries(source, source))
     if len(entries) != document.n_entries:
         msg = f"{source} has {len(entries):,} entries, and its document {document.n_entries:,}"
-        raise DecodeError(msg, remedy=_REMEDY)
+        raise DecodeError(msg, remedy=REMEDY)
     return document.facts, entries
 
 
 def _read_document(source: Path) -> _Document:
-    """Read the document in the metadata of a file."""
     with arrow.library("pyarrow.parquet").ParquetFile(source) as file:
         metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
     body = metadata.get(_FACTS)
     if body is None:
         msg = f"{source} is no statement: ledgerkit's statement.save() did not write it"
-        raise DecodeError(msg, remedy=_REMEDY)
+        raise DecodeError(msg, remedy=REMEDY)
     if hashlib.sha256(body).hexdigest().encode() != metadata.get(_CHECKSUM):
-        raise DecodeError(f"{source} is damaged: its checksum is wrong", remedy=_REMEDY)
+        raise DecodeError(f"{source} is damaged: its checksum is wrong", remedy=REMEDY)
     version: int = json_decoding.decode(body, _Header).format
     if version != FORMAT:
         expected = f"a statement of format {FORMAT}; this one has format {version}"
@@ -125,6 +123,5 @@ def _problems(facts: Facts) -> Iterator[str]:
 
 
 def _reward_amounts(facts: Facts) -> Iterator[Any]:
-    """Yield the amounts of the rewards."""
     for reward in facts.rewards:
         yield from (reward.total_before, reward.deposits, reward.withdrawals, reward.total_after)

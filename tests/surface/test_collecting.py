@@ -222,16 +222,17 @@ def test_a_refused_key_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_a_dead_service_ends_it(tmp_path: Path) -> None:
-    """64 in a row without an answer are not 64 rows of errors: nobody could be asked."""
-    dead = set(names(300)[100:])
+    """64 in a row without an answer are not 64 rows of errors, also where a batch ends in them."""
+    dead = set(names(400)[240:])
     with lab(disturbed(lambda who: Reply(502) if who in dead else None)) as (_, ledger):
         with pytest.raises(TransportError, match="64 accounts in a row had no response") as told:
-            collect(names(300), tmp_path / "out", ledger)
+            collect(names(400), tmp_path / "out", ledger)
         assert "stored data is kept" in told.value.remedy
-        assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(100)
+        assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(240)
+        assert rows(tmp_path / "out")["errors"].empty
         dead.clear()
-        collect(names(300), tmp_path / "out", ledger)
-        collect(names(300), tmp_path / "peace", ledger)
+        collect(names(400), tmp_path / "out", ledger)
+        collect(names(400), tmp_path / "peace", ledger)
     assert_same(tmp_path / "out", tmp_path / "peace")
 
 
@@ -479,6 +480,27 @@ def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:
         collect(names(120), tmp_path / "out", ledger)
         collect(names(120), tmp_path / "peace", ledger)
     assert_same(tmp_path / "out", tmp_path / "peace")
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_file_is_told(tmp_path: Path) -> None:
+    """So many rows that they are written before the part ends: the error names the file too."""
+
+    def rich(who: str) -> Reply:
+        tokens = [
+            {"contract_id": f"token{n}.near", "balance": str(zlib.crc32(f"{who}{n}".encode()))}
+            for n in range(3_000)
+        ]
+        return as_json({"account_id": who, "tokens": tokens})
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with lab(disturbed(rich)) as (_, ledger):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        try:
+            with pytest.raises(FileError, match=r"Could not write .*\.parquet: File too large"):
+                collect(names(40), tmp_path / "out", ledger, views="ft")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 def test_the_key_is_in_no_file(tmp_path: Path) -> None:

@@ -651,10 +651,6 @@ def test_a_plan_has_the_limit_of_the_host_that_is_asked(busy: World, tmp_path: P
         ((5, 1.5), {}, "stop"),
         ((True, 5), {}, "start"),
         ((5, 9), {"views": "accounts"}, "views"),
-        ((5, 9), {"views": ()}, "views"),
-        ((5, 9), {"part_size": 0}, "part_size"),
-        ((5, 9), {"rate": -1}, "rate"),
-        ((5, 9), {"in_flight": 0}, "in_flight"),
         ((5, 4), {}, "stop"),
     ],
 )
@@ -682,20 +678,14 @@ def test_blocks_that_are_not_final_are_refused(empty: World, tmp_path: Path) -> 
 
 
 def test_a_folder_of_another_run_is_refused(empty: World, tmp_path: Path) -> None:
-    """One of accounts, or of other views."""
+    """Accounts do not continue a run of blocks."""
     final = empty.chain.final.height
     with lab(empty) as (_, ledger):
         collect(final - 2, final, tmp_path / "out", ledger, views="blocks")
-        with pytest.raises(InvalidRequestError, match=r"its views is \['blocks'\]"):
-            collect(final - 2, final, tmp_path / "out", ledger)
         with pytest.raises(
             InvalidRequestError, match="its kind is blocks, and this run's is accounts"
         ):
             lk.collect(["a.near"], "ft", tmp_path / "out", ledger=ledger)
-        with pytest.raises(InvalidRequestError, match="pass resume=True to continue it"):
-            collect(final - 2, final, tmp_path / "out", ledger, views="blocks", resume=False)
-        with pytest.raises(InvalidRequestError, match="out is required: the folder to write to"):
-            lk.collect_blocks(1, 2, ledger=ledger)
 
 
 def test_sql_and_python_agree(busy: World, tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
     first = write_collection(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
     assert not first.finished
     write_part(storage.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
-    manifests.write_finished(storage.folder(tmp_path / "run"), len(held), "")
+    manifests.write_finished(storage.folder(tmp_path / "run"))
     second = lk.open_collection(tmp_path / "run")
     assert (first.n_subjects, len(first.pandas("ft")), first.finished) == (4, 4, False)
     assert (second.n_subjects, len(second.pandas("ft")), second.finished) == (13, 13, True)
@@ -237,11 +237,6 @@ READERS: dict[str, Any] = {
     "polars": lambda collection: collection.polars("ft"),
     "dask": lambda collection: collection.dask("ft"),
 }
-
-
-def compute(rows: Any) -> Any:
-    """Read the rows, if a reader returns them unread."""
-    return rows.compute(scheduler="synchronous") if hasattr(rows, "compute") else rows
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -259,22 +254,6 @@ def test_a_damaged_file_stops_every_reader_by_name(reader: str, harm: str, tmp_p
     problem = "is missing" if harm == "missing" else f"has {len(body) - 1:,} of {len(body):,} bytes"
     assert f"{file}, a file of commits/000000000004.json, {problem}" in str(caught.value)
     assert "Remove commits/000000000004.json: the next collect() requests" in str(caught.value)
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("place", ["footer", "pages"])
-def test_a_file_of_the_right_size_and_wrong_bytes_is_named(
-    reader: str, place: str, tmp_path: Path
-) -> None:
-    """Bytes that a disk changed are noticed by every reader, before it returns a row."""
-    collection = write_collection(tmp_path / "run", accounts(), part_size=4)
-    file = tmp_path / "run/ft/part-000000000004.parquet"
-    body = bytearray(file.read_bytes())
-    spot = slice(-60, -8) if place == "footer" else slice(4, 400)
-    body[spot] = bytes(255 for _ in body[spot])
-    file.write_bytes(body)
-    with pytest.raises(DecodeError, match=r"part-000000000004\.parquet, a file of .* is damaged"):
-        compute(READERS[reader](collection))
 
 
 def test_a_rewritten_part_is_told_from_a_damaged_one(tmp_path: Path) -> None:

@@ -28,8 +28,7 @@ from ledgerkit import client as ledgers
 from ledgerkit.collecting import dask_engine, manifests, storage
 from ledgerkit.collecting.accounts import AccountReader
 from ledgerkit.collecting.blocks import BlockReader
-from ledgerkit.collecting.collect import collect
-from ledgerkit.collecting.dask_engine import ClusterLimits, NewPart, Task, TaskLimits
+from ledgerkit.collecting.dask_engine import ClusterLimits, PartWork, Task, TaskLimits
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
@@ -50,8 +49,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt-Qx42"
 VIEWS = ["accounts", "ft", "nft", "staking"]
-VIEWS_OF_RPC = manifests.VIEWS["blocks"][:6]
+VIEWS_OF_RPC = ["blocks", "chunks", "transactions", "receipts", "events", "transfers"]
 QUIET: dict[str, Any] = {"progress": False}
+collect = lk.collect
 
 
 @pytest.fixture(scope="module")
@@ -110,18 +110,14 @@ def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str,
 
 
 def rows(out: Path) -> dict[str, pa.Table]:
-    """Read all committed rows in order, without the times of reading."""
-    folder = storage.folder(out)
-    commits = manifests.read_commits(folder)
-    assert [c.stop for c in commits[:-1]] == [c.start for c in commits[1:]]
-    found = {}
-    for table in [*VIEWS, "subjects", "errors"]:
-        parts = [pq.read_table(out / c.files[table].name) for c in commits if table in c.files]
-        if parts:
-            joined = pa.concat_tables(parts)
-            kept = [name for name in joined.column_names if name != "fetched_at"]
-            found[table] = joined.select(kept).combine_chunks()
-    return found
+    """Read all tables, without the times of reading."""
+    collection = lk.open_collection(out)
+    assert collection.finished
+    tables = {table: collection.arrow(table) for table in collection.tables}
+    return {
+        name: table.select([column for column in table.column_names if column != "fetched_at"])
+        for name, table in tables.items()
+    }
 
 
 def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
@@ -130,11 +126,10 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
     assert found.keys() == expected.keys()
     for table, expected_table in expected.items():
         assert found[table].equals(expected_table), table
-    named = {f.name for c in manifests.read_commits(storage.folder(out)) for f in c.files.values()}
-    there = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    assert {name for name in there if name.endswith(".parquet")} == named
+    there = [str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()]
+    n_files = sum(name.endswith(".parquet") for name in there)
+    assert n_files == lk.open_collection(out).summary()["n_files"].sum()
     assert not [name for name in there if ".tmp" in name or name.endswith(".run")]
-    assert manifests.read_finished(storage.folder(out)) is not None
 
 
 @contextmanager
@@ -165,7 +160,8 @@ def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, t
     with connect(served) as ledger:
         collect(ids, VIEWS, out, engine=client, part_size=60, ledger=ledger, **QUIET)
 
-    assert len(manifests.read_commits(storage.folder(out))) == -(-len(ids) // 60)
+    files = lk.open_collection(out).summary().set_index("table")["n_files"]
+    assert files["subjects"] == -(-len(ids) // 60)
     assert_same(out, expected)
 
 
@@ -200,7 +196,6 @@ COORDINATOR = """
 import sys
 import ledgerkit as lk
 from distributed import Client
-from ledgerkit.collecting.collect import collect
 if __name__ == "__main__":
     scheduler, url, out, *ids = sys.argv[1:]
     ids = [None if text == "None" else text for text in ids]
@@ -208,7 +203,7 @@ if __name__ == "__main__":
     with Client(scheduler) as client, lk.connect(
         "lab", rpc_url=url, api_url=url + "/api", rate=200
     ) as ledger:
-        collect(ids, views, out, engine=client, part_size=20, ledger=ledger, progress=False)
+        lk.collect(ids, views, out, engine=client, part_size=20, ledger=ledger, progress=False)
 """
 
 
@@ -254,39 +249,28 @@ def block_host(world) -> DocumentHost:
 
 
 @pytest.fixture(scope="module")
-def expected_blocks(world, tmp_path_factory) -> lk.Collection:
+def expected_blocks(world, tmp_path_factory) -> dict[str, pa.Table]:
     """Collect its blocks with the local engine, from its node."""
     with lk.connect("local", world=world, make_default=False) as ledger:
         out = tmp_path_factory.mktemp("blocks") / "out"
         first, stop = world.chain.genesis.height, world.chain.final.height + 1
-        return lk.collect_blocks(first, stop, out=out, source="rpc", ledger=ledger, **QUIET)
+        lk.collect_blocks(first, stop, out=out, source="rpc", ledger=ledger, **QUIET)
+    return rows(out)
 
 
 def collect_blocks(world: World, out: Path, ledger: lk.Ledger, **options: Any) -> lk.Collection:
     """Collect all blocks of a world from documents, in small parts."""
-    untyped: Any = lk
     first, stop = world.chain.genesis.height, world.chain.final.height + 1
     options = {"part_size": 15, "views": VIEWS_OF_RPC, **QUIET, **options}
-    collection: lk.Collection = untyped.collect_blocks(
-        first, stop, out=out, ledger=ledger, **options
-    )
-    return collection
-
-
-def assert_same_blocks(collection: lk.Collection, expected: lk.Collection) -> None:
-    """Compare two collections row for row, except for the times of reading."""
-    assert collection.finished
-    for table in expected.tables:
-        names = [c for c in expected.arrow(table).column_names if c != "fetched_at"]
-        assert collection.arrow(table).select(names).equals(expected.arrow(table).select(names))
+    return lk.collect_blocks(first, stop, out=out, ledger=ledger, **options)
 
 
 def test_blocks_are_read_by_workers(client, world, block_host, expected_blocks, tmp_path):
     """The rows of documents read by four workers are those of a node, in its order."""
     with hosts(world, block_host) as ledger:
         collection = collect_blocks(world, tmp_path / "out", ledger, engine=client)
-    assert len(collection.files.commits) > 5
-    assert_same_blocks(collection, expected_blocks)
+    assert collection.summary()["n_files"].max() > 5
+    assert_same(tmp_path / "out", expected_blocks)
 
 
 def test_a_killed_worker_loses_no_block(client, world, block_host, expected_blocks, tmp_path):
@@ -297,9 +281,9 @@ def test_a_killed_worker_loses_no_block(client, world, block_host, expected_bloc
         hosts(world, block_host, rate=60) as ledger,
         meanwhile(out, 2, lambda: os.kill(pids[0], signal.SIGKILL)) as stored,
     ):
-        collection = collect_blocks(world, out, ledger, engine=client, part_size=5)
+        collect_blocks(world, out, ledger, engine=client, part_size=5)
     assert stored
-    assert_same_blocks(collection, expected_blocks)
+    assert_same(tmp_path / "out", expected_blocks)
 
 
 def test_workers_of_this_machine_start_and_end_with_the_call(
@@ -310,7 +294,7 @@ def test_workers_of_this_machine_start_and_end_with_the_call(
         collection = collect_blocks(world, tmp_path / "out", ledger, workers=2)
         again = collect_blocks(world, tmp_path / "out", ledger)
     assert again.n_subjects == collection.n_subjects
-    assert_same_blocks(collection, expected_blocks)
+    assert_same(tmp_path / "out", expected_blocks)
 
 
 def test_processes_that_do_not_start_are_an_error(monkeypatch):
@@ -322,7 +306,8 @@ def test_processes_that_do_not_start_are_an_error(monkeypatch):
     monkeypatch.setattr("distributed.LocalCluster", fail)
     with (
         pytest.raises(InvalidRequestError, match='below `if __name__ == "__main__":`'),
-        dask_engine.local_engine(2),
+        serving() as lab,
+        dask_engine.choose("local", 2, lab.ledger),
     ):
         pass
 
@@ -391,7 +376,6 @@ def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
     with serving(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
 
-    assert manifests.read_commits(storage.folder(out)) == []
     assert not list(out.rglob("*.parquet"))
 
 
@@ -409,8 +393,8 @@ def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
     with serving(answer, api_key=KEY) as lab:
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
         job = Job(storage.folder(out), AccountReader(["ft"], []))
-        part = NewPart((Subject(0, PEOPLE[0]),))
-        task = Task(job, "", lab.ledger.description(), TaskLimits(1, None), part)
+        work = PartWork(0, 1, (Subject(0, PEOPLE[0]),))
+        task = Task(job, "", lab.ledger.description(), TaskLimits(1, None), work)
 
     sent = b"".join(sent_tasks)
     assert b"person-0.near" in sent
@@ -466,16 +450,7 @@ def test_failed_subjects_are_requested_again(client, tmp_path):
     assert before == 40
     again = sorted(path.split("/")[-2] for path in lab.server.paths[40:44])
     assert again == ["person-17.near", "person-27.near", "person-37.near", "person-7.near"]
-    parts = {name: pq.read_table(tmp_path / name / "ft") for name in ("out", "whole")}
-    assert set(parts["out"]["account_id"].to_pylist()) == set(PEOPLE)
-    assert len(parts["out"]) == len(parts["whole"]) == 40
-    order = ["account_id", "contract_id"]
-    assert (
-        parts["out"]
-        .sort_by([(n, "ascending") for n in order])
-        .select(order)
-        .equals(parts["whole"].sort_by([(n, "ascending") for n in order]).select(order))
-    )
+    assert_same(out, rows(tmp_path / "whole"))
 
 
 def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
@@ -494,13 +469,13 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
     with serving(answer, in_flight=16) as lab:
         run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
         interrupt(lambda: run(part_size=400), after=many)
-        stored = sum(c.stop - c.start for c in manifests.read_commits(storage.folder(out)))
+        stored = lk.open_collection(out).n_subjects
         before, slow = len(lab.server.paths), 0.0
         run(part_size=400)
 
     assert 256 <= stored < 1600
     assert len(lab.server.paths) - before == 1600 - stored
-    assert pq.read_table(out / "ft").num_rows == 1600
+    assert lk.open_collection(out).counts == {"ok": 1600}
 
 
 # A worker that was believed dead -------------------------------------------------------------
@@ -508,9 +483,9 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
 
 def task_of(lab: Any, out: Path, run: str, size: int = 20) -> Task:
     """Make the task of the first subjects, as a worker gets it."""
-    part = NewPart(tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
+    work = PartWork(0, size, tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []))
-    made = Task(job, run, lab.ledger.description(), TaskLimits(2, None), part)
+    made = Task(job, run, lab.ledger.description(), TaskLimits(2, None), work)
     again: Task = pickle.loads(pickle.dumps(made))  # noqa: S301 - made here
     return again
 
@@ -656,9 +631,9 @@ def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):
     cluster = Losing()
     with serving() as lab:
         run = run_of(lab, tmp_path, cluster)
-        parts = dask_engine._parts([Subject(0, PEOPLE[0])], 60, run.part_size)
+        works = iter([PartWork(0, 1, (Subject(0, PEOPLE[0]),))])
         with pytest.raises(TransportError) as caught:
-            list(run.execute(parts, lambda _: None))
+            list(run.execute(works, lambda _: None))
 
     assert [key.rpartition("-")[2] for key in cluster.keys] == ["0", "1", "2"]
     assert "lost the part at 0 3 times" in str(caught.value)
@@ -681,9 +656,9 @@ def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
 def test_subjects_are_split_at_gaps_and_at_the_maximum_size():
     """Each part has consecutive subjects, and no more than its maximum."""
     subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
-    parts = list(dask_engine._parts(subjects, 60, lambda: 3))
+    parts = list(dask_engine._split(subjects, 60, lambda: 3))
 
-    assert [(p.start, p.size) for p in parts] == [(0, 3), (3, 2), (7, 2), (20, 1)]
+    assert [(p[0].position, len(p)) for p in parts] == [(0, 3), (3, 2), (7, 2), (20, 1)]
 
 
 def test_all_tasks_together_stay_within_the_limits_of_the_ledger():

@@ -121,6 +121,24 @@ def test_a_run_that_failed_is_continued(
         assert_frame_equal(one, other)
 
 
+def test_an_account_whose_transaction_runs_is_read_again(tmp_path: Path) -> None:
+    """Its statement so far is stored; each later call reads it again, until it is complete."""
+    out, ids = tmp_path / "out", ["peggy.near", "bob.near"]
+    with lk.connect("local", make_default=False) as ledger:
+        with pytest.warns(UserWarning, match="1 account with transactions that are not final"):
+            early = collect(ids, out, ledger)
+        assert early.counts == {"waiting": 1, "ok": 1}
+        [row] = early.errors().itertuples()
+        assert (row.subject, row.kind, row.retryable) == ("peggy.near", "waiting", True)
+        assert len(early.pandas("entries", account_ids="peggy.near"))
+        ledger.world.advance(300)
+        late = collect(ids, out, ledger)
+        whole = statement("peggy.near", ledger, stop=180_000_050)
+    assert late.counts == {"ok": 2}
+    totals = late.pandas("totals", account_ids="peggy.near")
+    assert totals["closing"].tolist() == whole.totals["closing"].tolist()
+
+
 # A later end ------------------------------------------------------------------------------
 
 

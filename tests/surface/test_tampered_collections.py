@@ -9,7 +9,7 @@ import shutil
 import socket
 import sys
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -645,7 +645,7 @@ def test_hostile_json_in_a_column_raises_only_ours(text: str, tmp_path: Path) ->
     schema = arrow_tables.schema("collected_events")
     row = {field.name: [text if field.name == "data" else None] for field in schema}
     kinds = {"position": [7], "subject": ["7"], "fetched_at": [0]}
-    with Part(collection.files.folder, 7) as part:
+    with closing(Part(collection.files.folder, 7)) as part:
         part.add_subject(Subject(7, "7"), "ok")
         part.add("events", pa.table(row, schema=schema))
         part.add("subjects", pa.table(kinds, schema=arrow_tables.schema("collected")))

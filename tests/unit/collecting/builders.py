@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,7 @@ def write_part(
     read = {position: text for position, text in positions.items() if text in holdings}
     failed = {position: text for position, text in positions.items() if text not in holdings}
     columns = {**view_columns(holdings), **status_columns(read, failed)}
-    with Part(folder, start) as part:
+    with closing(Part(folder, start)) as part:
         for position, text in positions.items():
             part.add_subject(Subject(position, text), "ok" if position in read else "failed")
         for table in (*views, "subjects", "errors"):
@@ -167,5 +168,5 @@ def write_collection(
     for start in range(0, len(items), part_size):
         write_part(folder, start, dict(items[start : start + part_size]), views)
     if finished:
-        manifests.write_finished(folder, len(items), "")
+        manifests.write_finished(folder)
     return Collection(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from ledgerkit.frames import arrow_tables, build
 from tests.unit.collecting.builders import (
     Balance,
     Holdings,
-    rewrite,
     status_columns,
     view_columns,
     write_collection,
@@ -149,20 +149,6 @@ def test_tokens_of_one_collection_are_compared_one_by_one(tmp_path):
     ]
 
 
-def test_a_collection_without_token_ids_is_compared_by_collections(tmp_path):
-    """Folders of an earlier version have no column `token_id`."""
-    for name, listed in (("before", ["n.near"]), ("after", ["m.near"])):
-        write_collection(tmp_path / name, {"a.near": Holdings(nft=listed)})
-    rewrite(
-        tmp_path / "before/manifest.json",
-        lambda document: document["schemas"]["nft"].remove(["token_id", "str"]),
-    )
-    assert records(lk.diff(tmp_path / "before", tmp_path / "after", "nft").changes) == [
-        ("a.near", "m.near", None, "entered"),
-        ("a.near", "n.near", None, "left"),
-    ]
-
-
 def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
     """The indexer's silence about an account is no loss of its balance."""
     was = write_collection(
@@ -245,7 +231,7 @@ def test_a_token_told_twice_is_not_compared(tmp_path):
     write_collection(tmp_path / "after", {})
     told = view_columns({"a.near": Holdings(ft={"t.near": (5, "ok")})})["ft"]
     twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
-    with Part(folder, 0) as part:
+    with closing(Part(folder, 0)) as part:
         part.add_subject(Subject(0, "a.near"), "ok")
         part.add("ft", arrow_tables.table("ft", build.build_frame("ft", twice)))
         made = status_columns({0: "a.near"}, {})["subjects"]
