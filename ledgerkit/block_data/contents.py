@@ -196,10 +196,10 @@ def _executing_heights(transactions: Iterable[IncludedTransaction]) -> set[int |
     }
 
 
-def waiting_error(tx_hashes: Sequence[str]) -> TransactionTimeoutError:
-    """Build the error of a height with transactions that are not final yet."""
+def waiting_error(tx_hashes: Sequence[str], noun: str = "height") -> TransactionTimeoutError:
+    """Build the error of a height, or another subject, with transactions that are not final yet."""
     msg = f"transaction {tx_hashes[0]} is not final yet"
     if len(tx_hashes) > 1:
         msg = f"{len(tx_hashes)} transactions are not final yet, the first is {tx_hashes[0]}"
-    remedy = "Run the same command again later: it completes this height."
+    remedy = f"Run the same command again later: it completes this {noun}."
     return TransactionTimeoutError(msg, remedy=remedy)

@@ -14,7 +14,7 @@ from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.manifests import SKIPPED
+from ledgerkit.collecting.manifests import SKIPPED, TRACED
 from ledgerkit.collecting.outcomes import (
     MAX_RATE_LIMITED_S,
     Outcome,
@@ -30,7 +30,6 @@ from ledgerkit.errors import (
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.tracing.traces import collected_frame
-from ledgerkit.u128 import arrow
 from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from ledgerkit.transport.session import Reader
 
 RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
-TRACED = ("receipts", "events", "transfers")
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
@@ -102,10 +100,6 @@ class BlockReader:
             view: _TABLES[view](contents) if view in _TABLES else _concatenated(view, contents)
             for view in self._views
         }
-
-    def key_column(self, table: str) -> str:
-        """Return the column that holds the height of a row."""
-        return key_column(table)
 
     def _read_blocks(
         self, ledger: Ledger, subjects: Iterable[Subject]
@@ -224,11 +218,6 @@ def skipped(subject: Subject, value: Skipped) -> Outcome:
     return Outcome(subject._replace(problem=SKIPPED, message=message), error)
 
 
-def key_column(table: str) -> str:
-    """Return the column that holds the height of a row."""
-    return "tx_block_height" if table in TRACED else "block_height"
-
-
 async def _read_chunks(reader: Reader, block: chain.Block) -> list[chain.Chunk]:
     """Read the chunks that are new in a block."""
     hashes = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
@@ -312,7 +301,5 @@ _TABLES: dict[str, Callable[[Sequence[Contents]], Any]] = {
 
 def _concatenated(view: str, contents: Sequence[Contents]) -> Any:
     """Concatenate the frames of traces."""
-    name = manifests.schema_name(view)
     frames = [item.trace_frames[view] for item in contents if view in item.trace_frames]
-    tables = [arrow_tables.table(name, frame) for frame in frames]
-    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *tables])
+    return arrow_tables.table_of_frames(manifests.schema_name(view), frames)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.block_data.block_tables import block_tables
 from ledgerkit.block_data.contents import DocumentContents, read_contents
 from ledgerkit.block_data.skipped_heights import Skipped
-from ledgerkit.collecting.blocks import TRACED, key_column, skipped
+from ledgerkit.collecting.blocks import skipped
+from ledgerkit.collecting.manifests import TRACED
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 
 if TYPE_CHECKING:
@@ -53,10 +54,6 @@ class DocumentReader:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, DocumentContents)]
         return block_tables(self._views, contents)
-
-    def key_column(self, table: str) -> str:
-        """Return the column that holds the height of a row."""
-        return key_column(table)
 
     def _read_runs(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read each run of consecutive heights."""

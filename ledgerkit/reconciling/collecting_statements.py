@@ -7,16 +7,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import client, validation
+from ledgerkit.block_data.contents import waiting_error
 from ledgerkit.collecting import manifests, sources
 from ledgerkit.collecting.collect import SourceRun
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.run import Options
-from ledgerkit.errors import InvalidRequestError, LedgerError, TransactionTimeoutError
+from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.verbs import locate_ends
-from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.manifests import Manifest
     from ledgerkit.collecting.sources import Source, Subject
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.errors import TransactionTimeoutError
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.statement import Statement
 
 _VIEWS = manifests.VIEWS["statements"]
 _AT_ONCE = 8  # accounts that are read at the same time
 _PART_SIZE = 1_000  # accounts in one set of files
-_RUN_LATER = "Run the same command again later: it completes this statement."
 
 
 def statements(
@@ -224,7 +224,8 @@ class StatementReader:
             statement = Builder(ledger, account_id, self._start, self._stop, progress=False).build()
         except LedgerError as error:
             return error
-        return _Read(statement, _waiting(statement.facts.unfinished))
+        unfinished = statement.facts.unfinished
+        return _Read(statement, waiting_error(unfinished, "statement") if unfinished else None)
 
     def tables(self, batch: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -240,13 +241,6 @@ class StatementReader:
 
 def _outcome(subject: Subject, task: Future[Any] | None) -> Outcome:
     return Outcome(subject, None if task is None else task.result())
-
-
-def _waiting(unfinished: Sequence[str]) -> TransactionTimeoutError | None:
-    if not unfinished:
-        return None
-    msg = f"{count_text(len(unfinished), 'transaction')} not final yet, such as {unfinished[0]}"
-    return TransactionTimeoutError(msg, remedy=_RUN_LATER)
 
 
 def _frames(view: str, statement: Statement) -> Iterator[pd.DataFrame]:
