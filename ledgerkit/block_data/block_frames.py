@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ledgerkit.frames import build
-from ledgerkit.frames import chain as chain_frames
 from ledgerkit.tracing import actions
 from ledgerkit.tracing.tree import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import BlockDocument, Shard
     from ledgerkit.tracing.tree import Tree
 
@@ -23,34 +23,9 @@ _NOTE = (
 )
 
 
-def chunks(document: BlockDocument) -> pd.DataFrame:
-    """Build the chunks frame: the chunks that the block lists, or those of the shards."""
-    height, headers = document.block.header.height, document.block.chunks
-    rows = _chunk_rows(document.shards, height)
-    if headers is not None:
-        contents = {header.chunk_hash: content for _, header, content in rows}
-        rows = [(height, header, contents.get(header.chunk_hash)) for header in headers]
-    return chain_frames.chunks_of(rows)
-
-
-def shard_chunks(shards: Sequence[Shard]) -> pd.DataFrame:
-    """Build the chunks frame of shards whose block is not known."""
-    return chain_frames.chunks_of(_chunk_rows(shards, None))
-
-
-def _chunk_rows(shards: Sequence[Shard], block_height: int | None) -> list[Any]:
-    """List the height, header and content of the new chunks."""
-    return [
-        (block_height or shard.block_height, shard.chunk.header, shard.chunk.as_node_sends())
-        for shard in shards
-        if shard.chunk is not None
-    ]
-
-
-def transactions(shards: Sequence[Shard], block_height: int | None = None) -> pd.DataFrame:
-    """Build the transactions frame of shards."""
-    rows = [(height, content) for height, _, content in _chunk_rows(shards, block_height)]
-    return chain_frames.transactions_of(rows)
+def shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
+    """Return the chunk of a shard, if it has a new one, with the height of its block if known."""
+    return [(shard.block_height, shard.chunk.as_node_sends())] if shard.chunk is not None else []
 
 
 def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:

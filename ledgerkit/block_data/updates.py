@@ -35,25 +35,20 @@ def account_updates(ledger: Ledger, height: int, account_id: str) -> list[Accoun
     if isinstance(document, Skipped):
         return []
     return [
-        _account_update(change, f"$.shards[{at}].state_changes")
-        for at, shard in enumerate(document.shards)
+        _account_update(change)
+        for shard in document.shards
         for change in shard.state_changes
         if change.change.account_id == account_id
     ]
 
 
-def _account_update(change: StateChange, path: str) -> AccountUpdate:
-    """Read the balances of a change, all 0 if the account was deleted."""
-    cause, account = change.cause, change.change
-    cause_hash = cause.receipt_hash or cause.tx_hash
-    if change.type == "account_deletion":
-        return AccountUpdate(0, 0, 0, cause.type, cause_hash)
-    if account.amount is None or account.locked is None or account.storage_usage is None:
-        sentence = f"an account_update of {account.account_id} lacks a balance at {path}"
-        raise DecodeError(sentence, path=path)
+def _account_update(change: StateChange) -> AccountUpdate:
+    cause, account = change.cause, change.account()
     balances = amounts.plain([account.amount, account.locked])
     if balances is None:
-        sentence = f"an account_update of {account.account_id} has no whole balance at {path}"
+        path = "$.shards[].state_changes[].change"
+        sentence = f"an {change.type} of {account.account_id} has no whole balance at {path}"
         raise DecodeError(sentence, path=path)
     unlocked, locked = balances
-    return AccountUpdate(unlocked, locked, account.storage_usage, cause.type, cause_hash)
+    cause_hash = cause.receipt_hash or cause.tx_hash
+    return AccountUpdate(unlocked, locked, account.storage_usage or 0, cause.type, cause_hash)

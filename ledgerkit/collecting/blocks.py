@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.block_data.block_tables import node_tables
 from ledgerkit.block_data.contents import waiting_error
 from ledgerkit.block_data.headers import NodeHeaders
 from ledgerkit.block_data.node_blocks import read_node_blocks
@@ -28,12 +29,11 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.frames import arrow_tables
-from ledgerkit.frames import chain as chain_frames
 from ledgerkit.tracing.traces import collected_frame
 from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -96,9 +96,11 @@ class BlockReader:
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, Contents)]
+        blocks = [(item.block, item.chunks) for item in contents]
+        traced = [view for view in self._views if view in TRACED]
         return {
-            view: _TABLES[view](contents) if view in _TABLES else _concatenated(view, contents)
-            for view in self._views
+            **node_tables(self._views, blocks),
+            **{view: _concatenated(view, contents) for view in traced},
         }
 
     def _read_blocks(
@@ -220,8 +222,7 @@ def skipped(subject: Subject, value: Skipped) -> Outcome:
 
 async def _read_chunks(reader: Reader, block: chain.Block) -> list[chain.Chunk]:
     """Read the chunks that are new in a block."""
-    hashes = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
-    return await reader.values(rpc.chunk(chunk_hash) for chunk_hash in hashes)
+    return await reader.values(rpc.chunk(new.chunk_hash) for new in block.new_chunks())
 
 
 async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TransactionResponse]:
@@ -268,35 +269,6 @@ def _waiting(
 def _is_below_final(response: TransactionResponse) -> bool:
     """Return True if a transaction has not reached the level FINAL; old nodes sent no level."""
     return response.result.final_execution_status not in (None, "FINAL")
-
-
-def _blocks(contents: Sequence[Contents]) -> Any:
-    """Build the table of blocks."""
-    columns = chain_frames.block_columns([item.block for item in contents])
-    return arrow_tables.table_of_columns("blocks", columns)
-
-
-def _chunks(contents: Sequence[Contents]) -> Any:
-    """Build the table of chunks: new ones in full, older ones from their headers."""
-    rows = []
-    for item in contents:
-        new = {chunk.header.chunk_hash: chunk for chunk in item.chunks}
-        height = item.block.header.height
-        rows += [(height, header, new.get(header.chunk_hash)) for header in item.block.chunks]
-    return arrow_tables.table_of_columns("chunks", chain_frames.chunk_columns(rows))
-
-
-def _transactions(contents: Sequence[Contents]) -> Any:
-    """Build the table of transactions."""
-    rows = [(item.block.header.height, chunk) for item in contents for chunk in item.chunks]
-    return arrow_tables.table_of_columns("transactions", chain_frames.transaction_columns(rows))
-
-
-_TABLES: dict[str, Callable[[Sequence[Contents]], Any]] = {
-    "blocks": _blocks,
-    "chunks": _chunks,
-    "transactions": _transactions,
-}
 
 
 def _concatenated(view: str, contents: Sequence[Contents]) -> Any:

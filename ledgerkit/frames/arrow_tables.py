@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import build
+from ledgerkit.frames import amounts, build
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, object_columns, parquet, planes
 from ledgerkit.u128.array import U128Array, U128Dtype
@@ -20,6 +20,8 @@ from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from ledgerkit.frames.schemas import Column
 
 # Columns of lists of strings; other columns of Python objects are stored as JSON.
 _LISTS = (
@@ -119,17 +121,60 @@ def table_of_frames(name: str, frames: Iterable[pd.DataFrame]) -> Any:
 
 
 def table_of_columns(name: str, columns: Mapping[str, Any]) -> Any:
-    """Convert columns, as `build.build_frame` takes them, as `table` converts their frame."""
+    """
+    Convert columns, as `build.build_frame` takes them, as `table` converts their frame.
+
+    Arrow arrays are taken as they are; of lists, most are converted without pandas between.
+    """
     plain = {c.name: c for c in SCHEMAS[name] if c.dtype not in ("str", "object")}
     arrays = {
-        column: build.build_array(plain[column], values) if column in plain else values
+        column: _plain_array(f"{name}.{column}", plain[column], values)
+        if column in plain
+        else values
         for column, values in columns.items()
     }
     return _table(name, arrays)
 
 
+def _plain_array(place: str, column: Column, values: Any) -> Any:
+    """Convert numbers and times: with Arrow if it can, or as `build.build_array` does."""
+    pa = arrow.library()
+    if isinstance(values, list) and place not in _UNBOUNDED:
+        try:
+            if column.dtype == "u128":
+                return _decimals(values)
+            if column.dtype == "time":
+                return pa.array(values, pa.int64()).cast(_types()["time"])
+            return pa.array(values, _types()[column.dtype])
+        except (OverflowError, TypeError, pa.ArrowInvalid):
+            if column.dtype == "u128" and any(isinstance(value, str) for value in values):
+                return amounts.parse(values, name=column.name)
+    return build.build_array(column, values)
+
+
+def _decimals(values: list[Any]) -> Any:
+    """Convert integers, or digits, to decimals; raise `ArrowInvalid` if one does not fit."""
+    pa = arrow.library()
+    if not any(isinstance(value, str) for value in values):
+        return pa.array(values, pa.uint64()).cast(_types()["u128"])
+    array = pa.array(values, pa.string())
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[: len(array) + 1]
+    # The cast of more digits than fit 128 bits is silently wrong (Arrow 26).
+    if not _has_only_digits(array) or np.diff(offsets).max(initial=0) > arrow.DIGITS:
+        raise pa.ArrowInvalid("not 38 digits or less")
+    return array.cast(_types()["u128"])
+
+
+def _has_only_digits(array: Any) -> bool:
+    data = array.buffers()[2]
+    if data is None or not data.size:
+        return True
+    codes = np.frombuffer(data, dtype=np.uint8)
+    return bool(codes.min() >= ord("0") and codes.max() <= ord("9"))
+
+
 def _table(name: str, columns: Mapping[str, Any]) -> Any:
-    """Convert columns: arrays of pandas or, of texts and of Python objects, any sequences."""
+    """Convert columns: arrays of Arrow or pandas or, of texts and of objects, any sequences."""
     fixed_schema = schema(name)
     arrays = [_array(name, columns, field) for field in fixed_schema]
     return arrow.library().Table.from_arrays(arrays, schema=fixed_schema)
@@ -142,6 +187,8 @@ def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
     if source := metadata.get(parquet.MARK):
         return _large_as_text(columns[source.decode()])
     values = columns[field.name]
+    if isinstance(values, pa.Array):
+        return values
     if isinstance(values, U128Array):
         return _amounts(f"{name}.{field.name}", values)
     if object_columns.is_json(field):

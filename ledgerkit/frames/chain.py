@@ -20,23 +20,23 @@ from ledgerkit.frames import amounts, build
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models import block_documents, chain, rest
+    from ledgerkit.api.models import chain, rest
     from ledgerkit.api.models.actions import Action, Actions
 
     # The height of a block, the header of a chunk and, where it was read, the chunk.
     ChunkRow = tuple[int | None, chain.ChunkHeader, chain.Chunk | None]
 
 
-def blocks(responses: Sequence[chain.Block | block_documents.Block]) -> pd.DataFrame:
+def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
     """Build the blocks frame; gas is summed over the chunks that are new in each block."""
     return build.build_frame("blocks", block_columns(responses))
 
 
-def block_columns(responses: Sequence[chain.Block | block_documents.Block]) -> dict[str, Any]:
+def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
     """Return the columns of the blocks frame."""
     headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
-    new_chunks = [_new_chunks(response) for response in responses]
+    new_chunks = [None if r.chunks is None else r.new_chunks() for r in responses]
     return {
         "block_height": [head.height for head in headers],
         "block_hash": [head.hash for head in headers],
@@ -51,41 +51,24 @@ def block_columns(responses: Sequence[chain.Block | block_documents.Block]) -> d
         "last_final_block": [head.last_final_block for head in headers],
         "n_chunks": [None if r.chunks is None else len(r.chunks) for r in responses],
         "chunks_included": [head.chunks_included for head in headers],
-        "gas_used": [_sum_gas(chunks, "gas_used") for chunks in new_chunks],
-        "gas_limit": [_sum_gas(chunks, "gas_limit") for chunks in new_chunks],
+        "gas_used": [None if new is None else sum(c.gas_used for c in new) for new in new_chunks],
+        "gas_limit": [None if new is None else sum(c.gas_limit for c in new) for new in new_chunks],
         "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
         "total_supply": amounts.parse([head.total_supply for head in headers], name="total_supply"),
         "protocol_version": [head.latest_protocol_version for head in headers],
     }
 
 
-def _new_chunks(
-    block: chain.Block | block_documents.Block,
-) -> list[chain.ChunkHeader] | None:
-    """List the chunks that are new in a block; None if the document lists no chunks."""
+def chunk_rows(block: chain.Block, chunks: Sequence[chain.Chunk]) -> list[ChunkRow]:
+    """List the chunks of a block in its order: those that were read, and the other headers."""
+    height = block.header.height
     if block.chunks is None:
-        return None
-    return [chunk for chunk in block.chunks if chunk.height_included == block.header.height]
+        return [(height, chunk.header, chunk) for chunk in chunks]
+    read = {chunk.header.chunk_hash: chunk for chunk in chunks}
+    return [(height, header, read.get(header.chunk_hash)) for header in block.chunks]
 
 
-def _sum_gas(chunks: Sequence[chain.ChunkHeader] | None, field: str) -> int | None:
-    """Sum the gas of chunks; None if they are unknown."""
-    return None if chunks is None else sum(getattr(chunk, field) for chunk in chunks)
-
-
-def chunks(
-    headers: Sequence[chain.ChunkHeader],
-    *,
-    block_height: int | None = None,
-    contents: Sequence[chain.Chunk] | None = None,
-) -> pd.DataFrame:
-    """Build the chunks frame of one block, from headers and, where they were read, contents."""
-    chunks_read: Sequence[chain.Chunk | None] = contents or [None] * len(headers)
-    pairs = zip(headers, chunks_read, strict=True)
-    return chunks_of([(block_height, header, content) for header, content in pairs])
-
-
-def chunks_of(rows: Sequence[ChunkRow]) -> pd.DataFrame:
+def chunks(rows: Sequence[ChunkRow]) -> pd.DataFrame:
     """Build the chunks frame from block heights, headers and, where they were read, chunks."""
     return build.build_frame("chunks", chunk_columns(rows))
 
@@ -115,12 +98,7 @@ def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
     }
 
 
-def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> pd.DataFrame:
-    """Build the transactions frame of one block, whose height may be unknown."""
-    return transactions_of([(block_height, chunk) for chunk in contents])
-
-
-def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
+def transactions(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
     """Build the transactions frame from chunks, each with the height of its block if known."""
     return build.build_frame("transactions", transaction_columns(contents))
 

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.api.models import block_documents, chain
+    from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
 
-    _Block = chain.Block | block_documents.Block
-    _BlockRead = _Block | Skipped | LedgerError
+    _BlockRead = chain.Block | Skipped | LedgerError
 
 _MAX_BLOCKS = 100_000
 _BATCH = 64  # blocks
@@ -176,10 +175,10 @@ def _existing_blocks(
     verify: bool,
     progress: bool,
     total: int,
-) -> list[_Block]:
+) -> list[chain.Block]:
     """Return the blocks that were read, each checked with the one before; raise the first error."""
     checks = HeaderChecks(Headers(ledger)) if verify else None
-    blocks: list[_Block] = []
+    blocks: list[chain.Block] = []
     options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
         newest_block_in_errors(ledger),
@@ -261,7 +260,7 @@ def chunk(
         content = ledger.send(rpc.chunk_of(block_hash, shard))
 
     def frame() -> pd.DataFrame:
-        return chain_frames.chunks([content.header], block_height=height, contents=[content])
+        return chain_frames.chunks([(height, content.header, content)])
 
     return sourced_frame(ledger, frame, "chunk")
 
@@ -305,7 +304,7 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     block = ledger.send(rpc.block(ledger.locate(at)))
 
     def frame() -> pd.DataFrame:
-        return chain_frames.chunks(block.chunks, block_height=block.header.height)
+        return chain_frames.chunks(chain_frames.chunk_rows(block, []))
 
     return sourced_frame(ledger, frame, "block")
 
@@ -353,13 +352,12 @@ def transactions(
     ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
     head = block.header
-    # A shard without a new chunk in this block repeats its last one, with the old height.
-    calls = [rpc.chunk(c.chunk_hash) for c in block.chunks if c.height_included == head.height]
+    calls = [rpc.chunk(new.chunk_hash) for new in block.new_chunks()]
     answers = Fetcher(ledger, "raise", progress).send(calls, "chunks")
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
     return sourced_frame(
         ledger,
-        lambda: chain_frames.transactions(head.height, contents),
+        lambda: chain_frames.transactions([(head.height, chunk) for chunk in contents]),
         "chunk",
         block_height=head.height,
         block_hash=head.hash,

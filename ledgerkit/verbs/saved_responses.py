@@ -241,9 +241,9 @@ def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
     """Tabulate a chunk, or the chunk headers of a block."""
     if kind is document_kinds.BLOCK:
         block = calls.read_saved(rpc.block(_FINAL), body)
-        return chain_frames.chunks(block.chunks, block_height=block.header.height)
+        return chain_frames.chunks(chain_frames.chunk_rows(block, []))
     chunk = _read_chunk(body)
-    return chain_frames.chunks([chunk.header], contents=[chunk])
+    return chain_frames.chunks([(None, chunk.header, chunk)])
 
 
 def _trace(body: bytes) -> Trace:
@@ -272,12 +272,20 @@ _VIEWS: dict[str, Reader] = {
     ),
     "blocks": _blocks,
     "chunks": _block_reader(
-        block_frames.chunks, lambda shard: block_frames.shard_chunks([shard]), _chunks
+        lambda document: chain_frames.chunks(
+            chain_frames.chunk_rows(document.block, document.chunks())
+        ),
+        lambda shard: chain_frames.chunks(
+            [(height, chunk.header, chunk) for height, chunk in block_frames.shard_chunks(shard)]
+        ),
+        _chunks,
     ),
     "transactions": _block_reader(
-        lambda document: block_frames.transactions(document.shards, document.block.header.height),
-        lambda shard: block_frames.transactions([shard]),
-        lambda body, _: chain_frames.transactions(None, [_read_chunk(body)]),
+        lambda document: chain_frames.transactions(
+            [(document.block.header.height, chunk) for chunk in document.chunks()]
+        ),
+        lambda shard: chain_frames.transactions(block_frames.shard_chunks(shard)),
+        lambda body, _: chain_frames.transactions([(None, _read_chunk(body))]),
     ),
     "receipts": _block_reader(
         lambda document: block_frames.receipts(document.shards, document),

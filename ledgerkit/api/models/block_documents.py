@@ -29,14 +29,6 @@ from ledgerkit.api.models.transactions import (
 from ledgerkit.errors import DecodeError
 
 
-class Block(Struct, gc=False):
-    """A block; some services leave out the headers of its chunks."""
-
-    author: str
-    header: chain.BlockHeader
-    chunks: list[chain.ChunkHeader] | None = None
-
-
 class Execution(Struct, gc=False):
     """An outcome and its place; height, time and shard are those of the document."""
 
@@ -147,7 +139,7 @@ class Chunk(Struct, gc=False):
         return chain.Chunk(self.author, self.header, transactions, self.sent_receipts())
 
 
-UPDATE, DELETION = "account_update", "account_deletion"
+_UPDATE, _DELETION = "account_update", "account_deletion"
 
 
 class ChangeCause(Struct, gc=False):
@@ -159,7 +151,7 @@ class ChangeCause(Struct, gc=False):
 
 
 class ChangedAccount(Struct, gc=False):
-    """The account of a change, with its new balances if they changed and it was not deleted."""
+    """The account of a change, with its new balances; 0 after its deletion."""
 
     account_id: str
     amount: str | None = None
@@ -173,6 +165,18 @@ class StateChange(Struct, gc=False):
     type: str
     cause: ChangeCause
     change: ChangedAccount
+
+    def account(self) -> ChangedAccount:
+        """Return the account with its new balances; raise `DecodeError` if it lacks one."""
+        account = self.change
+        if self.type == _DELETION:
+            return ChangedAccount(account.account_id, "0", "0", 0)
+        for name in ("amount", "locked", "storage_usage"):
+            if getattr(account, name) is None:
+                path = f"$.shards[].state_changes[].change.{name}"
+                sentence = f"an {self.type} of {account.account_id} lacks a balance at {path}"
+                raise DecodeError(sentence, path=path)
+        return account
 
 
 class Shard(Struct, gc=False):
@@ -191,7 +195,7 @@ class Shard(Struct, gc=False):
 
     def __post_init__(self) -> None:
         """Drop the other changes of state, which are most of them."""
-        self.state_changes = [c for c in self.state_changes if c.type in (UPDATE, DELETION)]
+        self.state_changes = [c for c in self.state_changes if c.type in (_UPDATE, _DELETION)]
 
     @property
     def block_height(self) -> int | None:
@@ -224,8 +228,14 @@ class Shard(Struct, gc=False):
 class BlockDocument(Struct, gc=False):
     """A whole block."""
 
-    block: Block
+    block: chain.Block
     shards: list[Shard]
+
+    def chunks(self) -> list[chain.Chunk]:
+        """List the new chunks in the block's order, as a node sends them."""
+        new = {s.chunk.header.chunk_hash: s.chunk for s in self.shards if s.chunk is not None}
+        hashes = [header.chunk_hash for header in self.chunk_headers()]
+        return [new[chunk_hash].as_node_sends() for chunk_hash in hashes if chunk_hash in new]
 
     def chunk_headers(self) -> list[chain.ChunkHeader]:
         """List the chunks of the block; those that are new, if it has no list of all."""
@@ -234,16 +244,10 @@ class BlockDocument(Struct, gc=False):
         return [shard.chunk.header for shard in self.shards if shard.chunk is not None]
 
 
-class WholeBlock(Block, gc=False):
-    """A block with its whole header, from which the hash can be computed."""
-
-    header: commitments.Header  # type: ignore[assignment]  # it has all members that are read
-
-
 class WholeDocument(BlockDocument, gc=False):
     """A whole block with all that its hash commits to."""
 
-    block: WholeBlock
+    block: commitments.WholeBlock
 
 
 _DOCUMENT = json_decoding.decoder(BlockDocument)

@@ -155,11 +155,15 @@ class BlockHeader(Struct, gc=False):
 
 
 class Block(Struct, gc=False):
-    """``block``."""
+    """``block``; some services leave out the headers of its chunks."""
 
     author: str
     header: BlockHeader
-    chunks: list[ChunkHeader] = []
+    chunks: list[ChunkHeader] | None = None
+
+    def new_chunks(self) -> list[ChunkHeader]:
+        """List the chunks that are new in this block; the others repeat an earlier one."""
+        return [c for c in self.chunks or () if c.height_included == self.header.height]
 
 
 class ChunkTransaction(Struct, gc=False):

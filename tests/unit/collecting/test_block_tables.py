@@ -101,11 +101,16 @@ def test_tables_have_their_schema(view: str, documents: list[BlockDocument]) -> 
     ("view", "slow_frame"),
     [
         ("blocks", lambda document: chain_frames.blocks([document.block])),
-        ("chunks", block_frames.chunks),
+        (
+            "chunks",
+            lambda document: chain_frames.chunks(
+                chain_frames.chunk_rows(document.block, document.chunks())
+            ),
+        ),
         (
             "transactions",
-            lambda document: block_frames.transactions(
-                document.shards, document.block.header.height
+            lambda document: chain_frames.transactions(
+                [(document.block.header.height, chunk) for chunk in document.chunks()]
             ),
         ),
     ],
