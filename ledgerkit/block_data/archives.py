@@ -96,8 +96,6 @@ def _octal(field: bytes) -> int | None:
 
 
 class _Unpacked:
-    """The unpacked bytes of an archive, read in steps."""
-
     def __init__(self, body: bytes, start: int, max_bytes: int) -> None:
         self._request = f"the archive of blocks {start} to {start + BLOCKS - 1}"
         self._left = self._max_bytes = max_bytes
@@ -151,7 +149,6 @@ class _Unpacked:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _next_slice(self) -> bytes:
-        """Return the next compressed bytes, empty at their end."""
         start, self._offset = self._offset, self._offset + _SLICE_BYTES
         return self._body[start : self._offset]
 

@@ -102,7 +102,6 @@ def _balances(documents: Sequence[BlockDocument]) -> Any:
 
 
 def _data_receipts(documents: Sequence[BlockDocument]) -> Any:
-    """Build the table of data receipts that chunks list."""
     rows = [
         (document.block.header.height, shard.shard_id, receipt, data)
         for document in documents

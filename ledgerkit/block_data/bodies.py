@@ -46,8 +46,6 @@ def read_bodies(ledger: Ledger, heights: Iterable[int]) -> Generator[Body, None,
 
 
 class _Request(NamedTuple):
-    """A request: its heights, and the first one of its archive, if it is for one."""
-
     heights: list[int]
     start: int | None
 
@@ -83,7 +81,6 @@ class _Plan:
             self._read_at = self._ledger.clock.monotonic()
 
     def _calls(self, start: int, heights: list[int]) -> Iterator[Call[bytes | None]]:
-        """Yield the call for an archive, or one for each of its heights."""
         is_written = start + BLOCKS + _RECENT <= self.final
         if is_written and len(heights) >= _MIN_FROM_ARCHIVE:
             self.sent.append(_Request(heights, start))
@@ -95,14 +92,12 @@ class _Plan:
 
 
 def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | None]:
-    """Build the call for an archive, to its host."""
     return services.block_archive(ledger.network.archive_address(start), start, **options)
 
 
 def _bodies(
     ledger: Ledger, request: _Request, answer: bytes | LedgerError | None
 ) -> Iterator[Body]:
-    """Yield the documents of a request."""
     if request.start is None:
         yield request.heights[0], answer
         return

@@ -157,18 +157,15 @@ class Window:
         self._assembly = TransactionAssembly()
 
     def _is_complete(self, height: _Height) -> bool:
-        """Return True if nothing is missing of a height."""
         if height.transactions is not None or not isinstance(height.read.value, BlockDocument):
             return True
         return self._assembly is None or self._assembly.is_complete(height.read.height)
 
     def _take_complete(self) -> Iterator[ContentsRead]:
-        """Yield the heights up to the first one that is not complete."""
         while self._heights and self._is_complete(self._heights[0]):
             yield self._take()
 
     def _take(self) -> ContentsRead:
-        """Return the contents of the first height, complete or not."""
         height = self._heights.popleft()
         number, value, size, _ = height.read
         self._n_bytes -= size
@@ -180,7 +177,6 @@ class Window:
         return ContentsRead(number, DocumentContents(value, transactions, size, waiting))
 
     def _take_transactions(self, height: _Height) -> list[IncludedTransaction]:
-        """Return the transactions of a height, and forget them."""
         is_block = isinstance(height.read.value, BlockDocument)
         if height.transactions is None and is_block and self._assembly is not None:
             height.transactions = self._assembly.take(height.read.height)
@@ -188,7 +184,6 @@ class Window:
 
 
 def _executing_heights(transactions: Iterable[IncludedTransaction]) -> set[int | None]:
-    """Return the heights at which receipts of transactions ran."""
     return {
         pair.execution_outcome.block_height
         for transaction in transactions

@@ -91,7 +91,6 @@ def _probe_heights(
 def _read_hashes(
     ledger: Ledger, headers: dict[str, chain.BlockHeader], hashes: Iterable[str | None]
 ) -> None:
-    """Read the headers of blocks that are not yet known."""
     new = [name for name in dict.fromkeys(hashes) if name not in headers and name != _NO_BLOCK]
     names = [name for name in new if name is not None]
     calls = [rpc.block(validation.received_hash(name)) for name in names]
@@ -103,7 +102,6 @@ def _read_hashes(
 
 
 def _first_blocks(ledger: Ledger, ends: list[chain.BlockHeader]) -> list[chain.BlockHeader]:
-    """Return the blocks that follow the last blocks of epochs."""
     followers = first_headers_above(NodeHeaders(ledger), [end.height for end in ends])
     for end in ends:
         follower = followers.get(end.height)
@@ -121,6 +119,5 @@ def _next_epoch_id(header: chain.BlockHeader) -> str:
 
 
 def _contradiction(header: chain.BlockHeader) -> DecodeError:
-    """Build the error for the last block of an epoch that others do not follow."""
     msg = f"block {header.height} is not the last one of an epoch, although others say so"
     return DecodeError(msg, request=f"block {header.height}", path="$.result.header")

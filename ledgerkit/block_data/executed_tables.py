@@ -118,7 +118,6 @@ def outcomes(executed: Sequence[Executed]) -> Any:
 
 
 def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
-    """Build the columns of how each execution ended."""
     unknown = Status()
     statuses = [r.status if type(r.status) is Status else unknown for r in results]
     codes = list(map(status_code, statuses))

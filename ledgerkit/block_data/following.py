@@ -145,7 +145,6 @@ class DocumentFeed:
         return None
 
     def _read_head(self) -> None:
-        """Read the height of the last final block."""
         height = DocumentHeaders(self._ledger).final().height
         self._head = max(self._head, height)
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
@@ -172,7 +171,6 @@ def _may_come(error: LedgerError) -> bool:
 
 
 def _not_following(header: BlockHeader, previous: Link) -> UnmatchedResponseError:
-    """Build the error for a block that does not follow on the one before."""
     sentence = (
         f"block {header.height} is not of the same chain as block {previous.height} before it: its"
         f" previous block is {header.prev_hash}, and not {previous.hash}"

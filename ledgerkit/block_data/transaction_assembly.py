@@ -91,7 +91,6 @@ class TransactionAssembly:
         return taken
 
     def _expect(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
-        """Add the receipts that an execution created to its transaction."""
         created = execution.outcome.receipt_ids
         for receipt_id in created:
             if receipt_id in self._by_receipt:
@@ -101,7 +100,6 @@ class TransactionAssembly:
         included.n_pending += len(created)
 
     def _execute(self, receipt: ExecutedReceipt, rules: Rules | None, path: str) -> None:
-        """Add a receipt that ran to its transaction, if that is known."""
         receipt_id = receipt.receipt.receipt_id
         included = self._by_receipt.get(receipt_id)
         if included is None:
@@ -122,5 +120,4 @@ class TransactionAssembly:
 
 
 def _contradiction(problem: str, path: str) -> DecodeError:
-    """Build the error for a document that contradicts itself or an earlier one."""
     return DecodeError(f"{problem}, at {path}", path=path)

@@ -106,7 +106,6 @@ def _groups(ledger: Ledger, tx_hashes: Iterable[str]) -> Iterator[Group]:
 
 
 def _cached(ledger: Ledger, tx_hash: str) -> TransactionResponse | None:
-    """Return a document from the caches; None if they do not have it."""
     [document] = ledger.session.cached(services.transaction_document(tx_hash)) or [None]
     return None if isinstance(document, LedgerError) else document
 

@@ -65,7 +65,6 @@ def tree_tables(
 def _table(
     view: str, transactions: Sequence[IncludedTransaction], trees: np.ndarray, columns: Columns
 ) -> Any:
-    """Build a table from its columns and the number of each row's transaction."""
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
     hashes = np.array([item.transaction.hash for item in transactions], dtype=object)
     own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
@@ -73,7 +72,6 @@ def _table(
 
 
 def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
-    """Return the number of each row's transaction."""
     at = np.array([row.at for row in rows], dtype=np.int64)
     trees = ~at  # position -1 is the first transaction itself, -2 the second one
     trees[at >= 0] = forest.trees[at[at >= 0]]
@@ -91,14 +89,12 @@ def _receipts(forest: Forest, transactions: Sequence[IncludedTransaction]) -> Co
 def _transfers(
     forest: Forest, transactions: Sequence[IncludedTransaction], events: Sequence[Event]
 ) -> list[Transfer]:
-    """List the transfers of all transactions."""
     rules = [item.rules for item in transactions]
     values = ReceiptValues(forest, actions_by_receipt(forest), rules)
     return list_transfers(values, events)[0]
 
 
 def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
-    """Return the results of transactions, as far as their receipts have run."""
     receipts: list[ExecutedReceipt] = []
     n_outcomes, results = [], []
     for item in transactions:
@@ -129,7 +125,6 @@ def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
 
 
 def _has_receivers(executed: ExecutedReceipt) -> bool:
-    """Return True if several receipts wait for the result of a receipt."""
     body = executed.receipt.receipt
     if body is None or body.action is None:
         return False
@@ -137,7 +132,6 @@ def _has_receivers(executed: ExecutedReceipt) -> bool:
 
 
 def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) -> TxResult:
-    """Return the result of a transaction, without the lists of its receipts."""
     own = included.transaction
     # The first receipt has the transaction's actions, which are needed until it has run.
     first = (included.conversion.outcome.receipt_ids)[:1]
@@ -150,7 +144,6 @@ def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) 
 
 
 def _actions(transaction: ChunkTransaction) -> list[Action | str]:
-    """Decode the actions of a transaction."""
     try:
         return read_actions(transaction.actions)
     except msgspec.DecodeError as problem:

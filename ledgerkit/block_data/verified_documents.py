@@ -185,7 +185,6 @@ def _outcome_root(chunk: ChunkHeader) -> bytes:
 
 
 def _require(holds: bool, header: Header, what: str) -> None:  # noqa: FBT001 - a condition
-    """Raise if a header does not commit to something."""
     if not holds:
         msg = f"Block {header.height} does not commit to {what}"
         raise ProofError(msg, block_hash=header.hash)

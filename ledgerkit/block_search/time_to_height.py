@@ -9,16 +9,18 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
-from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
+    from ledgerkit.validation import BlockReference
 
     Send = Callable[[Sequence[Call[chain.Block]]], Sequence[chain.Block | LedgerError]]
     Reference = int | str
+    # The blocks to read next, until it returns the block or the error.
+    Search = Generator[list[Reference], None, Point | LedgerError]
 
 LONGEST_GAP = 64  # longer runs of skipped heights hardly ever occur
 _FINAL = ("final", "genesis")
@@ -37,11 +39,18 @@ def find_blocks(
     """
     batch = _Batch(send, known)
     is_alone = len(references) == 1
-    searches = [_search_for(reference, is_alone=is_alone) for reference in references]
-    batch.read_first(searches)
-    while pending := {ref: None for search in searches for ref in search.next_reads(batch)}:
-        batch.read(list(pending))
-    return [search.outcome for search in searches]
+    pending = {at: _search(batch, ref, is_alone=is_alone) for at, ref in enumerate(references)}
+    results: dict[int, Point | LedgerError] = {}
+    while pending:
+        requested: dict[Reference, None] = {}
+        for at, search in list(pending.items()):
+            try:
+                requested |= dict.fromkeys(next(search))
+            except StopIteration as end:
+                results[at] = end.value
+                del pending[at]
+        batch.read(list(requested))
+    return [results[at] for at in range(len(references))]
 
 
 class _Batch:
@@ -53,23 +62,13 @@ class _Batch:
         self.blocks: dict[Reference, Point | LedgerError] = {}
         self.absent: set[int] = set()
 
-    def read_first(self, searches: Sequence[_Search]) -> None:
-        """Read what needs no earlier block: the ends outside the known blocks, and heights."""
-        last = self.known.last
-        if last is None:
-            ends = {end for search in searches for end in search.ends}
-        else:
-            ends = {"final"} if any(search.is_beyond(last) for search in searches) else set()
-        first = [reference for search in searches for reference in search.first_reads(self.known)]
-        # The ends come first: a height is known to be final if it is below the final head.
-        self.read(list(dict.fromkeys([*sorted(ends), *first])))
-
     def read(self, references: Sequence[Reference]) -> None:
         """Read blocks and add them to `blocks`."""
-        if not references:
-            return
-        calls = [rpc.block(validation.block_reference(reference)) for reference in references]
-        for reference, block in zip(references, self._send(calls), strict=True):
+        # The ends come first: a height is known to be final if it is below the final head.
+        ordered = sorted(references, key=lambda reference: reference not in _FINAL)
+        calls = [rpc.block(validation.block_reference(reference)) for reference in ordered]
+        blocks = self._send(calls) if calls else []
+        for reference, block in zip(ordered, blocks, strict=True):
             self.blocks[reference] = self._check(reference, block)
 
     def _check(self, reference: Reference, block: chain.Block | LedgerError) -> Point | LedgerError:
@@ -95,7 +94,6 @@ class _Batch:
 
 
 def _contradiction(reference: Reference, point: Point) -> DecodeError:
-    """Build the error for a block that does not fit the known blocks."""
     request = f"block {reference}"
     sentence = (
         f"the response to {request} contradicts other blocks: it is block {point.height} with"
@@ -117,164 +115,117 @@ def point_of(block: chain.Block) -> Point:
 # Searches ---------------------------------------------------------------------------------
 
 
-class _Search:
-    """The search for a block by hash or finality, which takes one read."""
-
-    ends: tuple[str, ...] = ()
-
-    def __init__(self, reference: BlockReference) -> None:
-        self.reads: list[Reference] = list(reference.params.values())
-        self._outcome: Point | LedgerError | None = None
-
-    @property
-    def outcome(self) -> Point | LedgerError:
-        """The block, or the error, once the search has ended."""
-        if self._outcome is None:
-            msg = "the search has not ended"
-            raise AssertionError(msg)
-        return self._outcome
-
-    def is_beyond(self, last: Point) -> bool:  # noqa: ARG002 - subclasses use it
-        """Return True if the search needs a newer final block than the last known one."""
-        return False
-
-    def first_reads(self, known: Points) -> list[Reference]:  # noqa: ARG002 - subclasses use it
-        """Return the blocks to read that do not depend on others."""
-        return self.reads
-
-    def next_reads(self, batch: _Batch) -> list[Reference]:
-        """Return the blocks to read next; none once the search has ended."""
-        if self._outcome is None:
-            self._outcome = self.step(batch)
-        return self.reads if self._outcome is None else []
-
-    def step(self, batch: _Batch) -> Point | LedgerError | None:
-        """Return the outcome, or None after setting `reads` to the blocks to read next."""
-        return batch.blocks.get(self.reads[0])
+def _search(batch: _Batch, reference: BlockReference, *, is_alone: bool) -> Search:
+    """Return the search for a block; it yields the blocks that it needs next."""
+    if reference.timestamp_ns is not None:
+        return _search_time(batch, reference.timestamp_ns, is_alone=is_alone)
+    [at] = reference.params.values()
+    return _search_height(batch, at) if isinstance(at, int) else _search_one(batch, at)
 
 
-class _HeightSearch(_Search):
-    """The search for the block at a height, or the last one below if it was skipped."""
-
-    ends = ("final",)
-
-    def __init__(self, height: int) -> None:
-        super().__init__(validation.block_reference(height))
-        self._height = self._candidate = height
-
-    def is_beyond(self, last: Point) -> bool:
-        """Return True if the height is above the last known final block."""
-        return self._height > last.height
-
-    def first_reads(self, known: Points) -> list[Reference]:
-        """Return the height, unless its block is known."""
-        return [] if known.at(self._height) else [self._height]
-
-    def step(self, batch: _Batch) -> Point | LedgerError | None:
-        """Descend over skipped heights; above the final head, a missing block may still come."""
-        last = batch.known.last
-        if last is None:
-            return batch.blocks["final"]
-        while self._candidate in batch.absent and self._height <= last.height:
-            self._candidate -= 1
-        self.reads = [self._candidate]
-        if self._candidate < 0 or self._height - self._candidate > LONGEST_GAP:
-            return _missing_blocks(self._candidate + 1, self._height)
-        return batch.known.at(self._candidate) or batch.blocks.get(self._candidate)
+def _search_one(batch: _Batch, reference: str) -> Search:
+    """Read a block by hash or finality."""
+    yield [reference]
+    return batch.blocks[reference]
 
 
-class _TimeSearch(_Search):
-    """The search for the last final block at or before a time."""
+def _search_height(batch: _Batch, height: int) -> Search:
+    """Read the block at a height, or the last one below if it was skipped."""
+    known, candidate = batch.known, height
+    last = known.last
+    ends = ["final"] if last is None or height > last.height else []
+    yield [*ends, *([] if known.at(height) else [height])]
+    last = known.last
+    if last is None:
+        return batch.blocks["final"]
+    while True:
+        # Above the final head, a missing block may still come.
+        while candidate in batch.absent and height <= last.height:
+            candidate -= 1
+        if candidate < 0 or height - candidate > LONGEST_GAP:
+            return _missing_blocks(candidate + 1, height)
+        found = known.at(candidate) or batch.blocks.get(candidate)
+        if found is not None:
+            return found
+        yield [candidate]
 
-    ends = _FINAL
 
-    def __init__(self, time_ns: int, *, is_alone: bool) -> None:
-        super().__init__(BlockReference({}))
-        self._time_ns = time_ns
-        self._is_alone = is_alone
-        self._interval: tuple[Point, Point] | None = None
-        self._halve = False  # after a round that left more than half of the interval
-        self._tried: list[int] = []  # heights read within the interval
+def _search_time(batch: _Batch, time_ns: int, *, is_alone: bool) -> Search:
+    """Read the last final block at or before a time."""
+    last = batch.known.last
+    if last is None:
+        yield [*_FINAL]
+    elif time_ns >= last.time_ns:
+        yield ["final"]
+    low, high = batch.known.around(time_ns)
+    if high is None:
+        newest = batch.blocks["final"]
+        return newest if isinstance(newest, LedgerError) or low is None else low
+    if low is None and "genesis" not in batch.blocks:
+        yield ["genesis"]
+        low, _ = batch.known.around(time_ns)
+    if low is None:
+        first = batch.blocks["genesis"]
+        return _before_genesis(time_ns, first) if isinstance(first, Point) else first
+    return (yield from _narrow(batch, low, high, time_ns, is_alone=is_alone))
 
-    def first_reads(self, known: Points) -> list[Reference]:  # noqa: ARG002 - as the base class
-        """Return none: the first height is estimated from known blocks."""
-        return []
 
-    def is_beyond(self, last: Point) -> bool:
-        """Return True if the block may be newer than the last known one."""
-        return self._time_ns >= last.time_ns
-
-    def step(self, batch: _Batch) -> Point | LedgerError | None:
-        """Narrow the interval of known blocks until there is no block inside it."""
-        low, high = batch.known.around(self._time_ns)
-        if high is None:
-            newest = batch.blocks["final"]
-            return newest if isinstance(newest, LedgerError) or low is None else low
-        if low is None:
-            self.reads = ["genesis"]
-            first = batch.blocks.get("genesis")
-            return _before_genesis(self._time_ns, first) if isinstance(first, Point) else first
-        last = self._tried[-1] if self._tried else -1
-        failure = None if last in batch.absent else batch.blocks.get(last)
-        return failure if isinstance(failure, LedgerError) else self._narrow(batch, low, high)
-
-    def _narrow(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
-        """Choose the next heights to read within the interval, or end with its lower block."""
+def _narrow(batch: _Batch, low: Point, high: Point, time_ns: int, *, is_alone: bool) -> Search:
+    """Narrow the interval of known blocks around a time until there is no block inside it."""
+    interval: tuple[Point, Point] | None = None
+    halve = False  # after a round that left more than half of the interval
+    tried: list[int] = []  # heights read within the interval
+    while True:
+        failure = batch.blocks.get(tried[-1]) if tried and tried[-1] not in batch.absent else None
+        if isinstance(failure, LedgerError):
+            return failure
+        around = batch.known.around(time_ns)
+        low, high = around[0] or low, around[1] or high
         if high.prev_hash == low.hash:
             return low
-        if self._interval != (low, high):
-            interval = low, high
-            last = self._interval
-            self._halve = last is not None and 2 * _length(interval) > _length(last) + 1
-            self._interval, self._tried = interval, []
-        absent, halve = batch.absent, self._halve
-        heights = next_heights(low, high, self._time_ns, halve=halve, absent=absent)
-        if not heights or len(self._tried) > LONGEST_GAP:
-            return self._read_parent(batch, low, high)
-        self._tried.append(heights[0])
-        # Of many searches each reads one height: the reads of the others narrow its interval too.
-        self.reads = [*heights] if self._is_alone or self._halve else [heights[0]]
-        return None
+        if interval != (low, high):
+            halve = interval is not None and 2 * _length((low, high)) > _length(interval) + 1
+            interval, tried = (low, high), []
+        heights = next_heights(low, high, time_ns, halve=halve, absent=batch.absent)
+        if heights and len(tried) <= LONGEST_GAP:
+            tried.append(heights[0])
+            # Each of many searches reads one height: those of the others narrow its interval too.
+            yield [*heights] if is_alone or halve else [heights[0]]
+        else:
+            error = yield from _read_parent(batch, low, high, tried)
+            if error is not None:
+                return error
 
-    def _read_parent(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
-        """Read the parent of the upper block, which shows whether heights were skipped."""
-        parent = batch.blocks.get(high.prev_hash)
-        if parent is None:
-            self.reads = [high.prev_hash]
-            return None
-        if isinstance(parent, LedgerError):
-            is_missing = isinstance(parent, UnknownBlockError)
-            return _missing_blocks(low.height + 1, high.height - 1) if is_missing else parent
-        if len(self._tried) > LONGEST_GAP and parent.height > max(self._tried):
-            return _missing_blocks(min(self._tried), max(self._tried))
-        if not low.height < parent.height < high.height or not batch.known.add(parent):
-            return _contradiction(high.prev_hash, parent)
-        return self.step(batch)
+
+def _read_parent(
+    batch: _Batch, low: Point, high: Point, tried: Sequence[int]
+) -> Generator[list[Reference], None, LedgerError | None]:
+    """Read the parent of the upper block, which shows whether heights were skipped."""
+    if high.prev_hash not in batch.blocks:
+        yield [high.prev_hash]
+    parent = batch.blocks[high.prev_hash]
+    if isinstance(parent, LedgerError):
+        is_missing = isinstance(parent, UnknownBlockError)
+        return _missing_blocks(low.height + 1, high.height - 1) if is_missing else parent
+    if len(tried) > LONGEST_GAP and parent.height > max(tried):
+        return _missing_blocks(min(tried), max(tried))
+    if not low.height < parent.height < high.height or not batch.known.add(parent):
+        return _contradiction(high.prev_hash, parent)
+    return None
 
 
 def _length(interval: tuple[Point, Point]) -> int:
-    """Return the number of heights in an interval."""
     low, high = interval
     return high.height - low.height
 
 
-def _search_for(reference: BlockReference, *, is_alone: bool) -> _Search:
-    """Return the search for a block reference."""
-    if reference.timestamp_ns is not None:
-        return _TimeSearch(reference.timestamp_ns, is_alone=is_alone)
-    height = reference.params.get("block_id")
-    return _HeightSearch(height) if isinstance(height, int) else _Search(reference)
-
-
 def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
-    """Build the error for a time before the genesis block."""
     genesis = f"{_iso_text(first.time_ns)} ({first.time_ns} ns since 1970)"
     expected = f"a time not before the first block, {genesis}"
     return InvalidRequestError.refuse("at", time_ns, expected)
 
 
 def _iso_text(time_ns: int) -> str:
-    """Write a time in whole seconds."""
     return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

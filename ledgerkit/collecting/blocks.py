@@ -171,7 +171,6 @@ class BlockReader:
         return Contents(block, chunks, frames, _waiting(results, frames["receipts"]))
 
     def _cache_header(self, header: chain.BlockHeader) -> None:
-        """Cache the header of a block for the receipts that ran in it."""
         self._headers[header.hash] = header
         if len(self._headers) > _MAX_HEADERS:
             del self._headers[next(iter(self._headers))]
@@ -179,7 +178,6 @@ class BlockReader:
     async def _build_traces(
         self, reader: Reader, results: dict[str, TransactionResponse]
     ) -> dict[str, Trace]:
-        """Read the blocks in which receipts ran, and build the traces of their transactions."""
         hashes = {tx_hash: response.result.block_hashes() for tx_hash, response in results.items()}
         unique = dict.fromkeys(block_hash for group in hashes.values() for block_hash in group)
         headers = await self._read_headers(reader, unique)
@@ -221,7 +219,6 @@ def skipped(subject: Subject, value: Skipped) -> Outcome:
 
 
 async def _read_chunks(reader: Reader, block: chain.Block) -> list[chain.Chunk]:
-    """Read the chunks that are new in a block."""
     return await reader.values(rpc.chunk(new.chunk_hash) for new in block.new_chunks())
 
 
@@ -247,7 +244,6 @@ async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, Tr
 
 
 def _check_same(received: object, requested: object, subject: str) -> None:
-    """Raise if a response is about something else."""
     if received != requested:
         msg = f"{subject} was requested, and the response is about {received}"
         raise DecodeError(msg, request=subject)
@@ -272,6 +268,5 @@ def _is_below_final(response: TransactionResponse) -> bool:
 
 
 def _concatenated(view: str, contents: Sequence[Contents]) -> Any:
-    """Concatenate the frames of traces."""
     frames = [item.trace_frames[view] for item in contents if view in item.trace_frames]
     return arrow_tables.table_of_frames(manifests.schema_name(view), frames)

@@ -116,7 +116,6 @@ def _numbers(header: Header) -> bytes:
 
 
 def _endorsements(header: Header) -> bytes:
-    """Encode the bits of the validators that endorsed each chunk."""
     return borsh.items([borsh.blob(bytes(bits)) for bits in header.chunk_endorsements or ()])
 
 
@@ -167,7 +166,6 @@ def decode_hashes(*texts: str) -> list[bytes]:
 
 
 def _u128(text: str) -> bytes:
-    """Encode an amount in digits."""
     return borsh.u128(Balance(text))
 
 

@@ -145,5 +145,4 @@ def decode_path(path: Sequence[PathItem]) -> list[tuple[bytes, bool]]:
 
 
 def _refuse(block_hash: CryptoHash, reason: str) -> ProofError:
-    """Build the error of a block that is not proved."""
     return ProofError(f"Block {block_hash} is not proved: {reason}", block_hash=str(block_hash))

@@ -67,7 +67,6 @@ def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes
 def _leaf(
     outcome_id: bytes, receipt_ids: list[bytes], outcome: Committed, hashes: Iterator[bytes]
 ) -> bytes:
-    """Return the leaf of an outcome."""
     partial = b"".join(
         (
             borsh.items(receipt_ids),
@@ -83,7 +82,6 @@ def _leaf(
 
 
 def _success_receipt_id(status: Status | str) -> str | None:
-    """Return the receipt that continues the execution, if one does."""
     return None if isinstance(status, str) else status.success_receipt_id
 
 

@@ -78,7 +78,6 @@ class DocumentEntries:
         position: int,
         rules: Rules | None,
     ) -> list[Placed]:
-        """Return the entries of one transaction."""
         if isinstance(document, UnknownTransactionError):
             self.notes.append(f"transaction {tx_hash} is listed, but its document is missing")
             self.lost.add(tx_hash)

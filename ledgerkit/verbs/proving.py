@@ -114,7 +114,6 @@ def read_outcomes(document: bytes, tx_hash: str | None) -> list[ProvedOutcome]:
 
 
 def _body(document: bytes, tx_hash: str | None) -> bytes:
-    """Return the part of a document that is the result of the transaction."""
     envelope = json_decoding.decode(document, _Document)
     if envelope.result is not msgspec.UNSET:
         return bytes(envelope.result)
@@ -185,8 +184,6 @@ def _trusted_head(
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the proof."""
-
     outcome_id: str
     kind: str
     executor_id: str
@@ -200,7 +197,6 @@ class _Row:
 
 
 def _row_of(at: int, outcome: ProvedOutcome, leaf: bytes) -> _Row:
-    """Return the row of an outcome, of which nothing is proved yet."""
     kind = "receipt" if at else "transaction"
     return _Row(outcome.id, kind, outcome.outcome.executor_id, str(CryptoHash(leaf)))
 

@@ -275,7 +275,6 @@ def decode_shard(body: bytes, request: str) -> Shard:
 
 
 def _decode(decoder: json_decoding.Decoder[Any], body: bytes, request: str) -> Any:
-    """Decode a document, which may have unknown actions."""
     try:
         return decode_with_unknown_actions(decoder, body)
     except msgspec.DecodeError as problem:
@@ -313,13 +312,11 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
 
 
 def _mismatch(execution: Execution, expected_id: str) -> str:
-    """Return what is wrong with an outcome that is of another receipt or of another block."""
     if execution.id != expected_id:
         return f"the outcome of {expected_id} is of {execution.id}"
     return f"the outcome of {expected_id} is of the block {execution.block_hash}"
 
 
 def _refuse(problem: str, path: str, request: str) -> NoReturn:
-    """Raise the error for a document that contradicts itself."""
     sentence = f"the response to {request} is not as documented: {problem} at {path}"
     raise DecodeError(sentence, request=request, path=path)
