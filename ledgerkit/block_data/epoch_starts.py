@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit import validation
-from ledgerkit.api import rpc
-from ledgerkit.block_data.headers import NodeHeaders
+from ledgerkit.block_data.headers import NodeHeaders, headers_by_hash
 from ledgerkit.block_data.skipped_heights import first_headers_above
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,14 +89,8 @@ def _probe_heights(
 def _read_hashes(
     ledger: Ledger, headers: dict[str, chain.BlockHeader], hashes: Iterable[str | None]
 ) -> None:
-    new = [name for name in dict.fromkeys(hashes) if name not in headers and name != _NO_BLOCK]
-    names = [name for name in new if name is not None]
-    calls = [rpc.block(validation.received_hash(name)) for name in names]
-    blocks = ledger.send_many(calls, progress=False) if calls else []
-    for name, block in zip(names, blocks, strict=True):
-        if isinstance(block, LedgerError):
-            raise block
-        headers[name] = block.header
+    known = {None, _NO_BLOCK, *headers}
+    headers |= headers_by_hash(ledger, [h for h in dict.fromkeys(hashes) if h and h not in known])
 
 
 def _first_blocks(ledger: Ledger, ends: list[chain.BlockHeader]) -> list[chain.BlockHeader]:

@@ -117,6 +117,19 @@ class DocumentHeaders:
         raise TransportError(sentence, request=request)
 
 
+def headers_by_hash(
+    ledger: Ledger, hashes: Sequence[str], *, progress: bool = False
+) -> dict[str, BlockHeader]:
+    """Read headers by their hashes."""
+    calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in hashes]
+    blocks = ledger.send_many(calls, progress=progress, label="blocks") if calls else []
+    return {
+        block_hash: block.header
+        for block_hash, block in zip(hashes, blocks, strict=True)
+        if not isinstance(block, LedgerError)
+    }
+
+
 def final_header(ledger: Ledger) -> BlockHeader:
     """
     Return the header of the last final block of the block documents.

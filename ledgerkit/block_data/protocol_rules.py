@@ -22,7 +22,7 @@ def rules_by_epoch(
     ledger: Ledger, headers: Mapping[str, BlockHeader], *, must_answer: bool = False
 ) -> dict[str, Rules | None]:
     """Read the rules of each epoch, once per ledger; None if the node does not send them."""
-    rules = known_rules(ledger)
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
     missing = {
         header.epoch_id: block_hash
         for block_hash, header in headers.items()
@@ -32,12 +32,6 @@ def rules_by_epoch(
     answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
     for epoch_id, answer in zip(missing, answers, strict=True):
         add_rules(rules, epoch_id, answer, must_answer=must_answer)
-    return rules
-
-
-def known_rules(ledger: Ledger) -> dict[str, Rules | None]:
-    """Return the rules by epoch that this ledger has read so far."""
-    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
     return rules
 
 

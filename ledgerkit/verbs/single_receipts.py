@@ -9,6 +9,7 @@ from ledgerkit import json_decoding, validation
 from ledgerkit.api import rpc, services
 from ledgerkit.api.models.services import ReceiptBodies
 from ledgerkit.api.models.transactions import Transaction, decode_member
+from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.errors import (
     NotFoundError,
     RateLimitedError,
@@ -71,10 +72,7 @@ def _origin(ledger: Ledger, response: TransactionResponse | None, receipt_id: st
         for outcome in (own, first)
         if outcome and outcome.block_hash and outcome.block_height is None
     ]
-    headers = {
-        block_hash: ledger.send(rpc.block(validation.received_hash(block_hash))).header
-        for block_hash in dict.fromkeys(hashes)
-    }
+    headers = headers_by_hash(ledger, list(dict.fromkeys(hashes)))
     height, time_ns = _place(own, headers)
     tx_height, tx_time_ns = _place(first, headers)
     return {

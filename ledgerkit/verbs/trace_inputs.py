@@ -5,17 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.transactions import TransactionResponse
+from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.block_data.protocol_rules import (
-    add_rules,
     common_rules,
-    known_rules,
     rules_by_epoch,
     rules_by_height,
 )
-from ledgerkit.errors import LedgerError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.proving import prove
@@ -25,7 +22,6 @@ from ledgerkit.verbs.trace_results import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.ledger import Ledger
@@ -53,7 +49,7 @@ def _traces_without_heights(
     """Build the traces of results without heights; with `blocks`, read their blocks."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
-    headers = _read_headers(ledger, unique, progress=progress)
+    headers = headers_by_hash(ledger, unique, progress=progress)
     rules = rules_by_epoch(ledger, headers)
     tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
     return [
@@ -136,22 +132,3 @@ def build_trace(
         tokens=tokens,
         prover=prover,
     )
-
-
-def _read_headers(
-    ledger: Ledger, hashes: Sequence[str], *, progress: bool
-) -> dict[str, BlockHeader]:
-    """Read block headers by their hashes; the first time, also the rules at the first block."""
-    rules = known_rules(ledger)
-    first_hash = [] if rules else hashes[:1]
-    calls: list[Call[Any]] = [rpc.block(validation.received_hash(h)) for h in hashes]
-    calls += [rpc.protocol_config(validation.received_hash(h)) for h in first_hash]
-    answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
-    headers: dict[str, BlockHeader] = {}
-    for block_hash, answer in zip(hashes, answers, strict=False):
-        if isinstance(answer, LedgerError):
-            raise answer
-        headers[block_hash] = answer.header
-    for block_hash, answer in zip(first_hash, answers[len(hashes) :], strict=True):
-        add_rules(rules, headers[block_hash].epoch_id, answer)
-    return headers
