@@ -40,7 +40,8 @@ class Fetcher:
 
     def fetch(self, calls: Mapping[str, Call[T]], label: str) -> list[tuple[str, T]]:
         """Send the call of each subject; return the subjects that succeeded, with their values."""
-        return self.succeeded(calls, self.send(list(calls.values()), label))
+        values = self.send(list(calls.values()), label)
+        return self.succeeded(calls, values)
 
     def succeeded(
         self, subjects: Iterable[str], values: Iterable[T | LedgerError]

@@ -1,6 +1,7 @@
 """Every error variant of the chain has a class, a sentence with its values and a remedy."""
 
 import re
+from typing import Any
 
 import near_jsonrpc_models as published
 import pytest
@@ -51,7 +52,7 @@ def example(schema, definitions):
 def variants(schema, definitions):
     """List the variants of a published model with an example of what each says."""
     schema = resolve(schema, definitions)[1]
-    listed = {}
+    listed: dict[str, Any] = {}
     for alternative in schema.get("anyOf", schema.get("oneOf", ())):
         listed |= variants(alternative, definitions)
     names = [schema["const"]] if "const" in schema else schema.get("enum", ())
@@ -161,7 +162,7 @@ class TestEveryVariant:
                 {"InvalidTransaction": variant},
             )
         ]
-        made = [chain_errors.from_rpc(form, request="send_tx") for form in forms]
+        made: list[Any] = [chain_errors.from_rpc(form, request="send_tx") for form in forms]
         known = chain_errors.FAMILIES["InvalidTxError"][name]
         assert [type(error) for error in made] == [known] * 6
         assert {(error.variant, str(error)) for error in made} == {(name, str(made[0]))}
