@@ -127,6 +127,6 @@ def read_error(method: str, error: dict[str, Any]) -> str:
     return cause
 
 
-def read_failure(failure: dict[str, Any]) -> None:
+def read_failure(failure: Any) -> None:
     """Read a `TxExecutionError`, by itself or as the failure of an outcome."""
     read(failure.get("TxExecutionError", failure), "TxExecutionError")
