@@ -17,6 +17,7 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.progress import bar
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _MAX_BLOCKS = 100_000
 _BATCH = 64  # blocks
 
 
+@verb
 def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the header of one block.
@@ -42,8 +44,6 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     at
         A height, block hash, finality name or time. A time stands for the last final
         block that is not later.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -56,8 +56,6 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
         If there is no such block: its height was skipped, or not reached yet.
     InvalidRequestError
         If `at` is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -76,6 +74,7 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     return sourced_frame(ledger, lambda: chain_frames.blocks([response]), "block")
 
 
+@verb
 def blocks(
     start: int,
     stop: int,
@@ -101,10 +100,6 @@ def blocks(
         Recompute the hash of each header, and check that it names the block before it, and that
         validators with more than two thirds of the stake approved that one. Of an epoch's
         validators the header of the last block before the epoch has the hash.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -197,6 +192,7 @@ def _existing_blocks(
     return blocks
 
 
+@verb
 def chunk(
     chunk_id: str | None = None,
     *,
@@ -216,8 +212,6 @@ def chunk(
         None is ``final``.
     shard_id
         The chunk's shard.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -229,8 +223,6 @@ def chunk(
     InvalidRequestError
         If neither or both of `chunk_id` and `shard_id` are passed, or an argument is
         malformed.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -265,6 +257,7 @@ def chunk(
     return sourced_frame(ledger, frame, "chunk")
 
 
+@verb
 def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     Return the chunk headers of a block.
@@ -273,8 +266,6 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     ----------
     at
         A height, block hash, finality name or time.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -309,6 +300,7 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     return sourced_frame(ledger, frame, "block")
 
 
+@verb
 def transactions(
     at: object = "final", *, progress: bool = True, ledger: Ledger | None = None
 ) -> pd.DataFrame:
@@ -319,10 +311,6 @@ def transactions(
     ----------
     at
         A height, block hash, finality name or time.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -367,6 +355,7 @@ def transactions(
 _ACCOUNT_CHANGES = ("account_changes", "all_access_key_changes", "contract_code_changes")
 
 
+@verb
 def changes(
     changes_type: str,
     ids: str | Iterable[str],
@@ -384,16 +373,12 @@ def changes(
     changes_type
         ``account_changes``, ``all_access_key_changes``, ``contract_code_changes``,
         ``data_changes`` or ``single_access_key_changes``.
-    ids
-        One account id or several; duplicates are dropped.
     at
         The block: a height, block hash, finality name or time.
     prefix
         For ``data_changes``: only storage keys that begin with these bytes.
     public_key
         For ``single_access_key_changes``: the access key.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------

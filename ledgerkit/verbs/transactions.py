@@ -16,20 +16,25 @@ from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs import single_receipts
 from ledgerkit.verbs.blocks import transactions
+from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.trace_inputs import build_traces
 from ledgerkit.verbs.trace_results import Key, read_results, source_of
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pandas as pd
 
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.tracing.proof import Proof
+    from ledgerkit.verbs.declaring import Collecting, Raising
 
 Keys = Iterable[str | tuple[str, str]]
 
 
+@verb
 def tx(
     tx_hash: str,
     sender: str | None = None,
@@ -49,8 +54,6 @@ def tx(
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -63,8 +66,6 @@ def tx(
         If an argument is malformed. Nothing is sent.
     TransactionTimeoutError
         If the level was not reached in time; the transaction may still succeed.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -88,6 +89,7 @@ def tx(
     return result
 
 
+@verb
 def trace(
     tx_hash: str,
     sender: str | None = None,
@@ -114,8 +116,6 @@ def trace(
         Read the protocol configuration in force, for shards and contract rewards, and the blocks
         in which the receipts ran, for heights and times: a node does not send them with a
         transaction. Each is read once and cached.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -132,8 +132,6 @@ def trace(
         If there is no such transaction, or the host does not have it.
     TransactionTimeoutError
         If the host does not know in time what became of the transaction.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -159,6 +157,7 @@ def trace(
     return build_traces(fetcher.ledger, list(results.values()), blocks=blocks)[0]
 
 
+@verb
 def verify(
     transaction: Trace | str,
     sender: str | None = None,
@@ -236,13 +235,7 @@ def find_trace(id_: str, ledger: Ledger) -> Trace:
 
 @overload
 def traces(
-    tx_hashes: Keys,
-    *,
-    wait_until: str = "FINAL",
-    blocks: bool = True,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    tx_hashes: Keys, *, wait_until: str = "FINAL", blocks: bool = True, **options: Unpack[Raising]
 ) -> Traces: ...
 @overload
 def traces(
@@ -250,10 +243,9 @@ def traces(
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[Traces, pd.DataFrame]: ...
+@verb
 def traces(
     tx_hashes: Keys,
     *,
@@ -282,10 +274,6 @@ def traces(
     on_error
         ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
         by transaction hash.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -360,9 +348,7 @@ def trace_block(
     source: Literal["rpc", "documents"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
-    on_error: Literal["raise"] = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Raising],
 ) -> Traces: ...
 @overload
 def trace_block(
@@ -371,10 +357,9 @@ def trace_block(
     source: Literal["rpc", "documents"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
-    on_error: Literal["collect"],
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Collecting],
 ) -> tuple[Traces, pd.DataFrame]: ...
+@verb
 def trace_block(
     at: object = "final",
     *,
@@ -406,10 +391,6 @@ def trace_block(
     on_error
         ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
         by transaction hash.
-    progress
-        Show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -468,6 +449,7 @@ def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
     return Traces(by_hash, attrs=provenance(ledger, DOCUMENTS))
 
 
+@verb
 def receipts(
     tx_hash: str,
     sender: str | None = None,
@@ -492,8 +474,6 @@ def receipts(
         as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -509,8 +489,6 @@ def receipts(
         If there is no such transaction, or the host does not have it.
     TransactionTimeoutError
         If the host does not know in time what became of the transaction.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
@@ -528,6 +506,7 @@ def receipts(
     return trace(tx_hash, sender, wait_until=wait_until, blocks=blocks, ledger=ledger).receipts
 
 
+@verb
 def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     """
     Return one receipt as the node sends it, with its block and its transaction.
@@ -536,8 +515,6 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     ----------
     receipt_id
         The receipt's id.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -555,8 +532,6 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
         If the network does not know the receipt.
     InvalidRequestError
         If the id is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----
