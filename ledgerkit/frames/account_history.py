@@ -90,7 +90,6 @@ def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
 
 
 def _balances(texts: Sequence[str | None]) -> U128Array:
-    """Parse balances."""
     return amounts.parse(texts, name="balance")
 
 

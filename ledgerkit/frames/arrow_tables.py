@@ -92,7 +92,6 @@ def _types() -> dict[str, Any]:
 
 
 def _object_field(name: str) -> Any:
-    """Return the field of a column of Python objects."""
     pa = arrow.library()
     if name in _LISTS:
         return pa.field(name, pa.list_(pa.string()))
@@ -202,7 +201,6 @@ def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
 
 
 def _missing(column: str) -> Any:
-    """Return the value that a null of a column of Python objects is."""
     return pd.NA if column in _NULLABLE else None
 
 
@@ -269,7 +267,6 @@ def _dtypes() -> dict[Any, Any]:
 
 
 def _objects(column: Any, missing: Any) -> list[Any]:
-    """Return the Python objects of a column."""
     if not arrow.library().types.is_string(column.type):
         return list(column.to_pylist())
     return object_columns.from_arrow(column, missing)

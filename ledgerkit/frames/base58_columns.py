@@ -35,8 +35,6 @@ _QUOTED = 60  # characters of a bad text in an error
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The tables for values of one size."""
-
     size: int
     width: int  # characters of the longest text, rounded up to fours
     to_fours: Floats  # (fours of characters, 16-bit words)
@@ -45,7 +43,6 @@ class _Plan:
 
 @lru_cache(maxsize=8)
 def _plan(size: int) -> _Plan:
-    """Compute the tables for values of `size` bytes."""
     if size not in _SIZES:
         raise InvalidRequestError.refuse("size", size, "a size of 1 to 256 bytes")
     fours = 1
@@ -128,7 +125,6 @@ def encode(
 
 
 def _to_rows(values: Bytes | Sequence[bytes | bytearray], size: int, name: str) -> Bytes:
-    """Convert the values to one array, a row each."""
     if not isinstance(values, np.ndarray):
         return _join(values, size, name)
     if values.dtype == object and values.ndim == 1:
@@ -156,7 +152,6 @@ def _join(values: Iterable[bytes | bytearray], size: int, name: str) -> Bytes:
 
 
 def _size_error(values: list[bytes | bytearray], size: int, name: str) -> DecodeError:
-    """Build the error for the first value that is not `size` bytes."""
     for row, value in enumerate(values):
         n_bytes = len(value) if isinstance(value, bytes | bytearray) else -1
         if n_bytes != size:
@@ -166,7 +161,6 @@ def _size_error(values: list[bytes | bytearray], size: int, name: str) -> Decode
 
 
 def _encode_block(rows: Bytes, plan: _Plan) -> list[str]:
-    """Encode one block of rows."""
     pairs = _pairs()
     fours = _base_58_4(rows, plan)
     high = fours // _PAIR
@@ -330,5 +324,4 @@ def _lengths(plan: _Plan) -> str:
 
 
 def _row_error(name: str, row: int, value: str, problem: str) -> DecodeError:
-    """Build the error for one row."""
     return DecodeError(f"{name} {value} in row {row} {problem}", path=f"{name}[{row}]")

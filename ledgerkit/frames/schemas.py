@@ -936,5 +936,4 @@ def declared_columns(frame: pd.DataFrame) -> dict[str, Column]:
 
 
 def _declarations(name: str, schemas: tuple[str, ...]) -> list[Column]:
-    """Return the declarations of a column in some schemas."""
     return [column for schema in schemas for column in SCHEMAS[schema] if column.name == name]

@@ -109,7 +109,6 @@ def is_asset(name: str) -> bool:
 
 
 def _check_asset(asset: object) -> str:
-    """Check the name of an asset."""
     text = asset if isinstance(asset, str) else ""
     kind, _, name = text.partition(":")
     contract_id, colon, token_id = name.partition(":")
@@ -153,7 +152,6 @@ def _near(account: chain.Account, request: str) -> int:
 
 
 def _gas_key(key: chain.AccessKey, _request: str) -> int | None:
-    """Return the balance of a gas key."""
     permission = key.permission
     members = next(iter(permission.values()), None) if isinstance(permission, dict) else None
     return _amount(members.get("balance", "0") if isinstance(members, dict) else "0")

@@ -162,11 +162,9 @@ class Builder:
         self._late = [entry for entry in self._late if self._scope.has_asset(entry.asset)]
 
     def _is_inside(self, entry: Entry, start: Point) -> bool:
-        """Return True for an entry of the period."""
         return start.height < entry.block_height <= self._scope.stop.height
 
     def _add_rewards(self, pools: list[str], facts: Facts) -> list[Reward]:
-        """Add entries for the rewards of pools."""
         own = [e.asset.removeprefix(STAKE) for e in self._flows if self._scope.has_asset(e.asset)]
         rewards = staking.rewards_of(
             self._ledger,
@@ -229,7 +227,6 @@ class Builder:
         return heapq.merge(entries if self._moved else store, self._late, key=_height)
 
     def _tokens(self, assets: Iterable[str]) -> dict[str, Token]:
-        """Read symbols and decimals of tokens."""
         contracts = {asset: _metadata_contract(asset) for asset in assets}
         unique = dict.fromkeys(filter(None, contracts.values()))
         facts = read_token_facts(self._ledger, list(unique)) if unique else {}
@@ -243,12 +240,10 @@ class Builder:
 
 
 def _height(entry: Entry) -> int:
-    """Return the height of an entry's block."""
     return entry.block_height
 
 
 def _metadata_contract(asset: str) -> str | None:
-    """Return the contract that has the symbol and decimals of an asset."""
     # Source: near/intents, defuse/core: token ids are written as `nep141:<contract>`.
     intents = f"{MULTI_TOKEN}:{_INTENTS}:"
     kind, _, contract_id = asset.removeprefix(intents).partition(":")
@@ -256,5 +251,4 @@ def _metadata_contract(asset: str) -> str | None:
 
 
 def _block(point: Point) -> Block:
-    """Return an end of a statement."""
     return Block(point.height, point.time_ns, point.hash)

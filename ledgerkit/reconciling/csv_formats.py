@@ -254,7 +254,6 @@ class _Group:
         return rows
 
     def _row(self, kind: str, names: _Names, asset: str, change: int) -> _Row:
-        """Return a row of one asset."""
         words = list(self._words)
         if names.token(asset).decimals is None:
             words.append("amount in smallest units")
@@ -331,7 +330,6 @@ def _date(time_ns: int) -> str:
 
 
 def _cells(amount: _Amount | None, names: _Names) -> tuple[str | None, str | None]:
-    """Return the text of an amount and its currency."""
     return (None, None) if amount is None else (names.amount(amount), names.currency(amount.asset))
 
 
@@ -352,7 +350,6 @@ def _koinly(rows: Iterable[_Row], names: _Names, prices: Prices) -> Iterator[pd.
 
 
 def _koinly_row(row: _Row, names: _Names, prices: Prices) -> tuple[str | None, ...]:
-    """Return the texts of a row for Koinly."""
     label = None
     if row.received is None or row.sent is None:
         label = (_KOINLY_SENT if row.sent else _KOINLY_RECEIVED).get(row.kind)
@@ -411,7 +408,6 @@ def _cointracking_row(
 
 
 def _cointracking_type(row: _Row) -> str:
-    """Return the type of a row."""
     if row.received and row.sent:
         return "Trade"
     if row.sent:

@@ -54,7 +54,6 @@ def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[P
 
 
 def _entry(trace: Trace, change: BalanceChange, height: int, amount: int) -> Entry:
-    """Build the entry of one change."""
     return Entry(
         block_height=height,
         timestamp_ns=change.time_ns,
@@ -70,7 +69,6 @@ def _entry(trace: Trace, change: BalanceChange, height: int, amount: int) -> Ent
 
 
 def _cause(change: BalanceChange, amount: int) -> str:
-    """Return the cause of a change."""
     kind, actions = change.kind, (change.actions or "").split("+")
     if kind in {"token", "multi_token"} and change.counterparty_id is None:
         return "mint" if amount > 0 else "burn"

@@ -70,7 +70,6 @@ def explain_gaps(
 
 
 def _has_block(gap: Gap) -> bool:
-    """Return True for a gap of NEAR that is in one block."""
     return gap.asset == NEAR and bool(gap.missing) and gap.stop_height - gap.start_height == 1
 
 

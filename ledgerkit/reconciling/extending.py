@@ -82,7 +82,6 @@ class Continuation(Builder):
         return entry.block_height <= self._cut
 
     def _assets_of(self, with_entries: Iterable[str]) -> list[str]:
-        """List the assets of both statements."""
         assets = super()._assets_of(with_entries)
         return list(dict.fromkeys([*assets, *self._earlier.facts.opening]))
 

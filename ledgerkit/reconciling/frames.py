@@ -64,7 +64,6 @@ def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
 def _entries_frame(
     facts: Facts, entries: Iterable[Entry], balances: RunningBalances, proofs: Proofs
 ) -> pd.DataFrame:
-    """Build the frame of some entries, to which the balances are carried on."""
     columns: dict[str, list[Any]] = defaultdict(list)
     for entry in entries:
         before, after = balances.step(entry)

@@ -35,7 +35,6 @@ def indexed_entry(row: TransferRow) -> Entry | None:
 
 
 def _cause(row: TransferRow, change: int) -> str:
-    """Return the cause of a row."""
     if row.asset != NEAR:
         if row.other_account_id is not None:
             return "token"

@@ -96,7 +96,6 @@ def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
 
 
 def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult]:
-    """Build the call for a token's rate."""
     return rpc.call_function(contract_id, method, b"{}", at)
 
 

@@ -88,7 +88,6 @@ def _rows(frame: pd.DataFrame | None) -> Iterator[tuple[str, int, Price]]:
 
 
 def _texts(frame: pd.DataFrame, name: str) -> Iterator[str]:
-    """Yield the texts of a column."""
     for value in frame[name]:
         if not isinstance(value, str) or not value:
             raise _refusal(name, value, "a text")
@@ -104,7 +103,6 @@ def _times(column: pd.Series[Any]) -> list[int]:
 
 
 def _number(value: Any) -> Decimal:
-    """Return a price as an exact number."""
     text = repr(float(value)) if isinstance(value, float) else str(value)
     try:
         number = Decimal(text)
@@ -118,5 +116,4 @@ def _number(value: Any) -> Decimal:
 
 
 def _refusal(column: str, value: object, expected: str) -> InvalidRequestError:
-    """Build the error for a value in a column of prices."""
     return InvalidRequestError.refuse(f'price["{column}"]', value, expected)

@@ -184,6 +184,5 @@ def _split(
 
 
 def _gap(interval: _Interval, note: str) -> Gap:
-    """Build the gap of an interval."""
     missing = interval.high_difference - interval.low_difference
     return Gap(interval.asset, interval.low, interval.high, missing, note)

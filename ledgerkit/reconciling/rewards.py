@@ -217,7 +217,6 @@ def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
 
 
 def _header(ledger: Ledger, block: Block) -> chain.BlockHeader:
-    """Read the header of a block."""
     return ledger.send(
         rpc.block(validation.block_reference(block.block_hash or block.height))
     ).header

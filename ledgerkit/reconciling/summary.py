@@ -92,7 +92,6 @@ def _hidden(count: int, noun: str) -> list[str]:
 
 
 def _gap_line(gap: dict[str, Any], assets: list[dict[str, Any]]) -> str:
-    """Describe a gap."""
     known = {row["asset"]: row for row in assets}
     amount = cards.asset_amount(known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"])
     blocks = f"after block {gap['start_height']} up to block {gap['stop_height']}"

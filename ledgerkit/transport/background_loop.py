@@ -113,8 +113,6 @@ def _end(
 
 
 class _Process:
-    """The loop of this process, and the lock for opening it."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()  # a signal handler may close a ledger
         self.loop: Loop | None = None

@@ -191,7 +191,6 @@ async def _exchange(
     proxy: Proxy | None,
     give_up: Callable[[], Awaitable[None]],
 ) -> RawResponse:
-    """Send a request, and return its response."""
     url = yarl.URL(request.url, encoded=True)
     options: dict[str, Any] = {"headers": request.headers}
     if proxy is not None and not proxy.is_socks:

@@ -30,7 +30,6 @@ def register(holder: Holder) -> None:
 
 
 def _start_child() -> None:
-    """Start each holder anew."""
     for holder in list(_holders):
         holder.after_fork()
 

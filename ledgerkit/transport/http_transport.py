@@ -145,7 +145,6 @@ class HttpTransport:
         return str(yarl.URL(url))
 
     def _response(self, received: RawResponse) -> Response:
-        """Build the response of an exchange."""
         pause = parse_retry_after(received.retry_after)
         return Response(received.body, received.status, pause, received.give_up)
 
@@ -168,7 +167,6 @@ class HttpTransport:
         return target._replace(query=query, fragment="").geturl()
 
     def _redirect_error(self, exchange: Exchange, status: int) -> TransportError:
-        """Build the error for a redirect that is not followed."""
         host, request = self._network.host(exchange.surface), exchange.call.request
         return TransportError(
             f"{host} redirects the request for {request} (HTTP {status})",
@@ -216,7 +214,6 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def _port(address: SplitResult) -> int:
-    """Return the port of an address, as it is or by its scheme."""
     return address.port or (443 if address.scheme == "https" else 80)
 
 

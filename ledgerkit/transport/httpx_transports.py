@@ -39,7 +39,6 @@ _CLOSING_S = 1.0  # for a transport to close; one that hangs is left
 
 
 def _hide_keys(record: logging.LogRecord) -> bool:
-    """Hide the keys in use in a log record."""
     record.msg, record.args = hide(record.getMessage()), ()
     return True
 
@@ -124,7 +123,6 @@ class HttpxConnections:
 
 
 def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
-    """Convert a request."""
     method = "GET" if request.body is None else "POST"
     headers, content = HEADERS | request.headers, request.body
     return httpx.Request(
@@ -145,7 +143,6 @@ def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawReque
 async def _send_async(
     transport: httpx.AsyncBaseTransport, sent: httpx.Request, request: RawRequest
 ) -> RawResponse:
-    """Send a request over an asynchronous transport."""
     response = await transport.handle_async_request(sent)
     try:
         reader = _reader(response, request)
@@ -169,7 +166,6 @@ def _reader(response: httpx.Response, request: RawRequest) -> BodyReader:
 
 
 def _raw_response(response: httpx.Response, body: bytes) -> RawResponse:
-    """Return the parts of a response that are used."""
     headers = response.headers
     stream = response.extensions.get("network_stream")
     connection: socket.socket | None = stream and stream.get_extra_info("socket")

@@ -283,7 +283,6 @@ class RecordFile:
             raise self._damaged(f"its header is not of this format ({error})") from None
 
     def _unpack(self, offset: int, limit: int) -> _Frame:
-        """Unpack the frame at an offset."""
         window = {self._zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
         frame = self._zstd.ZstdDecompressor(options=window)
         pieces = io.BytesIO()

@@ -139,7 +139,6 @@ class Replay(Source):
             return self.file.read(Position(int(frame), int(offset))), is_new
 
     def _answer(self, record: Record, exchange: Exchange) -> Response | LedgerError:
-        """Return the response of a record, or the error there was in place of it."""
         recorded, request = record.exchange, exchange.call.request
         if recorded.withheld:
             sentence = f"the answer to {request} is not in {self.path}: {recorded.withheld}"

@@ -106,7 +106,6 @@ class Session:
         return self._over_http(HttpxConnections(source, is_borrowed=self.settings.borrowed))
 
     def _over_http(self, connections: Connections) -> Transport:
-        """Return a transport that sends HTTP over connections."""
         # Were it to hold the session, a dropped ledger would stay until garbage is collected.
         wait = partial(Session._wait_for_slot, weakref.proxy(self))
         return HttpTransport(self.settings, connections, wait)
@@ -257,7 +256,6 @@ class Session:
         return stream.batches(self.ready)
 
     def _workers(self, work: Work, count: int, *, stop_on_error: bool) -> InPlace | Tasks:
-        """Build the workers of one stream."""
         self.ready()
         if self._transport.in_process:
             return InPlace(work, stop_on_error=stop_on_error)

@@ -63,8 +63,6 @@ class InPlace:
 
 
 class _Ticket:
-    """The place of a value."""
-
     __slots__ = ("is_done", "value")
 
     def __init__(self) -> None:
@@ -281,7 +279,6 @@ class Stream:
         return all(map(self._workers.is_done, islice(self._pending, self._size)))
 
     def _next_batch(self) -> list[Any]:
-        """Wait for the values of the next batch."""
         tickets = list(islice(self._pending, self._size))
         values = self._workers.values(tickets, self._progress)
         for _ in tickets:

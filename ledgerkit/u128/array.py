@@ -440,8 +440,6 @@ class U128Array(pandas_hooks.PandasHooks):
 
 
 def _arithmetic(name: str) -> Any:
-    """Build the method of an arithmetic operator."""
-
     def arithmetic(self: U128Array, other: Any) -> Any:
         if isinstance(other, _PANDAS):
             return NotImplemented
@@ -451,7 +449,6 @@ def _arithmetic(name: str) -> Any:
 
 
 def _comparison(name: str) -> Any:
-    """Build the method of a comparison."""
     compare = getattr(operator, name)
 
     def comparison(self: U128Array, other: Any) -> Any:

@@ -47,7 +47,6 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
 
 
 def _storage_type(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray) -> Any:
-    """Return the type that a column is stored as."""
     pa = library()
     fits = planes.less((hi, lo), planes.from_ints([LIMIT])) | mask
     return pa.decimal128(DIGITS) if fits.all() else pa.string()
@@ -111,7 +110,6 @@ def from_arrow(array: Any, *, name: str = "amount") -> Columns:
 
 
 def _from_decimals(array: Any, name: str) -> Columns:
-    """Read an array of decimals by the words of each value."""
     _check_scale(array.type)
     if array.type.bit_width < 2 * _WORD:
         array = array.cast(library().decimal128(DIGITS))
@@ -136,7 +134,6 @@ def _words(array: Any) -> np.ndarray:
 
 
 def _from_integers(array: Any, name: str) -> Columns:
-    """Read an array of integers, or of only nulls."""
     mask = _missing(array)
     filled = array.cast(library().int64()) if array.type == library().null() else array
     values = filled.fill_null(0).to_numpy(zero_copy_only=False)

@@ -133,7 +133,6 @@ def _parse_text(text: object, row: int, name: str) -> int:
 
 
 def _refuse(name: str, row: int, value: object, reason: str) -> DecodeError:
-    """Build the error for an invalid text in a row."""
     return DecodeError(f"{name} {cut(repr(value))} in row {row} {reason}", path=f"{name}[{row}]")
 
 
@@ -150,7 +149,6 @@ def write(hi: Words, lo: Words) -> Objects:
 
 
 def _format_block(hi: Words, lo: Words) -> list[str]:
-    """Format a block of values."""
     eights = _split_eights(hi, lo)
     # Spaces precede each row and replace its leading zeros, so that `split` returns the texts.
     characters = np.full((len(hi), 1 + len(eights)), _SPACES, dtype=_WORD)

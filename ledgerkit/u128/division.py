@@ -94,6 +94,5 @@ def _multiply(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _upper_half(number: Floats) -> Floats:
-    """Return the floats reduced to the upper half of their bits."""
     wide = number * _SPLIT
     return wide - (wide - number)

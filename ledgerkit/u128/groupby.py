@@ -65,14 +65,12 @@ def _as_integers(positions: Any, mask: Flags) -> Any:
 
 
 def _ranks(array: U128Array, how: str, options: dict[str, Any]) -> np.ndarray:
-    """Rank the values of each group by their ranks in the column."""
     ranks = _as_integers(ordering.ranks(array.planes), array.mask)
     options["method"] = options.pop("ties_method")
     return _to_floats(_by_pandas(ranks, how, options))
 
 
 def _first_or_last(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
-    """Return the first or last value of each group."""
     rows = _as_integers(np.arange(len(array)), array.mask)
     groups = _groups(rows, options["ids"], options["ngroups"])
     skipna = options.get("skipna", True)
@@ -119,7 +117,6 @@ def _extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
 
 
 def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
-    """Compute the sum of each group."""
     (hi, lo), over = planes.group_totals(_codes(array, options), options["ngroups"], *array.planes)
     missing = _missing_groups(array, options, min_count=0)
     _check_totals(array, over & ~missing, options)
@@ -135,7 +132,6 @@ def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> Non
 
 
 def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
-    """Compute the product of each group."""
     codes, missing = _codes(array, options), _missing_groups(array, options, min_count=0)
     ordered = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[ordered], np.arange(options["ngroups"] + 1))
@@ -171,7 +167,6 @@ def _running_sums(array: U128Array, how: str, options: dict[str, Any]) -> U128Ar
 
 
 def _running_products(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
-    """Compute the running product of each group."""
     mask = _running_mask(array, how, options)
     ids, ints = options["ids"], planes.to_ints(*array.planes)
     hi, lo = np.zeros((2, len(array)), dtype=np.uint64)

@@ -208,7 +208,6 @@ def _decimals_of(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
 
 
 def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequestError:
-    """Build the error for a value in a row from the error for the value."""
     amount = "amount" if name is None else str(name)
     field = "decimals" if error.field == "decimals" else amount
     # The value of the error is None if it may be a secret; missing amounts are not converted.

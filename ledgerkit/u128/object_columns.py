@@ -54,7 +54,6 @@ def _marked(value: Any) -> Any:
 
 
 def _unmarked(value: Any) -> Any:
-    """Restore a value that `_marked` returned."""
     if isinstance(value, list):
         return [_unmarked(item) for item in value]
     name = _mark_name(value)
@@ -122,7 +121,6 @@ def is_json(field: Any) -> bool:
 
 
 def _missing(metadata: Any) -> Any:
-    """Return the value that a null of a field is."""
     return pd.NA if metadata.items() >= JSON_WITH_NA.items() else None
 
 
@@ -145,7 +143,6 @@ def _needs_json(values: list[Any]) -> bool:
 
 
 def _type(value: Any) -> type:
-    """Return the type of a value, list for a class of lists."""
     return list if isinstance(value, list) else type(value)
 
 

@@ -76,7 +76,6 @@ def arithmetic(array: U128Array, other: Any, name: str) -> Any:
 
 
 def _read_operand(array: U128Array, other: Any) -> Operand:
-    """Read an operand of integers and missing values."""
     other = _check_length(array, other)
     if isinstance(other, type(array)):
         return Operand(other.planes, other.mask)
@@ -106,7 +105,6 @@ def _check_length(array: U128Array, other: Any) -> Any:
 
 
 def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
-    """Raise the error for an operand that is not exact."""
     parsing.refuse_text(other if pd.api.types.is_list_like(other) else [other])
     kind = getattr(other, "dtype", type(other).__name__)
     sign = _SIGNS.get(name, name)
@@ -142,7 +140,6 @@ def _compute(array: U128Array, a: Operand, b: Operand, name: str) -> U128Array:
 
 
 def _equals(operand: Operand, value: int) -> Flags:
-    """Return where an operand is known to equal a value."""
     if operand.planes is None:
         return ~operand.mask & np.asarray(operand.to_ints() == value, dtype=np.bool_)
     return ~operand.mask & planes.equal(operand.planes, planes.from_ints([value]))
@@ -249,7 +246,6 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
 
 
 def _compare_planes(a: Planes, b: Planes, name: str) -> Flags:
-    """Compare planes."""
     if name in {"eq", "ne"}:
         is_equal = planes.equal(a, b)
         return is_equal if name == "eq" else ~is_equal

@@ -118,7 +118,6 @@ def _codes(values: Planes) -> Rows:
 
 
 def _mix(values: Planes) -> Words:
-    """Mix the halves of each value to one word."""
     return values[0] * _ODD ^ values[1]
 
 

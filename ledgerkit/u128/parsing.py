@@ -130,7 +130,6 @@ def _from_texts(values: list[str | None]) -> tuple[Planes, Flags]:
 
 
 def _from_arrow(values: Any) -> tuple[Planes, Flags]:
-    """Read an Arrow array."""
     from ledgerkit.u128 import arrow
 
     try:
@@ -141,7 +140,6 @@ def _from_arrow(values: Any) -> tuple[Planes, Flags]:
 
 
 def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
-    """Parse one value that is not missing."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return operator.index(value)
     if isinstance(value, str) and not ints_only:
@@ -152,7 +150,6 @@ def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
 
 
 def _parse_digits(text: str, row: int) -> int:
-    """Parse one text of digits."""
     if not (text.isascii() and text.isdigit()):
         hint = f": write {call}" if (call := _as_yocto(text)) else ""
         msg = f"amount {quote(text)} in row {row} is not a string of decimal digits{hint}"
@@ -164,7 +161,6 @@ def _parse_digits(text: str, row: int) -> int:
 
 
 def _parse_decimal(number: Decimal, row: int) -> int:
-    """Convert one Decimal that is an integer."""
     if number.is_finite() and number.adjusted() < _LONGEST and number == int(number):
         return int(number)
     raise ValueError(f"amount {cut(number)} in row {row} is not a whole number")
@@ -197,7 +193,6 @@ def _as_yocto(text: str) -> str:
 
 
 def _refuse(value: object, row: int) -> NoReturn:
-    """Raise the error for a value of another type."""
     reason = "; a float may have lost digits" if isinstance(value, float) else ""
     kind = type(value).__name__
     raise TypeError(f"{quote(value)} in row {row} is a {kind}: {_RULE}{reason}")

@@ -82,7 +82,6 @@ def to_float(hi: Words, lo: Words) -> Floats:
 
 
 def _to_float(hi: Words, lo: Words) -> tuple[Floats]:
-    """Convert a block of values to float64."""
     # The two floats represent the value exactly, so adding them rounds only once.
     floats = _float(hi << np.uint64(41) | lo >> np.uint64(23), 23)
     floats += _float(lo & np.uint64(2**23 - 1), 0)
@@ -158,7 +157,6 @@ def multiply(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 
 
 def _multiply(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, Words, Flags]:
-    """Multiply a block of values."""
     hi, lo = _multiply_words(a_lo, b_lo)
     if not a_hi.any():
         a_hi, a_lo, b_hi, b_lo = b_hi, b_lo, a_hi, a_lo
@@ -178,7 +176,6 @@ def _multiply(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words
 
 
 def _multiply_words(a: Words, b: Words) -> Planes:
-    """Multiply words to products of 128 bits."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW, b >> _HALF, b & _LOW
     middle = a_high * b_low
     middle += (a_low * b_low) >> _HALF
@@ -341,7 +338,6 @@ def total(hi: Words, lo: Words) -> int:
 
 
 def _sum(words: Words) -> int:
-    """Add words to a Python int."""
     low = int(words.sum())
     # The whole sum is `low` plus the carries times 2^64. Divided by 2^32 - 1, a power of 2^32
     # leaves 1, so the sum leaves the same remainder as its digits: that of `low` and the carries,
@@ -401,7 +397,6 @@ def _drop_ungrouped(codes: Rows, hi: Words, lo: Words) -> tuple[Rows, Words, Wor
 
 
 def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
-    """Add the words of each group to sums of 128 bits."""
     low, upper = np.zeros((2, count), dtype=np.uint64)
     fits = _sum(words) <= _ONES  # then the sum of each group does
     for begin in range(0, len(words), _MANY):
@@ -426,7 +421,6 @@ def group_extremes(codes: Rows, count: int, hi: Words, lo: Words, *, largest: bo
 
 
 def _extreme_words(codes: Rows, count: int, words: Words, *, largest: bool) -> Words:
-    """Return the largest or smallest word of each group."""
     best = np.full(count, 0 if largest else _ONES, dtype=np.uint64)
     (np.maximum if largest else np.minimum).at(best, codes, words)
     return best

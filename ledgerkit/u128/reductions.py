@@ -73,7 +73,6 @@ def _reduce_to_bool(array: U128Array, name: str, *, skipna: bool) -> Any:
 
 
 def _reduce_to_float(array: U128Array, name: str, options: dict[str, Any]) -> float:
-    """Reduce to a float64."""
     known = array[~array.mask] if array.mask.any() else array
     if name == "mean":
         return planes.total(*known.planes) / len(known) if len(known) else math.nan
@@ -129,7 +128,6 @@ def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
 
 
 def _running_sums(array: U128Array) -> U128Array:
-    """Compute the running sum."""
     (hi, lo), over = planes.cumulate(*array.planes)
     if over.any():
         parsing.raise_overflow(int(over.argmax()), "the running sum")
