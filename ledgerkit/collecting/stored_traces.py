@@ -238,6 +238,7 @@ def _status(row: Row) -> Any:
 def _action(row: Row, inner: list[Any]) -> Any:
     """Build an action; `inner` are those in a Delegate."""
     name, text = row["action"], row["details"]
+    content: Any
     kind = KINDS_BY_NAME.get(name)
     details = object_columns.decode(text) if text is not None else None
     amount = {} if row["deposit"] is None else {"deposit": _digits(row["deposit"])}
