@@ -194,19 +194,10 @@ class Profile:
     def fee_parts(self, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
         """Return the fees that an action's fee is the sum of, by their names in a gas profile."""
         match action:
-            case kinds.FunctionCall():
-                size = len(action.method_name.encode()) + len(action.args)
-                parts = self._by_bytes("function_call", size)
             case kinds.Transfer():
                 parts = [("TRANSFER", self.transfers[_kind(receiver_id)])]
             case kinds.AddKey(public_key=key, access_key=access_key):
                 parts = self._key_parts(access_key.permission, key, receiver_id)
-            case kinds.DeployContract(code=code):
-                parts = self._by_bytes("deploy_contract", len(code))
-            case kinds.DeployGlobalContract(code=code):
-                parts = self._by_bytes("deploy_global_contract", len(code))
-            case kinds.UseGlobalContract(contract_identifier=contract):
-                parts = self._by_bytes("use_global_contract", len(contract))
             case kinds.DeterministicStateInit(state_init=state_init):
                 parts = self._state_init_parts(state_init)
             case kinds.TransferToGasKey(public_key=key) | kinds.WithdrawFromGasKey(public_key=key):
@@ -217,8 +208,10 @@ class Profile:
             case kinds.SignedDelegate():
                 parts = [("DELEGATE", self._delegate(action))]
             case _:
-                name = _FLAT_FEES[type(action)]
-                parts = [(name.upper(), self.table[name])]
+                kind = kinds.KIND_OF[type(action)]
+                parts = [(kind.fee.upper(), self.table[kind.fee])]
+                if kind.charged_bytes is not None:
+                    parts = self._by_bytes(kind.fee, kind.charged_bytes(action))
         return parts
 
     def _delegate(self, action: kinds.SignedDelegate) -> Fee:
@@ -325,14 +318,6 @@ class Profile:
     def purchase_price(self, gas_price: int) -> int:
         """Return the price at which gas is bought."""
         return max(gas_price, self.min_purchase_price)
-
-
-_FLAT_FEES: dict[type[Action], str] = {
-    kinds.CreateAccount: "create_account",
-    kinds.DeleteAccount: "delete_account",
-    kinds.Stake: "stake",
-    kinds.DeleteKey: "delete_key",
-}
 
 
 def _verification_gas(action: kinds.SignedDelegate) -> int:
