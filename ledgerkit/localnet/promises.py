@@ -14,7 +14,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import HostError, prohibited_in_view
 from ledgerkit.localnet.features import Feature
 from ledgerkit.localnet.gas_counter import ACTION, GasCounter
-from ledgerkit.localnet.transaction_validity import MAX_CODE_BYTES
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey, data_id
 from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import (
@@ -22,6 +21,7 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFullAccess,
     GasKeyFunctionCall,
 )
+from ledgerkit.protocol.limits import MAX_CODE_BYTES
 from ledgerkit.units import U64_MAX, U128_MAX
 
 if TYPE_CHECKING:

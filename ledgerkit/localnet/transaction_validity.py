@@ -41,6 +41,7 @@ from ledgerkit.protocol import (
     WithdrawFromGasKey,
     curves,
     deterministic_account_id,
+    limits,
 )
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
@@ -55,20 +56,8 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
 
-MAX_ACTIONS = 100
-MAX_METHOD_NAME_BYTES = 256
-MAX_ARGS_BYTES = 4 * 2**20
-MAX_CODE_BYTES = 4 * 2**20
-MAX_KEY_BYTES = 2048  # of a storage record's key
-MAX_VALUE_BYTES = 4 * 2**20  # of its value
-MAX_KEY_METHODS_BYTES = 2000
-MAX_PREPAID_GAS = 1000 * fees.TGAS
-MAX_TRANSACTION_BYTES = 1_572_864
 _ML_DSA = "ml-dsa-65"
 NONCES_PER_HEIGHT = 10**6  # nearcore: AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER
-MAX_DEPLOY_ACTIONS = 10
-MAX_STATE_INIT_ENTRIES = 1500  # since version 87
-MAX_GAS_KEY_NONCES = 1024  # nearcore: AccessKeyPermission::MAX_NONCES_FOR_GAS_KEY
 
 
 class Cost(Struct, frozen=True):
@@ -145,8 +134,8 @@ def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bo
     ):
         raise InvalidTransactionError("InvalidTransactionVersion")
     size = signed.wire_size if has_post_quantum else tx.size
-    if size > MAX_TRANSACTION_BYTES:
-        _refuse("TransactionSizeExceeded", size=size, limit=MAX_TRANSACTION_BYTES)
+    if size > limits.MAX_TRANSACTION_BYTES:
+        _refuse("TransactionSizeExceeded", size=size, limit=limits.MAX_TRANSACTION_BYTES)
     if is_signed and not signed.verify():
         raise InvalidTransactionError("InvalidSignature")
     for action in tx.actions:
@@ -287,17 +276,17 @@ def check_permission(
 def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile) -> None:
     """Check actions on their own, without the state."""
     count = len(actions)
-    _limit(MAX_ACTIONS, "TotalNumberOfActionsExceeded", total_number_of_actions=count)
+    _limit(limits.MAX_ACTIONS, "TotalNumberOfActionsExceeded", total_number_of_actions=count)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
     count = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
     name = "TotalNumberOfDeployActionsExceeded"
-    _limit(MAX_DEPLOY_ACTIONS, name, number_of_deploy_actions=count)
+    _limit(limits.MAX_DEPLOY_ACTIONS, name, number_of_deploy_actions=count)
     if profile.has(Feature.STATE_INIT_LIMIT):
         states = [each.state_init for each in actions if isinstance(each, DeterministicStateInit)]
         count = sum(len(state_init.data) for state_init in states)
         name = "TotalNumberOfStateInitEntriesExceeded"
-        _limit(MAX_STATE_INIT_ENTRIES, name, number_of_entries=count)
+        _limit(limits.MAX_STATE_INIT_ENTRIES, name, number_of_entries=count)
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
@@ -308,7 +297,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
             is_delegated = True
         check_action(action, receiver_id, profile)
     gas = attached_gas(actions)
-    _limit(MAX_PREPAID_GAS, "TotalPrepaidGasExceeded", total_prepaid_gas=gas)
+    _limit(limits.MAX_PREPAID_GAS, "TotalPrepaidGasExceeded", total_prepaid_gas=gas)
 
 
 def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
@@ -317,7 +306,7 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
         case FunctionCall():
             _check_call(action, profile)
         case DeployContract(code=code) | DeployGlobalContract(code=code):
-            _limit(MAX_CODE_BYTES, "ContractSizeExceeded", size=len(code))
+            _limit(limits.MAX_CODE_BYTES, "ContractSizeExceeded", size=len(code))
         case Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
@@ -377,8 +366,8 @@ def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
         )
     name = "DeterministicStateInit{}LengthExceeded"
     for key, value in state_init.data.items():
-        _limit(MAX_KEY_BYTES, name.format("Key"), length=len(key))
-        _limit(MAX_VALUE_BYTES, name.format("Value"), length=len(value))
+        _limit(limits.MAX_KEY_BYTES, name.format("Key"), length=len(key))
+        _limit(limits.MAX_VALUE_BYTES, name.format("Value"), length=len(value))
 
 
 def _check_call(action: FunctionCall, profile: Profile) -> None:
@@ -387,8 +376,8 @@ def _check_call(action: FunctionCall, profile: Profile) -> None:
     if not action.method_name and profile.has(Feature.NO_EMPTY_METHOD_NAME):
         _refuse_actions("FunctionCallEmptyMethodName")
     length = len(action.method_name.encode())
-    _limit(MAX_METHOD_NAME_BYTES, "FunctionCallMethodNameLengthExceeded", length=length)
-    _limit(MAX_ARGS_BYTES, "FunctionCallArgumentsLengthExceeded", length=len(action.args))
+    _limit(limits.MAX_METHOD_NAME_BYTES, "FunctionCallMethodNameLengthExceeded", length=length)
+    _limit(limits.MAX_ARGS_BYTES, "FunctionCallArgumentsLengthExceeded", length=len(action.args))
 
 
 def _check_key(access_key: AccessKey, profile: Profile) -> None:
@@ -406,17 +395,17 @@ def _check_call_permission(permission: FunctionCallPermission | GasKeyFunctionCa
     total = 0
     for name in permission.method_names:
         length = len(name.encode())
-        _limit(MAX_METHOD_NAME_BYTES, "AddKeyMethodNameLengthExceeded", length=length)
+        _limit(limits.MAX_METHOD_NAME_BYTES, "AddKeyMethodNameLengthExceeded", length=length)
         total += length + 1
     name = "AddKeyMethodNamesNumberOfBytesExceeded"
-    _limit(MAX_KEY_METHODS_BYTES, name, total_number_of_bytes=total)
+    _limit(limits.MAX_KEY_METHODS_BYTES, name, total_number_of_bytes=total)
 
 
 def _check_gas_key(permission: GasKey) -> None:
     """Check a new gas key: it has no allowance, 1 to 1024 nonces and balance 0."""
     if isinstance(permission, GasKeyFunctionCall) and permission.allowance is not None:
         _refuse_actions("GasKeyFunctionCallAllowanceNotAllowed")
-    count, limit = permission.num_nonces, MAX_GAS_KEY_NONCES
+    count, limit = permission.num_nonces, limits.MAX_GAS_KEY_NONCES
     if not 1 <= count <= limit:
         _refuse_actions("GasKeyInvalidNumNonces", requested_nonces=count, limit=limit)
     if permission.balance:

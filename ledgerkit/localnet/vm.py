@@ -16,7 +16,7 @@ from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.gas_counter import ACTION, HOST, INSTRUCTIONS
 from ledgerkit.localnet.promises import PromiseHost
-from ledgerkit.localnet.transaction_validity import MAX_KEY_BYTES, MAX_VALUE_BYTES
+from ledgerkit.protocol.limits import MAX_KEY_BYTES, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,6 +25,7 @@ from ledgerkit.protocol import (
     GasKeyFunctionCall,
     Stake,
     UseGlobalContract,
+    limits,
 )
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, action_list, attached_gas, deposits
@@ -45,13 +46,6 @@ _EXPECTED = (
     "the bytes of a compiled contract, a pathlib.Path to its .wasm file, or a published global "
     "contract: a CryptoHash or an AccountId of ledgerkit.protocol"
 )
-# By the `limit_config` of the protocol's parameters.
-MAX_ACTIONS = 100
-MAX_GAS = 10**15
-MAX_ARGS_BYTES = MAX_CODE_BYTES = 4 * 2**20
-MAX_METHOD_NAMES_BYTES = 2000  # of an access key; each name counts one byte more
-MAX_TRANSACTION_BYTES = 1_572_864
-MAX_GAS_KEY_NONCES = 1024
 
 
 # Amounts and code -------------------------------------------------------------------------
@@ -109,8 +103,8 @@ def read_code(code: Any) -> bytes:
 def check_actions(value: Any) -> tuple[Action, ...]:
     """Check the actions of a transaction by the rules of the ledger."""
     actions = action_list(value)
-    if not 1 <= len(actions) <= MAX_ACTIONS:
-        rule = f"1 to {MAX_ACTIONS} actions"
+    if not 1 <= len(actions) <= limits.MAX_ACTIONS:
+        rule = f"1 to {limits.MAX_ACTIONS} actions"
         raise InvalidRequestError.refuse("actions", f"{len(actions)} actions", rule)
     if any(isinstance(action, DeleteAccount) for action in actions[:-1]):
         raise _refuse_names(actions, "a list whose only DeleteAccount is the last action")
@@ -131,7 +125,7 @@ def _check_action(action: Action) -> None:
         case FunctionCall():
             _check_call(action)
         case DeployContract(code=code) | DeployGlobalContract(code=code):
-            _check_length("code", code, MAX_CODE_BYTES)
+            _check_length("code", code, limits.MAX_CODE_BYTES)
         case AddKey(access_key=access_key):
             _check_access_key(access_key)
         case Stake(public_key=key) if key.curve != "ed25519":
@@ -142,7 +136,7 @@ def _check_action(action: Action) -> None:
 
 def _check_call(call: FunctionCall) -> None:
     validation.method_name(call.method_name, "method_name")
-    _check_length("args", call.args, MAX_ARGS_BYTES)
+    _check_length("args", call.args, limits.MAX_ARGS_BYTES)
     if not call.gas:
         raise InvalidRequestError.refuse("gas", 0, "gas above 0, without which no call can run")
 
@@ -159,16 +153,17 @@ def _check_access_key(access_key: AccessKey) -> None:
         validation.account_id(permission.receiver_id, "receiver_id")
         names = [validation.method_name(name, "method_names") for name in permission.method_names]
         length = sum(len(name.encode()) + 1 for name in names)
-        if length > MAX_METHOD_NAMES_BYTES:
-            rule = f"at most {MAX_METHOD_NAMES_BYTES} bytes, with one more counted for each name"
+        most = limits.MAX_KEY_METHODS_BYTES
+        if length > most:
+            rule = f"at most {most} bytes, with one more counted for each name"
             raise InvalidRequestError.refuse("method_names", f"{length} bytes", rule)
     if isinstance(permission, GasKey):
         _check_gas_key(permission)
 
 
 def _check_gas_key(permission: GasKey) -> None:
-    if not 1 <= permission.num_nonces <= MAX_GAS_KEY_NONCES:
-        rule = f"1 to {MAX_GAS_KEY_NONCES} nonces of a gas key"
+    if not 1 <= permission.num_nonces <= limits.MAX_GAS_KEY_NONCES:
+        rule = f"1 to {limits.MAX_GAS_KEY_NONCES} nonces of a gas key"
         raise InvalidRequestError.refuse("num_nonces", permission.num_nonces, rule)
     if permission.balance:
         rule = "0 in a new gas key; fund it with TransferToGasKey"
@@ -180,8 +175,8 @@ def _check_gas_key(permission: GasKey) -> None:
 
 def _check_sums(actions: Sequence[Action]) -> None:
     gas, deposit = attached_gas(actions), deposits(actions)
-    if gas > MAX_GAS:
-        rule = f"at most {gas_text(MAX_GAS)} for all calls of a transaction"
+    if gas > limits.MAX_PREPAID_GAS:
+        rule = f"at most {gas_text(limits.MAX_PREPAID_GAS)} for all calls of a transaction"
         raise InvalidRequestError.refuse("gas", gas_text(gas), rule)
     if deposit > U128_MAX:
         rule = f"at most {U128_MAX} yoctoNEAR for all actions of a transaction"
@@ -191,9 +186,8 @@ def _check_sums(actions: Sequence[Action]) -> None:
 def check_size(tx: Transaction) -> int:
     """Check a transaction's size and return it, in bytes with its signature."""
     size = tx.size + {"ed25519": 65, "secp256k1": 66}[tx.public_key.curve]
-    if size > MAX_TRANSACTION_BYTES:
-        rule = (
-            f"at most {MAX_TRANSACTION_BYTES} bytes with its signature; send several transactions"
-        )
+    most = limits.MAX_TRANSACTION_BYTES
+    if size > most:
+        rule = f"at most {most} bytes with its signature; send several transactions"
         raise InvalidRequestError.refuse("transaction", f"{size} bytes", rule)
     return size
