@@ -68,7 +68,7 @@ def verb(function: F) -> F:
 
 
 def complete(function: F, add: Callable[[dict[str, str]], None]) -> F:
-    """Let `add` complete the sections of a function's docstring."""
+    """Complete the sections of a function's docstring by `add`."""
     if function.__doc__ is None:  # python -OO
         return function
     summary, *parts = _SECTION.split(inspect.cleandoc(function.__doc__))
