@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,6 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors, units
-from ledgerkit.api import chain_errors
-from ledgerkit.localnet import open_world
-from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -42,7 +40,6 @@ from ledgerkit.protocol import (
     Transfer,
     TransferToGasKey,
 )
-from ledgerkit.sending import broadcast, nonces
 from tests.local_transport import AsyncLocalTransport
 
 if TYPE_CHECKING:
@@ -77,6 +74,14 @@ def balance(world: World, account_id: str) -> int:
     found = world.balance(account_id)
     assert found is not None
     return found
+
+
+@contextmanager
+def refused(name: str) -> Iterator[Any]:
+    """Expect an error of the ledger, whose classes are named after its variants."""
+    with pytest.raises(errors.LedgerError) as caught:
+        yield caught
+    assert type(caught.value).__name__ == name
 
 
 def delegated() -> Delegate:
@@ -154,9 +159,9 @@ def test_keys_are_added_used_and_taken(world):
     assert (row["method_names"], row["allowance"]) == (["increment"], NEAR // 2)
     assert lk.transfer("dave.near", "1 yocto", **ALICE, key=full).fully_succeeded
     assert lk.call("counter.near", "increment", **ALICE, key=limited).fully_succeeded
-    with pytest.raises(chain_errors.MethodNameMismatchError):
+    with refused("MethodNameMismatchError"):
         lk.call("counter.near", "reset", **ALICE, key=limited)
-    with pytest.raises(chain_errors.RequiresFullAccessError):
+    with refused("RequiresFullAccessError"):
         lk.transfer("dave.near", "1 yocto", **ALICE, key=limited)
     assert lk.delete_key(full.public_key, **ALICE, wait_until="FINAL").fully_succeeded
     with pytest.raises(errors.UnknownAccessKeyError):
@@ -188,12 +193,13 @@ def test_accounts_are_created(world):
 
 def test_a_contract_is_deployed(world):
     """The signer's own account gets the code, and answers by it."""
+    code = lk.contract_code("counter.near")
     lk.create_account("sub.alice.near", public_key=KEY.public_key, balance="9 NEAR", **ALICE)
     own: Any = {"signer_id": "sub.alice.near", "key": KEY}
-    assert lk.deploy(Counter.code, account_id="sub.alice.near", **own).fully_succeeded
-    assert lk.contract_code("sub.alice.near", at="optimistic") == Counter.code
+    assert lk.deploy(code, account_id="sub.alice.near", **own).fully_succeeded
+    assert lk.contract_code("sub.alice.near", at="optimistic") == code
     with pytest.raises(errors.InvalidRequestError, match=r"account_id 'bob\.near'"):
-        lk.deploy(Counter.code, account_id="bob.near", **own)
+        lk.deploy(code, account_id="bob.near", **own)
     with pytest.raises(errors.InvalidRequestError, match="code"):
         UNTYPED.deploy("wasm", **own)
     del world
@@ -208,7 +214,7 @@ def test_a_batch_happens_as_a_whole(world):
     failing = [Transfer(1), AddKey(KEY.public_key)]
     failed = lk.send("dave.near", failing, **ALICE, wait_until="FINAL")
     assert (failed.stage, failed.fully_succeeded) == ("final", False)
-    assert isinstance(failed.failure, chain_errors.ActorNoPermissionError)
+    assert type(failed.failure).__name__ == "ActorNoPermissionError"
     assert failed.failure.index == 1
     assert balance(world, "dave.near") == before + 7
 
@@ -228,10 +234,10 @@ def test_a_delegated_action_is_relayed(world):
     assert int(after) == int(before) + 5
     assert balance(world, "kate.near") == kate
     again = lk.relay(wanted, signer_id="relay.near", wait_until="FINAL")
-    assert isinstance(again.failure, chain_errors.DelegateActionInvalidNonceError)
+    assert type(again.failure).__name__ == "DelegateActionInvalidNonceError"
     late = lk.delegate("gold.near", [call], signer_id="kate.near", max_block_height=1)
     expired = lk.relay(late, signer_id="relay.near", wait_until="FINAL")
-    assert isinstance(expired.failure, chain_errors.DelegateActionExpiredError)
+    assert type(expired.failure).__name__ == "DelegateActionExpiredError"
 
 
 def test_two_ledgers_at_once(world):
@@ -349,7 +355,7 @@ def test_dry_runs_of_the_other_verbs(world):
         lk.add_key(KEY.public_key, **made),
         lk.delete_key(KEY.public_key, **made),
         lk.create_account("a.alice.near", public_key=KEY.public_key, balance="1 yocto", **made),
-        lk.deploy(Counter.code, **made),
+        lk.deploy(lk.contract_code("counter.near"), **made),
         lk.relay(wanted, **made),
     ]
     assert [frame["actions"].iloc[0] for frame in frames] == [
@@ -397,9 +403,9 @@ def test_a_failed_transfer_names_the_likely_receiver(world):
     """A receiver without its top-level account has the whole name in the remedy."""
     del world
     sent = lk.transfer("dave", "1 NEAR", **ALICE, wait_until="FINAL")
-    with pytest.raises(chain_errors.AccountDoesNotExistError) as caught:
+    with refused("AccountDoesNotExistError") as caught:
         sent.raise_for_status()
-    usual = chain_errors.AccountDoesNotExistError.remedy
+    usual = type(caught.value).remedy
     assert caught.value.remedy == f"Did you mean 'dave.near'? {usual}"
 
 
@@ -595,7 +601,7 @@ def test_mainnet_when_it_is_meant():
     """Asked for, a transaction is signed for mainnet too, and names itself by its hash."""
     node = Node("mainnet", "InvalidSignature")
     ledger = connected(node)
-    with pytest.raises(chain_errors.InvalidSignatureError):
+    with refused("InvalidSignatureError"):
         lk.transfer(
             "dave.near",
             "1 yocto",
@@ -611,38 +617,41 @@ def test_mainnet_when_it_is_meant():
 # Refusals -------------------------------------------------------------------------------
 
 
-REFUSALS: list[tuple[Any, type[errors.InvalidTransactionError]]] = [
-    ("InvalidSignature", chain_errors.InvalidSignatureError),
-    ({"NotEnoughBalance": {"balance": "7"}}, chain_errors.NotEnoughBalanceError),
+REFUSALS: list[tuple[Any, str, Any]] = [
+    ("InvalidSignature", "InvalidSignatureError", None),
+    ({"NotEnoughBalance": {"balance": "7"}}, "NotEnoughBalanceError", {"balance": "7"}),
     (
         {"InvalidAccessKeyError": {"MethodNameMismatch": {"method_name": "m"}}},
-        chain_errors.MethodNameMismatchError,
+        "MethodNameMismatchError",
+        {"method_name": "m"},
     ),
-    ({"ActionsValidation": "DeleteActionMustBeFinal"}, chain_errors.DeleteActionMustBeFinalError),
+    (
+        {"ActionsValidation": "DeleteActionMustBeFinal"},
+        "DeleteActionMustBeFinalError",
+        None,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("refusal", "kind"), REFUSALS, ids=["word", "fields", "key", "actions"])
-def test_a_refusal_is_raised_as_its_class(refusal, kind):
+@pytest.mark.parametrize(
+    ("refusal", "name", "payload"), REFUSALS, ids=["word", "fields", "key", "actions"]
+)
+def test_a_refusal_is_raised_as_its_class(refusal, name, payload):
     """A variant of each family is raised by the verb with its class, payload and remedy."""
     node = Node("testnet", refusal)
     ledger = connected(node)
-    with pytest.raises(errors.InvalidTransactionError) as caught:
+    with refused(name) as caught:
         lk.transfer("dave.near", "1 yocto", signer_id="alice.near", key=KEY, ledger=ledger)
-    error = caught.value
-    assert type(error) is kind
-    inner = refusal
-    while isinstance(inner, dict) and error.variant not in inner:
-        [inner] = inner.values()
-    assert error.payload == (inner[error.variant] if isinstance(inner, dict) else None)
-    assert len(error.remedy) > 10
+    assert isinstance(caught.value, errors.InvalidTransactionError)
+    assert caught.value.payload == payload
+    assert len(caught.value.remedy) > 10
     assert len({signed.hash for signed in node.sent}) == 1
 
 
 def test_refusals_of_the_embedded_ledger(world):
     """What a node checks is refused by name, and the amounts are exact integers."""
     had = balance(world, "dave.near")
-    with pytest.raises(chain_errors.NotEnoughBalanceError) as poor:
+    with refused("NotEnoughBalanceError") as poor:
         lk.transfer("bob.near", had, signer_id="dave.near")
     cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
@@ -657,10 +666,10 @@ def test_refusals_of_the_embedded_ledger(world):
 
 def test_a_refused_nonce_is_used_by_the_next(world):
     """What was refused leaves no gap behind."""
-    with pytest.raises(chain_errors.NotEnoughBalanceError):
+    with refused("NotEnoughBalanceError"):
         lk.transfer("bob.near", 10**30, signer_id="dave.near")
     one = lk.transfer("bob.near", "1 yocto", signer_id="dave.near")
-    with pytest.raises(chain_errors.NotEnoughBalanceError):
+    with refused("NotEnoughBalanceError"):
         lk.transfer("bob.near", 10**30, signer_id="dave.near", strict=True)
     two = lk.transfer("bob.near", "1 yocto", signer_id="dave.near", strict=True, wait_until="FINAL")
     assert nonce(two) == nonce(one) + 1
@@ -683,38 +692,6 @@ def test_what_was_silently_refused_blocks_no_strict_one(world):
     assert lost.wait().fully_succeeded is True
     world.settle()
     assert balance(world, "bob.near") == before + 3
-
-
-@pytest.fixture
-def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let it seem that others wait for their turn with every key."""
-    monkeypatch.setattr(nonces.NonceQueue, "has_one_sender", False)
-
-
-@pytest.mark.usefixtures("_crowded")
-def test_a_refusal_in_a_crowd_is_certain(world):
-    """Bytes that were handed over first are refused only when they certainly did not land."""
-    before = balance(world, "bob.near")
-    with pytest.raises(chain_errors.NotEnoughBalanceError):
-        lk.transfer("bob.near", 10**30, signer_id="dave.near")
-    assert lk.transfer("bob.near", "1 yocto", signer_id="dave.near").fully_succeeded is True
-    assert balance(world, "bob.near") == before + 1
-
-
-@pytest.mark.usefixtures("_crowded")
-def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
-    """What a node refuses after another has taken it has happened, and is told so."""
-    before, send_signed = balance(world, "bob.near"), broadcast.send_signed
-
-    def late(ledger, signed, via, wait_until, _failed):
-        if via == "broadcast_tx_async":
-            return send_signed(ledger, signed, via, wait_until)
-        raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
-
-    monkeypatch.setattr(broadcast, "send_signed", late)
-    sent = lk.transfer("bob.near", "5 yocto", signer_id="dave.near")
-    assert (sent.fully_succeeded, sent.failure) == (True, None)
-    assert balance(world, "bob.near") == before + 5
 
 
 # Gas keys -------------------------------------------------------------------------------
@@ -816,14 +793,14 @@ def test_a_key_may_become_a_gas_key_and_back(world):
 def test_an_empty_gas_key_is_refused(world):
     """The account's own NEAR pays no gas; the error has the key's balance and the cost."""
     add_gas_key(funds=1)
-    with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError) as caught:
+    with refused("NotEnoughGasKeyBalanceError") as caught:
         lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY)
     cost = 223_182_562_500 * (10**8 + 10**9)
     assert (caught.value.balance, caught.value.cost) == (1, cost)
-    with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError):
+    with refused("NotEnoughGasKeyBalanceError"):
         lk.transfer("dave.near", 10**30, **BY_GAS_KEY)
     lk.send("alice.near", [TransferToGasKey(GAS.public_key, NEAR)], **ALICE, wait_until="FINAL")
-    with pytest.raises(chain_errors.NotEnoughBalanceForDepositError):
+    with refused("NotEnoughBalanceForDepositError"):
         lk.transfer("dave.near", 10**30, **BY_GAS_KEY)
     assert gas_balance(world) == NEAR + 1
     assert lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY).fully_succeeded is True
@@ -914,7 +891,7 @@ def test_five_hundred_at_once_from_one_key(world):
 def test_a_strict_key_is_never_blocked(world):
     """Strict nonces of many senders leave no gap, though some are lost and some refused."""
     before = balance(world, "alice.near")
-    refused: list[int] = []
+    poor: list[tuple[int, str]] = []
 
     def one(number: int) -> lk.Submission | None:
         if number % 5 == 0:
@@ -922,14 +899,14 @@ def test_a_strict_key_is_never_blocked(world):
         amount = 10**30 if number % 4 == 1 else number
         try:
             return lk.transfer("alice.near", f"{amount} yocto", signer_id="bob.near", strict=True)
-        except chain_errors.NotEnoughBalanceError:
-            refused.append(number)
+        except errors.InvalidTransactionError as error:
+            poor.append((number, type(error).__name__))
             return None
 
     with ThreadPoolExecutor(8) as pool:
         sent = [found for found in pool.map(one, range(1, 61)) if found]
     world.settle()
-    assert sorted(refused) == list(range(1, 61, 4))
+    assert sorted(poor) == [(n, "NotEnoughBalanceError") for n in range(1, 61, 4)]
     assert len(sent) == 45
     used = sorted(map(nonce, sent))
     assert used == list(range(used[0], used[0] + 45))
@@ -1007,7 +984,7 @@ def _send_over(url: str) -> None:
     """Send to a served world, of whose accounts one creates the others."""
     patient = lk.RetryPolicy(attempts=8, total_s=60)
     options: dict[str, Any] = {"rpc_url": url, "api_url": f"{url}/api", "retries": patient}
-    key = open_world("empty").keys()["near"]
+    key = lk.connect("local", world="empty", make_default=False).world.keys()["near"]
     with lk.connect("served", transport=Faulty(), in_flight=16, **options) as ledger:
         own: Any = {"signer_id": "near", "key": key, "ledger": ledger}
 
@@ -1023,13 +1000,13 @@ def _send_over(url: str) -> None:
 
 def test_a_file_is_deployed_and_a_global_contract_used(world, tmp_path):
     """A path is read; published code is used by its hash and by its owner's id."""
-    path = tmp_path / "counter.wasm"
-    path.write_bytes(Counter.code)
+    path, code = tmp_path / "counter.wasm", lk.contract_code("counter.near")
+    path.write_bytes(code)
     sub: Any = {"signer_id": "alice.near", "wait_until": "FINAL", "key": world.keys()["alice.near"]}
     assert lk.deploy(path, **sub).fully_succeeded
-    assert lk.contract_code("alice.near") == Counter.code
+    assert lk.contract_code("alice.near") == code
     ways: Any = (
-        ("hash", CryptoHash.of(Counter.code)),
+        ("hash", CryptoHash.of(code)),
         ("account_id", AccountId("alice.near")),
     )
     for publish, identifier in ways:

@@ -223,7 +223,7 @@ def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
     reading = ("test_verbs", "test_account_history", "test_doctor", "test_cache", "test_archiving")
     proving = ("test_proving", "test_recording")
-    sending = ("test_sending", "test_broadcast", "test_forks")
+    sending = ("test_sending", "test_forks")
     collecting = ("test_collecting", "test_collecting_blocks", "test_collection", "test_follow")
     statements = ("test_statement", "test_statements_of_many")
     unit = Path(__file__).parents[1] / "unit"
@@ -232,6 +232,7 @@ def test_every_verb_is_asked_here() -> None:
             Path(__file__).with_name(f"{name}.py")
             for name in (*reading, *proving, *sending, *collecting, *statements)
         ),
+        unit / "test_broadcast.py",
         unit / "test_widgets.py",
         unit / "test_table.py",
         unit / "collecting" / "test_diff.py",

@@ -28,7 +28,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
-from ledgerkit.sending import broadcast, submission
+from ledgerkit.sending import broadcast, nonces, submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -469,6 +469,41 @@ def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
     assert refused == [CryptoHash(sent.tx_hash)]
     assert sent.fully_succeeded is True
     assert balance(world, "dave.near") == before + 100
+
+
+# Several senders ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it seem that others wait for their turn with every key."""
+    monkeypatch.setattr(nonces.NonceQueue, "has_one_sender", False)
+
+
+@pytest.mark.usefixtures("_crowded")
+def test_a_refusal_in_a_crowd_is_certain(world):
+    """Bytes that were handed over first are refused only when they certainly did not land."""
+    before = balance(world, "bob.near")
+    with pytest.raises(chain_errors.NotEnoughBalanceError):
+        lk.transfer("bob.near", 10**30, signer_id="dave.near")
+    assert lk.transfer("bob.near", "1 yocto", signer_id="dave.near").fully_succeeded is True
+    assert balance(world, "bob.near") == before + 1
+
+
+@pytest.mark.usefixtures("_crowded")
+def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
+    """What a node refuses after another has taken it has happened, and is told so."""
+    before, send_signed = balance(world, "bob.near"), broadcast.send_signed
+
+    def late(ledger, signed, via, wait_until, _failed):
+        if via == "broadcast_tx_async":
+            return send_signed(ledger, signed, via, wait_until)
+        raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
+
+    monkeypatch.setattr(broadcast, "send_signed", late)
+    sent = lk.transfer("bob.near", "5 yocto", signer_id="dave.near")
+    assert (sent.fully_succeeded, sent.failure) == (True, None)
+    assert balance(world, "bob.near") == before + 5
 
 
 # Interrupted, and picked up -------------------------------------------------------------
