@@ -62,7 +62,7 @@ def _once(
     """Read each value of a source at most once."""
 
     @wraps(read)
-    def read_once(source: Source, *args: P.args, **kwargs: P.kwargs) -> V:
+    def read_once(source: Source, /, *args: P.args, **kwargs: P.kwargs) -> V:
         key = (read.__name__, *args)
         if key not in source.values:
             try:

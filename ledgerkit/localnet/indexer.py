@@ -24,6 +24,7 @@ from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.protocol import (
     AccessKey,
+    AccountId,
     FullAccess,
     FunctionCall,
     GasKeyFullAccess,
@@ -77,7 +78,7 @@ class Event(msgspec.Struct):
 class StorageDepositArgs(msgspec.Struct):
     """The arguments of `storage_deposit` (NEP-145)."""
 
-    account_id: str | None = None  # None: the caller
+    account_id: AccountId | None = None  # None: the caller
 
 
 class ContractPairs:
@@ -292,8 +293,7 @@ def event_accounts(log: str) -> tuple[str, list[str]]:
 def deposit_account(args: bytes) -> str | None:
     """Parse the account of a `storage_deposit`; None for the caller."""
     decoded = decode(args, StorageDepositArgs)
-    account_id = None if decoded is None else decoded.account_id
-    return account_id if is_account_id(account_id) else None
+    return str(decoded.account_id) if decoded and decoded.account_id else None
 
 
 def accounts_in_keys(state: State, contract_id: str, prefix: bytes) -> Iterator[str]:

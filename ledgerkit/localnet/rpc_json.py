@@ -127,7 +127,8 @@ def public_key_text(data: bytes) -> str:
 
 def action(record: Action) -> Json:
     """Build the JSON of an action."""
-    name, members = record.name, None
+    name = record.name
+    members: Object | None = None
     match record:
         case CreateAccount():
             return name

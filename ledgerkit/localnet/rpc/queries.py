@@ -240,8 +240,8 @@ def _view_global_code(at: Snapshot, **identifier: CryptoHash | AccountId) -> Obj
     code_hash = at.state.global_code_hash(contract)
     if code_hash is None:
         cause = at.never_observed(f"Global contract code with identifier {contract}")
-        shown = {"hash" if kind == "code_hash" else kind: contract}
-        raise at.error("NO_GLOBAL_CONTRACT_CODE", cause, identifier=shown)
+        member = "hash" if kind == "code_hash" else kind
+        raise at.error("NO_GLOBAL_CONTRACT_CODE", cause, identifier={member: contract})
     return _code_members(at, code_hash)
 
 

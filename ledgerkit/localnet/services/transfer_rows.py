@@ -17,10 +17,8 @@ from msgspec import Raw, Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
-from ledgerkit.localnet.contract_json import decode, decode_event
-from ledgerkit.protocol import DeterministicStateInit, FunctionCall, Transfer
-from ledgerkit.units import U128_MAX
-from ledgerkit.validation import is_account_id
+from ledgerkit.localnet.contract_json import Amount, decode, decode_event
+from ledgerkit.protocol import AccountId, DeterministicStateInit, FunctionCall, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,18 +203,14 @@ class _ReceiptRows:
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):
             args = decode(call.args, _TransferArgs)
-            amount = None if args is None else _u128(args.amount)
-            if args is None or amount is None or not is_account_id(args.receiver_id):
-                return None
-            return _Tokens(asset_id, caller_id, args.receiver_id, amount)
+            return args and _Tokens(asset_id, caller_id, args.receiver_id, args.amount)
         if name == "ft_resolve_transfer":
             return self._returned_tokens(call, asset_id)
         if name == "near_deposit" and is_wrap:
             return _Tokens(asset_id, None, caller_id, call.deposit)
         if name == "near_withdraw" and is_wrap:
-            withdrawn = decode(call.args, _WithdrawArgs)
-            amount = None if withdrawn is None else _u128(withdrawn.amount)
-            return None if amount is None else _Tokens(asset_id, caller_id, None, amount)
+            args = decode(call.args, _WithdrawArgs)
+            return args and _Tokens(asset_id, caller_id, None, args.amount)
         return None
 
     def _returned_tokens(self, call: FunctionCall, asset_id: str) -> _Tokens | None:
@@ -224,11 +218,10 @@ class _ReceiptRows:
         args, status = decode(call.args, _ResolveArgs), self.outcome.status
         if args is None or not isinstance(status, SuccessValue):
             return None
-        amount, used = _u128(args.amount), _u128(decode(status.value, str))
-        is_known = is_account_id(args.sender_id) and is_account_id(args.receiver_id)
-        if amount is None or used is None or used >= amount or not is_known:
+        used = decode(status.value, Amount)
+        if used is None or used >= args.amount:
             return None
-        return _Tokens(asset_id, args.receiver_id, args.sender_id, amount - used)
+        return _Tokens(asset_id, args.receiver_id, args.sender_id, args.amount - used)
 
 
 # The JSON of events and arguments ----------------------------------------------------------
@@ -246,54 +239,59 @@ class _Event(Struct):
 class _TransferArgs(Struct):
     """The arguments of `ft_transfer` and `ft_transfer_call`."""
 
-    receiver_id: str
-    amount: str
+    receiver_id: AccountId
+    amount: Amount
 
 
-class _ResolveArgs(Struct):
+class _ResolveArgs(_TransferArgs):
     """The arguments of `ft_resolve_transfer`."""
 
-    sender_id: str
-    receiver_id: str
-    amount: str
+    sender_id: AccountId
 
 
 class _WithdrawArgs(Struct):
     """The arguments of `near_withdraw`."""
 
-    amount: str
+    amount: Amount
 
 
 class _Moved(Struct):
-    """The data of `ft_transfer`."""
+    """The owners in the data of a transfer."""
 
-    old_owner_id: str
-    new_owner_id: str
-    amount: str
+    old_owner_id: AccountId
+    new_owner_id: AccountId
 
 
 class _Owned(Struct):
+    """The owner in the data of a mint or a burn."""
+
+    owner_id: AccountId
+
+
+class _FtMoved(_Moved):
+    """The data of `ft_transfer`."""
+
+    amount: Amount
+
+
+class _FtOwned(_Owned):
     """The data of `ft_mint` and `ft_burn`."""
 
-    owner_id: str
-    amount: str
+    amount: Amount
 
 
-class _MultiMoved(Struct):
+class _MtMoved(_Moved):
     """The data of `mt_transfer`."""
 
-    old_owner_id: str
-    new_owner_id: str
     token_ids: list[str]
-    amounts: list[str]
+    amounts: list[Amount]
 
 
-class _MultiOwned(Struct):
+class _MtOwned(_Owned):
     """The data of `mt_mint` and `mt_burn`."""
 
-    owner_id: str
     token_ids: list[str]
-    amounts: list[str]
+    amounts: list[Amount]
 
 
 def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
@@ -301,12 +299,7 @@ def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     kind = _FT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
         data = decode(raw, kind)
-        amount = None if data is None else _u128(data.amount)
-        owners = None if data is None else _owners(event.event, data)
-        if amount is None or owners is None:
-            yield None
-        else:
-            yield _Tokens(f"nep141:{contract_id}", owners[0], owners[1], amount)
+        yield data and _Tokens(f"nep141:{contract_id}", *_owners(event.event, data), data.amount)
 
 
 def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
@@ -314,33 +307,19 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     kind = _MT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
         data = decode(raw, kind)
-        owners = None if data is None else _owners(event.event, data)
-        if owners is None or len(data.token_ids) != len(data.amounts):
-            continue
-        amounts = [amount for amount in map(_u128, data.amounts) if amount is not None]
-        if len(amounts) == len(data.amounts):
-            for token_id, amount in zip(data.token_ids, amounts, strict=True):
-                yield _Tokens(f"nep245:{contract_id}:{token_id}", owners[0], owners[1], amount)
+        if data is not None and len(data.token_ids) == len(data.amounts):
+            owners = _owners(event.event, data)
+            for token_id, amount in zip(data.token_ids, data.amounts, strict=True):
+                yield _Tokens(f"nep245:{contract_id}:{token_id}", *owners, amount)
 
 
-def _owners(event: str, data: Any) -> tuple[str | None, str | None] | None:
-    """Return the sender and the receiver of a transfer, mint or burn; None if one is malformed."""
+def _owners(event: str, data: Any) -> tuple[str | None, str | None]:
+    """Return the sender and the receiver of a transfer, mint or burn."""
     if event.endswith("_transfer"):
-        ids = (data.old_owner_id, data.new_owner_id)
-        return ids if all(map(is_account_id, ids)) else None
-    if not is_account_id(data.owner_id):
-        return None
+        return data.old_owner_id, data.new_owner_id
     return (None, data.owner_id) if event.endswith("_mint") else (data.owner_id, None)
 
 
-_FT_DATA = {"ft_transfer": _Moved, "ft_mint": _Owned, "ft_burn": _Owned}
-_MT_DATA = {"mt_transfer": _MultiMoved, "mt_mint": _MultiOwned, "mt_burn": _MultiOwned}
+_FT_DATA = {"ft_transfer": _FtMoved, "ft_mint": _FtOwned, "ft_burn": _FtOwned}
+_MT_DATA = {"mt_transfer": _MtMoved, "mt_mint": _MtOwned, "mt_burn": _MtOwned}
 _EVENT_MOVES = {"nep141": _ft_moves, "nep245": _mt_moves}
-
-
-def _u128(text: str | None) -> int | None:
-    """Parse an amount; None if it is none."""
-    if text is None or not (text.isascii() and text.removeprefix("+").isdigit()):
-        return None
-    amount = int(text) if len(text) <= len(str(U128_MAX)) + 1 else U128_MAX + 1
-    return amount if amount <= U128_MAX else None

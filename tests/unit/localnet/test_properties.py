@@ -135,6 +135,7 @@ def test_the_transactions_service_lists_each_receipt(chaos):
     for entry in index.blocks.values():
         for transaction in entry.transactions:
             execution = find_execution(chaos.world, transaction.record.signed.hash)
+            assert execution is not None
             ids = [row.appearance.receipt.receipt_id for row in transaction.receipts]
             assert sorted(ids) == sorted(outcome.id for outcome in execution.outcomes)
             assert transaction.missing == len(execution.missing)

@@ -188,7 +188,9 @@ def test_trees_are_reproduced(tree):
     world.settle()
     record = world.transaction(signed.hash)
     assert record.outcome.block_height == tree["tx_height"]
-    answer = outcomes.result(world, outcomes.find_execution(world, signed.hash), receipts=True)
+    execution = outcomes.find_execution(world, signed.hash)
+    assert execution is not None
+    answer = outcomes.result(world, execution, receipts=True)
     assert as_filed(world, json.loads(json.dumps(answer))) == tree["result"]
 
 
