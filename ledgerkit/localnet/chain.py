@@ -221,7 +221,8 @@ class Chain:
         roots = commitments.block_roots(block)
         version = fees.PROFILES[self.settings.profile].version
         rest = commitments.rest_hash(block, version, roots)
-        block_hash = commitments.block_hash(block, rest, roots)
+        inner = commitments.inner_hash(block, rest, roots)
+        block_hash = commitments.combine(inner, block.prev_hash)
         key = self._secret_keys.get(producer.public_key) if producer else None
         signature = key.sign_as_validator(block_hash) if key else None
         return replace(block, hash=block_hash, rest_hash=rest, signature=signature)

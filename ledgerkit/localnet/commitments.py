@@ -151,14 +151,6 @@ def block_roots(block: Block) -> Roots:
     )
 
 
-def lite_hash(block: Block, roots: Roots | None = None) -> bytes:
-    """Return the hash of the part of a header that light clients read."""
-    roots = roots or block_roots(block)
-    parts = u64(block.height), block.epoch_id, block.next_epoch_id, roots.state, roots.outcomes
-    end = u64(block.timestamp_ns), block.next_bp_hash, block.block_merkle_root
-    return sha256(b"".join((*parts, *end))).digest()
-
-
 def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
     """Return the hash of the other part of a header, at a protocol version."""
     mask = block.chunk_mask
@@ -174,14 +166,11 @@ def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
     return CryptoHash.of(b"".join(parts))
 
 
-def block_hash(block: Block, rest: bytes, roots: Roots | None = None) -> CryptoHash:
-    """Return the hash of a block, with that of the other part of its header."""
-    return combine(inner_hash(block, rest, roots), block.prev_hash)
-
-
-def inner_hash(block: Block, rest: bytes, roots: Roots | None = None) -> CryptoHash:
-    """Return the hash of both parts of a header."""
-    return combine(lite_hash(block, roots), rest)
+def inner_hash(block: Block, rest: bytes, roots: Roots) -> CryptoHash:
+    """Return the hash of both parts of a header, of which light clients read the first."""
+    parts = u64(block.height), block.epoch_id, block.next_epoch_id, roots.state, roots.outcomes
+    end = u64(block.timestamp_ns), block.next_bp_hash, block.block_merkle_root
+    return combine(sha256(b"".join((*parts, *end))).digest(), rest)
 
 
 def proposals(block: Block) -> list[Proposal]:

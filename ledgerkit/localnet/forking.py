@@ -381,10 +381,7 @@ class ForkedWorld(World):
         status = read("status", [])
         validators = read("validators", [None])
         self.source = Source(read, block_hash, network)
-        genesis = Genesis()
-        wallet_codes = genesis.store.codes
-        genesis.store = ForkedStore(self.source)
-        genesis.store.codes.update(wallet_codes)
+        genesis = Genesis(ForkedStore(self.source))
         genesis.total_supply = int(header["total_supply"])
         settings = Settings(
             chain_id=f"fork-of-{network}",

@@ -25,8 +25,8 @@ Record = tuple[bytes, bytes]
 class Genesis:
     """The state before the first block; it has no transactions, receipts or logs."""
 
-    def __init__(self) -> None:
-        self.store = StateStore()
+    def __init__(self, store: StateStore | None = None) -> None:
+        self.store = StateStore() if store is None else store
         self._deploy_wallet()
         self.validators: list[Proposal] = []
         # The validators' secret keys, as far as they are known, by their public ones.

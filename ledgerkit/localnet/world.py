@@ -12,6 +12,7 @@ A world: a chain to submit transactions to, with its state and its clock.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
+
 T = TypeVar("T")
 
 
@@ -112,10 +114,9 @@ class World:
 
     def memo(self, key: str, factory: Callable[[], T]) -> T:
         """Return the object that this world holds under a key, built at the first use."""
-        try:
-            value: T = self._memo[key]
-        except KeyError:
-            value = self._memo.setdefault(key, factory())
+        if key not in self._memo:
+            self._memo.setdefault(key, factory())
+        value: T = self._memo[key]
         return value
 
     # Reading -----------------------------------------------------------------------------
@@ -241,22 +242,19 @@ class World:
         It has a full access key of the account, and that key's next nonce. All other checks are
         those of `submit`.
         """
-        keys = self.store.at().access_keys(signer_id)
-        full = [
-            (PublicKey.from_stored(stored), each)
-            for stored, each in keys
-            if isinstance(each.permission, FullAccess)
+        keys = [
+            (public_key, access_key.nonce + 1)
+            for stored, access_key in self.store.at().access_keys(signer_id)
+            if isinstance(access_key.permission, FullAccess)
+            and (public_key := PublicKey.from_stored(stored)).curve in _SIGNATURE_BYTES
         ]
-        full = [(key, each) for key, each in full if key.curve in _SIGNATURE_BYTES]
-        if not full:
+        if not keys:
             expected = "an account with a full access key of ed25519 or secp256k1"
             raise InvalidRequestError.refuse("signer_id", signer_id, expected)
-        public_key, access_key = full[0]
-        block_hash, nonce = self.chain.final.hash, access_key.nonce + 1
-        tx = Transaction(signer_id, public_key, nonce, receiver_id, block_hash, actions)
-        signed = SignedTransaction(
-            tx, Signature(public_key.curve, bytes(_SIGNATURE_BYTES[public_key.curve]))
-        )
+        key, nonce = keys[0]
+        tx = Transaction(signer_id, key, nonce, receiver_id, self.chain.final.hash, actions)
+        placeholder = Signature(key.curve, bytes(_SIGNATURE_BYTES[key.curve]))
+        signed = SignedTransaction(tx, placeholder)
         self._check(signed, self.chain.head.gas_price, is_signed=False)
         self.mempool.add(signed)
         return signed
@@ -292,10 +290,8 @@ class World:
 
     def broadcast(self, signed: SignedTransaction) -> None:
         """Submit a transaction; drop it silently if it is not valid."""
-        try:
+        with suppress(InvalidTransactionError):
             self.submit(signed)
-        except InvalidTransactionError:
-            return
 
     def advance(self, blocks: int = 1, *, skip: int = 0, missing: Iterable[int] = ()) -> Block:
         """Produce blocks, the first after `skip` skipped heights; return the head."""

@@ -56,7 +56,8 @@ def _light_client_block(world: World, block: Block) -> Object:
     following = _after(world.chain, block)
     after_next = _after(world.chain, following)
     later = world.epochs.validators_after(world.epochs.all[block.epoch_height])
-    inner = commitments.inner_hash(following, following.rest_hash)
+    roots = commitments.block_roots(following)
+    inner = commitments.inner_hash(following, following.rest_hash, roots)
     return _lite_block(block) | {
         "next_block_inner_hash": rpc_json.base58(inner),
         "next_bps": [rpc_json.proposal(each) for each in later],

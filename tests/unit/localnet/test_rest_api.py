@@ -401,7 +401,7 @@ def test_implicit_account() -> None:
 
 
 def test_balances_that_lag() -> None:
-    """With a lag a new holder's balance is null until the balances reach the deposit's block."""
+    """With a lag a new holder's balance is null at first, and an old one's is an older balance."""
     world = made_world(balance_lag=3)
     height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
     assert world.chain.final.height == height + 2
@@ -410,6 +410,9 @@ def test_balances_that_lag() -> None:
     world.advance()
     row = get(world, "/v1/account/bob.near/ft")["tokens"][2]
     assert row["balance"] == str(NEAR - 1250000000000000000000)
+    height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
+    late = get(world, "/v1/account/bob.near/ft")["tokens"][2]
+    assert late == row | {"last_update_block_height": height}
 
 
 def test_index_equals_state() -> None:
