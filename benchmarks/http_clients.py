@@ -133,11 +133,12 @@ def ours(url: str) -> float:
 def main() -> None:
     with running() as url:
         ours(url)  # imports
-        clients = {"floor": partial(rival, floor), "aiohttp": partial(rival, with_aiohttp)}
-        rounds = [
-            {name: measure(url) for name, measure in {**clients, "ledgerkit": ours}.items()}
-            for _ in range(ROUNDS)
-        ]
+        clients: dict[str, Callable[[str], float]] = {
+            "floor": partial(rival, floor),
+            "aiohttp": partial(rival, with_aiohttp),
+            "ledgerkit": ours,
+        }
+        rounds = [{name: measure(url) for name, measure in clients.items()} for _ in range(ROUNDS)]
     medians = {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}
     print(f"CPU of a GET, {IN_FLIGHT} in flight, median of {ROUNDS} rounds")
     for name, took in medians.items():
