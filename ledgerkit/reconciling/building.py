@@ -25,11 +25,11 @@ from ledgerkit.reconciling.entry_store import EntryStore
 from ledgerkit.reconciling.explaining import explain_gaps
 from ledgerkit.reconciling.gas_keys import settle_gas_keys
 from ledgerkit.reconciling.liquid_staking import liquid_gains
-from ledgerkit.reconciling.listing import Listing, Scope, add_unlisted, find_start
+from ledgerkit.reconciling.listing import Listing, add_unlisted, find_start
 from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, Facts, Token
+from ledgerkit.reconciling.period import Scope
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
-from ledgerkit.reconciling.statement import Statement
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs.tokens import read_token_facts
 
@@ -88,8 +88,8 @@ class Builder:
         self._moved: frozenset[Entry] = frozenset()  # of deleted gas keys, to the account
         self._flows: list[Entry] = []  # deposits with pools, and withdrawals
 
-    def build(self) -> Statement:
-        """Read everything, and return the statement."""
+    def build(self) -> tuple[Facts, EntryStore]:
+        """Read everything, and return the facts and the entries of the statement."""
         listing = self._listing
         listed = listing.transactions()
         transfers = listing.transfers_beside(listed)
@@ -114,7 +114,7 @@ class Builder:
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
-        return Statement(facts, self._merged(store))
+        return facts, self._merged(store)
 
     def _new_facts(self, start: Block) -> Facts:
         """Return what is known of a statement before anything is read."""

@@ -16,7 +16,8 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.verbs import locate_ends
+from ledgerkit.reconciling.period import locate_ends
+from ledgerkit.reconciling.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.errors import TransactionTimeoutError
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.statement import Statement
 
 _VIEWS = manifests.VIEWS["statements"]
 _AT_ONCE = 8  # accounts that are read at the same time
@@ -221,7 +221,8 @@ class StatementReader:
 
     def _read(self, ledger: Ledger, account_id: str) -> _Read | LedgerError:
         try:
-            statement = Builder(ledger, account_id, self._start, self._stop, progress=False).build()
+            builder = Builder(ledger, account_id, self._start, self._stop, progress=False)
+            statement = Statement(*builder.build())
         except LedgerError as error:
             return error
         unfinished = statement.facts.unfinished

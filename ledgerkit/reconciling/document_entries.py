@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.listing import Listed, Scope
+    from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry
+    from ledgerkit.reconciling.period import Scope
     from ledgerkit.reconciling.stakes import PoolTest
 
 

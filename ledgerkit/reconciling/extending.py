@@ -12,10 +12,11 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ledgerkit.block_data.transaction_documents import stream_documents
-from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.reconciling.building import Builder
+from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import STAKE, Block, Facts
+from ledgerkit.reconciling.period import locate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.document_entries import DocumentEntries
+    from ledgerkit.reconciling.entry_store import EntryStore
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry
-    from ledgerkit.reconciling.statement import Statement
 
 _RECENT = 1_000  # blocks by which the services may have been behind
 
@@ -38,8 +39,8 @@ class Continuation(Builder):
     ----------
     ledger
         The ledger to read from.
-    earlier
-        The earlier statement.
+    facts, store
+        The facts and the entries of the earlier statement.
     stop
         The block after which the statement stops.
     progress
@@ -47,29 +48,28 @@ class Continuation(Builder):
     """
 
     def __init__(
-        self, ledger: Ledger, earlier: Statement, stop: Point, *, progress: bool = True
+        self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True
     ) -> None:
-        facts = earlier.facts
         _check(ledger, facts, stop)
-        cut = locate(ledger, _cut_height(ledger, earlier))
+        cut = locate(ledger, _cut_height(ledger, facts, store))
         assets = None if facts.assets is None else tuple(facts.assets)
         super().__init__(
             *(ledger, facts.account_id, cut, stop, assets),
             again=facts.unfinished,
             progress=progress,
         )
-        self._earlier, self._cut = earlier, cut.height
+        self._earlier, self._earlier_store, self._cut = facts, store, cut.height
 
     def _new_facts(self, start: Block) -> Facts:  # noqa: ARG002 - the cut
         """Return the facts so far, which begin with the earlier statement."""
-        return super()._new_facts(self._earlier.facts.start)
+        return super()._new_facts(self._earlier.start)
 
     def _from_documents(
         self, documents: DocumentEntries, listed: list[Listed], start: Point
     ) -> Iterator[Entry]:
         """Yield the entries up to the cut, then those of transactions."""
         flows = []
-        for entry in takewhile(self._is_before_cut, self._earlier.store):
+        for entry in takewhile(self._is_before_cut, self._earlier_store):
             if entry.asset.startswith(STAKE):
                 flows.append(entry)
             if entry.cause != "staking_reward":
@@ -83,7 +83,7 @@ class Continuation(Builder):
 
     def _assets_of(self, with_entries: Iterable[str]) -> list[str]:
         assets = super()._assets_of(with_entries)
-        return list(dict.fromkeys([*assets, *self._earlier.facts.opening]))
+        return list(dict.fromkeys([*assets, *self._earlier.opening]))
 
 
 def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
@@ -96,32 +96,18 @@ def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
         raise InvalidRequestError.refuse("stop", stop.height, expected)
 
 
-def locate(ledger: Ledger, place: object) -> Point:
-    """Return a block by its height, hash, finality or time."""
-    (point,) = ledger.locate_many([place])
-    if isinstance(point, LedgerError):
-        raise point
-    return point
-
-
-def _cut_height(ledger: Ledger, earlier: Statement) -> int:
+def _cut_height(ledger: Ledger, facts: Facts, store: EntryStore) -> int:
     """Return the height up to which the entries of a statement are final."""
-    facts = earlier.facts
     heights = [facts.stop.height]
-    for batch in stream_documents(ledger, facts.unfinished):
-        for _, document in batch:
-            if isinstance(document, UnknownTransactionError):
-                continue
-            if isinstance(document, LedgerError):
-                raise document
-            outcome = document.result.transaction_outcome
-            if outcome is not None and outcome.block_height is not None:
-                heights.append(outcome.block_height - 1)
+    for _, document in found_documents(ledger, facts.unfinished):
+        outcome = document.result.transaction_outcome
+        if outcome is not None and outcome.block_height is not None:
+            heights.append(outcome.block_height - 1)
     recent = facts.stop.height - _RECENT
     heights += [gap.start_height for gap in facts.gaps if gap.stop_height > recent]
     heights += [
         entry.block_height - 1
-        for entry in earlier.store
+        for entry in store
         if entry.block_height > recent and entry.evidence != "derived"
     ]
     return max(facts.start.height, min(heights))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.transaction_documents import stream_documents
@@ -11,53 +10,20 @@ from ledgerkit.progress import bar
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import STAKE
+from ledgerkit.reconciling.period import first_height
 from ledgerkit.reconciling.plan import PART
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
+    from ledgerkit.reconciling.period import Scope
 
-# Blocks before the start, in which transactions may begin that go on after it: a yield ends after
-# 200 blocks (nearcore, yield_timeout_length_in_blocks), and what waits for it may yield again.
-_MARGIN = 1_000
 _LATEST_ARRIVAL_NS = 10 * 10**9  # NEAR that left in the last block arrives in a later one
-
-
-@dataclass(frozen=True)
-class Scope:
-    """
-    The account and the period of a statement, and how they are read.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    account_id
-        The account.
-    start, stop
-        The blocks after which the statement starts and stops; without a start it begins before
-        the account's first transaction.
-    assets
-        The only assets of the statement; None is all.
-    progress
-        Whether to show progress bars.
-    """
-
-    ledger: Ledger
-    account_id: str
-    start: Point | None
-    stop: Point
-    assets: tuple[str, ...] | None
-    progress: bool
-
-    def has_asset(self, asset: str) -> bool:
-        """Return True for an asset of the statement."""
-        return self.assets is None or asset in self.assets
 
 
 class Listed(NamedTuple):
@@ -155,11 +121,6 @@ class Listing:
         return pools
 
 
-def first_height(start: int) -> int:
-    """Return the height from which transactions are listed, for a period after block `start`."""
-    return max(0, start - _MARGIN)
-
-
 def find_start(ledger: Ledger, listed: list[Listed], transfers: list[TransferRow]) -> Point:
     """Return the block before the account's first change that is listed."""
     heights = [each.height for each in listed[:1]] + [row.height - 1 for row in transfers[:1]]
@@ -180,20 +141,22 @@ def add_unlisted(
     known = {each.tx_hash for each in listed}
     hashes.update((tx_hash, None) for tx_hash in again if tx_hash not in known)
     unlisted = {}
-    for batch in stream_documents(ledger, hashes):
-        for tx_hash, document in batch:
-            height = _included_height(document)
-            if height is not None:
-                unlisted[tx_hash] = Listed(height, 0, tx_hash)
+    for tx_hash, document in found_documents(ledger, hashes):
+        outcome = document.result.transaction_outcome
+        if outcome is not None and outcome.block_height is not None:
+            unlisted[tx_hash] = Listed(outcome.block_height, 0, tx_hash)
     alone = [row for row in transfers if row.transaction_id not in unlisted]
     return sorted([*listed, *unlisted.values()]), alone
 
 
-def _included_height(document: TransactionResponse | LedgerError) -> int | None:
-    """Return the height of a transaction's block; None if it is unknown."""
-    if isinstance(document, UnknownTransactionError):
-        return None
-    if isinstance(document, LedgerError):
-        raise document
-    outcome = document.result.transaction_outcome
-    return None if outcome is None else outcome.block_height
+def found_documents(
+    ledger: Ledger, hashes: Iterable[str]
+) -> Iterator[tuple[str, TransactionResponse]]:
+    """Yield the documents of transactions, but for those that the service does not know."""
+    for batch in stream_documents(ledger, hashes):
+        for tx_hash, document in batch:
+            if isinstance(document, UnknownTransactionError):
+                continue
+            if isinstance(document, LedgerError):
+                raise document
+            yield tx_hash, document

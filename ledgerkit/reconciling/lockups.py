@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import (
     ContractError,
     LedgerError,
     UnknownAccountError,
-    UnknownTransactionError,
 )
 from ledgerkit.reconciling.indexed import indexed_entry
-from ledgerkit.reconciling.listing import first_height
+from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import NEAR
+from ledgerkit.reconciling.period import first_height
 from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
@@ -109,15 +108,10 @@ def _stake_flows(
     rows = transaction_rows(ledger, account_id, first_height(start.height), stop.height)
     read_hashes: set[str] = set()
     receipt_ids: set[str] = set()
-    for batch in stream_documents(ledger, (row.transaction_hash for row in rows)):
-        for tx_hash, document in batch:
-            if isinstance(document, UnknownTransactionError):
-                continue
-            if isinstance(document, LedgerError):
-                raise document
-            read_hashes.add(tx_hash)
-            receipt_ids |= document.result.receipt_ids()
-            yield from stake_entries(Trace(document.result, document.body), account_id, is_pool)
+    for tx_hash, document in found_documents(ledger, (row.transaction_hash for row in rows)):
+        read_hashes.add(tx_hash)
+        receipt_ids |= document.result.receipt_ids()
+        yield from stake_entries(Trace(document.result, document.body), account_id, is_pool)
     if ledger.network.transfers_url is None:
         return
     ends_ns = start.timestamp_ns or 0, stop.timestamp_ns

@@ -118,11 +118,12 @@ class Statement:
         >>> earlier.extend().entries.equals(lk.statement("bob.near").entries)
         True
         """
-        from ledgerkit.reconciling import extending, verbs  # they build statements of this class
+        from ledgerkit.reconciling import extending, period
 
         ledger = client.current(ledger)
-        _, last = verbs.locate_ends(ledger, None, stop)
-        return extending.Continuation(ledger, self, last, progress=progress).build()
+        _, last = period.locate_ends(ledger, None, stop)
+        later = extending.Continuation(ledger, self.facts, self.store, last, progress=progress)
+        return Statement(*later.build())
 
     def save(self, path: str | PathLike[str]) -> Path:
         """

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
+from ledgerkit.reconciling.period import locate_ends
 from ledgerkit.reconciling.plan import plan_statement
+from ledgerkit.reconciling.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.plan import StatementPlan
-    from ledgerkit.reconciling.statement import Statement
 
 
 @overload
@@ -116,7 +115,8 @@ def statement(
     checked = None if assets is None else check_assets(assets)
     ledger = client.current(ledger)
     first, last = locate_ends(ledger, start, stop)
-    return Builder(ledger, account_id, first, last, checked, progress=progress).build()
+    builder = Builder(ledger, account_id, first, last, checked, progress=progress)
+    return Statement(*builder.build())
 
 
 def plan(
@@ -129,22 +129,3 @@ def plan(
     first, last = locate_ends(ledger, start, stop)
     start_height = None if first is None else first.height
     return plan_statement(ledger, account_id, start_height, last.height, checked)
-
-
-def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
-    """Find the blocks at the ends of a statement."""
-    ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
-    places = [validation.block_reference(end, name) for name, end in ends.items()]
-    points: list[Point] = []
-    for (name, end), point in zip(ends.items(), ledger.locate_many(places), strict=True):
-        if isinstance(point, InvalidRequestError) and point.field == "at":
-            raise InvalidRequestError.refuse(name, end, point.rule or "")
-        if isinstance(point, LedgerError):
-            raise point
-        points.append(point)
-    last, *earlier = points
-    first = earlier[0] if earlier else None
-    if first is not None and first.height > last.height:
-        expected = f"a block before the stop, which is block {last.height}"
-        raise InvalidRequestError.refuse("start", start, expected)
-    return first, last
