@@ -47,7 +47,6 @@ SOME: dict[str, list[Any]] = {
     "object": [["x"], {"k": 1}],
 }
 MISSING_OF = {"bool": [False, False]}
-EVERY = pytest.mark.parametrize("name", SCHEMAS)
 
 
 def columns(name: str, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -120,39 +119,39 @@ def test_differences_are_signed() -> None:
     assert balance.diff().tolist()[1] == U128_MAX
 
 
-@EVERY
-def test_dtypes_are_as_declared(name: str) -> None:
+def test_dtypes_are_as_declared() -> None:
     """Empty, full and all-missing frames have the declared columns and dtypes."""
-    declared = [(column.name, DTYPES[column.dtype]) for column in SCHEMAS[name]]
-    missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
-    for frame in (
-        build.empty_frame(name),
-        build.build_frame(name, columns(name, SOME)),
-        build.build_frame(name, columns(name, missing)),
-    ):
-        found = [(column, str(dtype)) for column, dtype in frame.dtypes.items()]
-        assert found == declared
-        assert isinstance(frame.index, pd.RangeIndex)
+    for name in SCHEMAS:
+        declared = [(column.name, DTYPES[column.dtype]) for column in SCHEMAS[name]]
+        missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
+        for frame in (
+            build.empty_frame(name),
+            build.build_frame(name, columns(name, SOME)),
+            build.build_frame(name, columns(name, missing)),
+        ):
+            found = [(column, str(dtype)) for column, dtype in frame.dtypes.items()]
+            assert found == declared
+            assert isinstance(frame.index, pd.RangeIndex)
 
 
-@EVERY
-def test_values_come_back_as_they_went_in(name: str) -> None:
+def test_values_come_back_as_they_went_in() -> None:
     """No dtype changes a value on its way through a frame."""
-    frame = build.build_frame(name, columns(name, SOME))
-    for column in SCHEMAS[name]:
-        values = frame[column.name].tolist()
-        if column.dtype == "time":
-            values = [value.as_unit("ns").value for value in values]
-        assert values == SOME[column.dtype]
+    for name in SCHEMAS:
+        frame = build.build_frame(name, columns(name, SOME))
+        for column in SCHEMAS[name]:
+            values = frame[column.name].tolist()
+            if column.dtype == "time":
+                values = [value.as_unit("ns").value for value in values]
+            assert values == SOME[column.dtype]
 
 
-@EVERY
-def test_missing_values_are_missing(name: str) -> None:
+def test_missing_values_are_missing() -> None:
     """None is missing in each dtype, and never zero, false or the word None."""
-    nullable = [c.name for c in SCHEMAS[name] if c.dtype not in ("bool", "object")]
-    missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
-    frame = build.build_frame(name, columns(name, missing))
-    assert frame[nullable].isna().all(axis=None) == True  # noqa: E712 - of a numpy type
+    for name in SCHEMAS:
+        nullable = [c.name for c in SCHEMAS[name] if c.dtype not in ("bool", "object")]
+        missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
+        frame = build.build_frame(name, columns(name, missing))
+        assert frame[nullable].isna().all(axis=None) == True  # noqa: E712 - of a numpy type
 
 
 def test_text_has_one_storage() -> None:
@@ -226,15 +225,15 @@ def test_provenance_travels_along() -> None:
     assert pickle.loads(pickle.dumps(frame)).attrs == frame.attrs  # noqa: S301 - our own
 
 
-@EVERY
-def test_schema_shows_the_promise(name: str) -> None:
+def test_schema_shows_the_promise() -> None:
     """Each frame's schema has a line a column, each with a meaning."""
-    shown = lk.schema(name)
-    assert list(shown.columns) == ["name", "dtype", "unit", "meaning"]
-    assert shown["name"].tolist() == [column.name for column in SCHEMAS[name]]
-    assert set(shown["dtype"]) <= set(DTYPES)
-    assert (shown["meaning"] != "").all()
-    assert not shown.isna().any(axis=None)
+    for name in SCHEMAS:
+        shown = lk.schema(name)
+        assert list(shown.columns) == ["name", "dtype", "unit", "meaning"]
+        assert shown["name"].tolist() == [column.name for column in SCHEMAS[name]]
+        assert set(shown["dtype"]) <= set(DTYPES)
+        assert (shown["meaning"] != "").all()
+        assert not shown.isna().any(axis=None)
 
 
 def test_names_in_meanings_can_be_imported() -> None:
