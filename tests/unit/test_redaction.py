@@ -228,6 +228,13 @@ def test_a_mistyped_hash_is_shown() -> None:
     assert f"'{mistyped}'" in str(InvalidRequestError.refuse("tx_hash", mistyped, "a hash"))
 
 
+def test_a_secret_of_eight_characters_is_hidden() -> None:
+    """A shorter one may be a part of ordinary data, and is left."""
+    long, short = redaction.SecretText("zq7Kp2w9"), redaction.SecretText("zq7Kp2w")
+    assert long.hide(b"sent zq7Kp2w9 away") == b"sent [password hidden] away"
+    assert short.hide(b"sent zq7Kp2w away") == b"sent zq7Kp2w away"
+
+
 def test_what_may_be_public_is_recognised_by_its_beginning() -> None:
     """A public key that lost a letter, or a file's id, is named by four letters and its length."""
     public = str(SecretKey.from_text(KEY).public_key)
