@@ -23,6 +23,7 @@ for like any code. An amount is a `U128`: a string of digits in JSON, an int in 
 from __future__ import annotations
 
 import inspect
+import re
 from functools import cache
 from hashlib import sha256
 from typing import (
@@ -46,6 +47,7 @@ from ledgerkit.localnet.wasm import modules
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,6 +68,8 @@ ONE_RESULT = "Contract expected a result on the callback"
 STATE_KEY = b"STATE"
 CONTRACTS_BY_HASH: dict[CryptoHash, type[Contract]] = {}
 _SECTION = b"ledgerkit"
+_EVENT = "EVENT_JSON:"
+_DIGITS = re.compile(r"\+?[0-9]{1,40}")  # int() is slow on very long texts
 
 
 class U128(int):
@@ -172,7 +176,7 @@ class Contract:
         """Log an event (NEP-297); members that are None are left out."""
         rows = [{k: v for k, v in row.items() if v is not None} for row in data]
         log = {"standard": standard, "version": version, "event": event, "data": rows}
-        self.vm.log("EVENT_JSON:" + to_json(log).decode())
+        self.vm.log(_EVENT + to_json(log).decode())
 
     def require(self, condition: object, message: str) -> None:
         """Panic unless a condition is true."""
@@ -297,17 +301,14 @@ def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, An
     return arguments
 
 
-def _decode_other(kind: type, value: Any) -> Any:
-    try:
-        if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
-            # int() is slow on very long texts, so their length is checked first.
-            number = int(value) if len(value) <= len(str(U128_MAX)) else U128_MAX + 1
-            if number <= U128_MAX:
-                return U128(number)
-        elif kind is AccountId:
-            return AccountId(value)
-    except InvalidRequestError:
-        pass
+def _decode_other(kind: type, value: object) -> object:
+    """Build an amount or an account id from its text, as the types of near-sdk-rs do."""
+    if kind is AccountId and is_account_id(value):
+        return AccountId(value)
+    if kind is U128 and isinstance(value, str) and _DIGITS.fullmatch(value):
+        amount = U128(value)
+        if amount <= U128_MAX:
+            return amount
     raise ValueError(f"not a valid {kind.__name__}")
 
 
@@ -335,12 +336,17 @@ def _encode_other(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} can't be written as JSON")
 
 
-def from_json(data: bytes | None) -> Any:
-    """Decode another contract's result; None if it failed or is not JSON."""
+def from_json(data: bytes | str | msgspec.Raw | None, kind: Any = Any) -> Any:
+    """Decode JSON; None if there is none, or it is malformed or not of the type."""
     try:
-        return None if data is None else json_decoding.decode(data)
+        return None if data is None else json_decoding.decode(data, kind, _decode_other)
     except msgspec.DecodeError:
         return None
+
+
+def decode_event(log: str, kind: Any) -> Any:
+    """Decode the event in a log (NEP-297); None if there is none, or it is not of the type."""
+    return from_json(log.removeprefix(_EVENT), kind) if log.startswith(_EVENT) else None
 
 
 def succeeded(vm: Vm) -> bool:

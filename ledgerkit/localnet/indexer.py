@@ -16,8 +16,7 @@ import msgspec
 
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
-from ledgerkit.localnet.contract_json import decode, decode_event
-from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
+from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract, decode_event, from_json
 from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
@@ -164,7 +163,7 @@ class BalanceReader:
             view = self._world.view(contract_id, "ft_balance_of", args, block)
         except LocalnetError:
             return ""
-        balance: str = decode(view.result, str) or ""
+        balance: str = from_json(view.result, str) or ""
         is_amount = balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS
         return balance if is_amount else ""
 
@@ -292,7 +291,7 @@ def event_accounts(log: str) -> tuple[str, list[str]]:
 
 def deposit_account(args: bytes) -> str | None:
     """Parse the account of a `storage_deposit`; None for the caller."""
-    decoded = decode(args, StorageDepositArgs)
+    decoded = from_json(args, StorageDepositArgs)
     return str(decoded.account_id) if decoded and decoded.account_id else None
 
 

@@ -258,11 +258,8 @@ class FungibleTokenBase(Contract):
 
     def _unused_amount(self, amount: int) -> int:
         """Return the amount that the receiver did not use: all of it without a valid result."""
-        result = from_json(self.vm.promise_results[0])
-        is_digits = isinstance(result, str) and result.isascii() and result.isdigit()
-        if not is_digits or len(result) > len(str(U128_MAX)):
-            return amount
-        return min(int(result), amount) if int(result) <= U128_MAX else amount
+        unused = from_json(self.vm.promise_results[0], U128)
+        return amount if unused is None else min(unused, amount)
 
 
 class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.fungible.Fungible"):

@@ -327,11 +327,11 @@ class LiquidStaking(
     @call(private=True)
     def validator_get_balance_callback(self, validator_id: AccountId) -> None:
         """Add the rewards to the total stake, which raises the price of a share."""
-        balance = from_json(self.vm.promise_results[0])
-        if not isinstance(balance, str) or not balance.isascii() or not balance.isdigit():
+        balance = from_json(self.vm.promise_results[0], U128)
+        if balance is None:
             return
         validator = self._validator(validator_id)
-        old, new = validator.staked + validator.unstaked, int(balance)
+        old, new = validator.staked + validator.unstaked, balance
         rewards = max(new - old, 0)
         self._log_linear_event(
             "epoch_update_rewards",

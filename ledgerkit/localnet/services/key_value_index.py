@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt
-from ledgerkit.localnet.contract_json import decode
+from ledgerkit.localnet.contract_sdk import from_json
 from ledgerkit.protocol import CryptoHash, FunctionCall
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class KeyValueIndex(BlockFollower):
 
 def values(args: bytes) -> Iterator[tuple[str, bytes]]:
     """Iterate over the keys and values of a call that are accepted, by key."""
-    members = decode(args)
+    members = from_json(args)
     if not isinstance(members, dict) or len(members) > _MAX_KEYS:
         return
     for key in sorted(members):

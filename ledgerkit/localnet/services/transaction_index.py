@@ -28,7 +28,7 @@ from ledgerkit.localnet.chain_types import (
     SuccessValue,
     TransactionRecord,
 )
-from ledgerkit.localnet.contract_json import decode, decode_event
+from ledgerkit.localnet.contract_sdk import decode_event, from_json
 from ledgerkit.protocol import CryptoHash, FunctionCall
 from ledgerkit.protocol.actions import SignedDelegate
 from ledgerkit.validation import is_account_id
@@ -273,7 +273,7 @@ def _receipt_roles(receipt: ActionReceipt) -> _Roles:
     for action in receipt.actions:
         if isinstance(action, FunctionCall):
             roles.append((receiver_id, "is_function_call"))
-            roles += _named_accounts(decode(action.args), _ARGUMENTS, "is_action_arg")
+            roles += _named_accounts(from_json(action.args), _ARGUMENTS, "is_action_arg")
     is_delegation = len(receipt.actions) == 1 and isinstance(receipt.actions[0], SignedDelegate)
     if not is_delegation and predecessor_id != SYSTEM:
         roles.append((receiver_id, "is_real_receiver"))

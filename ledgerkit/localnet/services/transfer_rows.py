@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
-from ledgerkit.localnet.contract_json import Amount, decode, decode_event
+from ledgerkit.localnet.contract_sdk import U128, decode_event, from_json
 from ledgerkit.protocol import AccountId, DeterministicStateInit, FunctionCall, Transfer
 
 if TYPE_CHECKING:
@@ -202,23 +202,23 @@ class _ReceiptRows:
         asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):
-            args = decode(call.args, _TransferArgs)
+            args = from_json(call.args, _TransferArgs)
             return args and _Tokens(asset_id, caller_id, args.receiver_id, args.amount)
         if name == "ft_resolve_transfer":
             return self._returned_tokens(call, asset_id)
         if name == "near_deposit" and is_wrap:
             return _Tokens(asset_id, None, caller_id, call.deposit)
         if name == "near_withdraw" and is_wrap:
-            args = decode(call.args, _WithdrawArgs)
+            args = from_json(call.args, _WithdrawArgs)
             return args and _Tokens(asset_id, caller_id, None, args.amount)
         return None
 
     def _returned_tokens(self, call: FunctionCall, asset_id: str) -> _Tokens | None:
         """Return the tokens that the receiver of `ft_transfer_call` did not use, or None."""
-        args, status = decode(call.args, _ResolveArgs), self.outcome.status
+        args, status = from_json(call.args, _ResolveArgs), self.outcome.status
         if args is None or not isinstance(status, SuccessValue):
             return None
-        used = decode(status.value, Amount)
+        used = from_json(status.value, U128)
         if used is None or used >= args.amount:
             return None
         return _Tokens(asset_id, args.receiver_id, args.sender_id, args.amount - used)
@@ -240,7 +240,7 @@ class _TransferArgs(Struct):
     """The arguments of `ft_transfer` and `ft_transfer_call`."""
 
     receiver_id: AccountId
-    amount: Amount
+    amount: U128
 
 
 class _ResolveArgs(_TransferArgs):
@@ -252,7 +252,7 @@ class _ResolveArgs(_TransferArgs):
 class _WithdrawArgs(Struct):
     """The arguments of `near_withdraw`."""
 
-    amount: Amount
+    amount: U128
 
 
 class _Moved(Struct):
@@ -271,34 +271,34 @@ class _Owned(Struct):
 class _FtMoved(_Moved):
     """The data of `ft_transfer`."""
 
-    amount: Amount
+    amount: U128
 
 
 class _FtOwned(_Owned):
     """The data of `ft_mint` and `ft_burn`."""
 
-    amount: Amount
+    amount: U128
 
 
 class _MtMoved(_Moved):
     """The data of `mt_transfer`."""
 
     token_ids: list[str]
-    amounts: list[Amount]
+    amounts: list[U128]
 
 
 class _MtOwned(_Owned):
     """The data of `mt_mint` and `mt_burn`."""
 
     token_ids: list[str]
-    amounts: list[Amount]
+    amounts: list[U128]
 
 
 def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     """Yield the tokens of each item of a NEP-141 event; None for a malformed item."""
     kind = _FT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
-        data = decode(raw, kind)
+        data = from_json(raw, kind)
         yield data and _Tokens(f"nep141:{contract_id}", *_owners(event.event, data), data.amount)
 
 
@@ -306,7 +306,7 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
     """Yield the tokens of a NEP-245 event; a malformed item has none."""
     kind = _MT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
-        data = decode(raw, kind)
+        data = from_json(raw, kind)
         if data is not None and len(data.token_ids) == len(data.amounts):
             owners = _owners(event.event, data)
             for token_id, amount in zip(data.token_ids, data.amounts, strict=True):

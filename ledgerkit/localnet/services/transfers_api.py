@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ledgerkit.localnet.contract_json import decode
+from ledgerkit.localnet.contract_sdk import from_json
 from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.localnet.http_messages import encode_json
 from ledgerkit.localnet.services import requests
@@ -252,7 +252,7 @@ class _AccountView:
         if block is None or not is_account_id(contract_id):
             return None
         try:
-            return decode(self._world.view(contract_id, method, args, block).result, kind)
+            return from_json(self._world.view(contract_id, method, args, block).result, kind)
         except LocalnetError:
             return None
 
