@@ -45,18 +45,6 @@ def recover_secp256k1(message: bytes, signature: bytes, *, reject_upper: bool) -
     return bytes(key.format(compressed=False)[1:])
 
 
-def verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return True if an ed25519 signature is valid."""
-    from nacl.exceptions import BadSignatureError
-    from nacl.signing import VerifyKey
-
-    try:
-        VerifyKey(key).verify(message, signature)
-    except (BadSignatureError, ValueError):
-        return False
-    return True
-
-
 def verify_p256(key: bytes, message: bytes, signature: bytes) -> bool:
     """Return True if a P-256 signature of a hash is valid."""
     ecc, dss = _module("Crypto.PublicKey.ECC"), _module("Crypto.Signature.DSS")

@@ -16,7 +16,7 @@ from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.wasm import cryptography
 from ledgerkit.localnet.wasm.guest import Guest, bad_utf16
-from ledgerkit.protocol import CryptoHash
+from ledgerkit.protocol import CryptoHash, curves
 from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ class _SignatureKind(NamedTuple):
 _ED25519 = _SignatureKind(
     "ed25519",
     cryptography.ED25519_KEY_BYTES,
-    cryptography.verify_ed25519,
+    partial(curves.verify, "ed25519"),
     cryptography.UNREDUCED,
 )
 _P256 = _SignatureKind("p256", cryptography.P256_KEY_BYTES, cryptography.verify_p256)
