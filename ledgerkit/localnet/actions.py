@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.chain_types import (
+    ACCOUNT_BYTES,
     NO_CODE,
     SYSTEM,
     SYSTEM_KEY,
@@ -244,7 +245,8 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
         run.put_account(Account(deposit))
         return
     code = ethereum_wallet.EthereumWallet.code_hash
-    run.put_account(Account(deposit, storage_usage=100 + len(code), global_contract=code))
+    storage = ACCOUNT_BYTES + len(code)
+    run.put_account(Account(deposit, storage_usage=storage, global_contract=code))
 
 
 def _first_nonce(run: ReceiptRun) -> int:

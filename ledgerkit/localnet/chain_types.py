@@ -18,6 +18,7 @@ from ledgerkit.protocol import (
 
 # The code hash of an account without code, and the Merkle root of an empty list.
 NO_CODE = CryptoHash(bytes(32))
+ACCOUNT_BYTES = 100  # of storage, for an account without keys, code and records
 SYSTEM = "system"  # the predecessor of refunds
 SYSTEM_KEY = PublicKey("ed25519", bytes(32))
 
@@ -28,7 +29,7 @@ class Account(Struct, frozen=True, gc=False):
     amount: int
     locked: int = 0
     code_hash: CryptoHash = NO_CODE
-    storage_usage: int = 100  # bytes
+    storage_usage: int = ACCOUNT_BYTES
     global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
 
     def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.actions import key_bytes
-from ledgerkit.localnet.chain_types import NO_CODE, Account, Proposal
+from ledgerkit.localnet.chain_types import ACCOUNT_BYTES, NO_CODE, Account, Proposal
 from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.state import StateStore, nonce_key
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
@@ -51,7 +51,7 @@ class Genesis:
     ) -> None:
         """Add an account with a balance in yoctoNEAR; a bare public key has full access."""
         account_id = AccountId(account_id)
-        storage = 100 + sum(self._add_key(account_id, key) for key in keys)
+        storage = ACCOUNT_BYTES + sum(self._add_key(account_id, key) for key in keys)
         data: dict[bytes, bytes] = {}
         for key, value in records:
             data[key] = value

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees, promises, vm
+from ledgerkit.localnet.chain_types import ACCOUNT_BYTES
 from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.wasm import guest, modules
 from ledgerkit.protocol import limits
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def _transaction_costs(profile: Profile) -> Object:
         },
         "action_creation_config": _action_costs(profile),
         "storage_usage_config": {
-            "num_bytes_account": 100,
+            "num_bytes_account": ACCOUNT_BYTES,
             "num_extra_bytes_record": fees.RECORD_BYTES,
         },
         "burnt_gas_reward": reward,
@@ -132,7 +134,7 @@ def _limits(settings: Settings, profile: Profile) -> Object:
             "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
             "max_state_init_entries": (limits.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1),
         }
-        | ({"min_contract_size_per_local": 2} if has_87 else {})
+        | ({"min_contract_size_per_local": modules.MODULE_BYTES_PER_LOCAL} if has_87 else {})
         | _MODULE_LIMITS
     )
 
@@ -199,20 +201,20 @@ _OTHER_COSTS = {
 }
 _MODULE_LIMITS = {
     "max_stack_height": 262_144,
-    "initial_memory_pages": 1024,
-    "max_memory_pages": 2048,
-    "registers_memory_limit": 2**30,
-    "max_register_size": 104_857_600,
-    "max_number_registers": 100,
+    "initial_memory_pages": modules.INITIAL_PAGES,
+    "max_memory_pages": modules.MAX_PAGES,
+    "registers_memory_limit": guest.MAX_REGISTERS_BYTES,
+    "max_register_size": guest.MAX_REGISTER_BYTES,
+    "max_number_registers": guest.MAX_REGISTERS,
     "max_receipt_size": 4 * 2**20,
-    "max_functions_number_per_contract": 10_000,
-    "max_locals_per_contract": 1_000_000,
+    "max_functions_number_per_contract": modules.MAX_FUNCTIONS,
+    "max_locals_per_contract": modules.MAX_LOCALS,
     "max_params_per_contract": 50_000,
     "max_params_per_function": 64,
     "max_operand_stack_bytes_per_function": 8192,
-    "max_tables_per_contract": 1,
-    "max_elements_per_contract_table": 10_000,
-    "max_function_body_size": 196_608,
+    "max_tables_per_contract": modules.MAX_TABLES,
+    "max_elements_per_contract_table": modules.MAX_TABLE_ELEMENTS,
+    "max_function_body_size": modules.MAX_BODY_BYTES,
     "max_instrumented_code_size": 16 * 2**20,
     "max_blocks_per_function": 5000,
     "max_blocks_per_contract": 50_000,
