@@ -31,33 +31,15 @@ from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
-    Action,
-    AddKey,
-    CreateAccount,
     CryptoHash,
-    Delegate,
-    DelegateActionV2,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
     FunctionCallPermission,
     GasKeyFunctionCall,
     PublicKey,
-    Stake,
-    StateInit,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
     action_hash,
     random_seed_of,
 )
+from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.protocol.actions import KIND_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,20 +123,20 @@ class ReceiptRun:
                 raise
         self._check_storage()
 
-    def _check(self, action: Action) -> None:
+    def _check(self, action: kinds.Action) -> None:
         """Check that the receiver exists or may be created, and that the actor has permission."""
-        if isinstance(action, CreateAccount):
+        if isinstance(action, kinds.CreateAccount):
             if self.account is not None:
                 self.fail("AccountAlreadyExists")
         elif self.account is None and not self._may_create(action):
             self.fail("AccountDoesNotExist")
-        if KIND_OF[type(action)].is_own and self.actor_id != self.receipt.receiver_id:
+        if kinds.KIND_OF[type(action)].is_own and self.actor_id != self.receipt.receiver_id:
             self.fail("ActorNoPermission", actor_id=str(self.actor_id))
 
-    def _may_create(self, action: Action) -> bool:
+    def _may_create(self, action: kinds.Action) -> bool:
         """Return True if an action other than CreateAccount may create its receiver."""
-        if not isinstance(action, Transfer):
-            return isinstance(action, DeterministicStateInit)
+        if not isinstance(action, kinds.Transfer):
+            return isinstance(action, kinds.DeterministicStateInit)
         # A transfer must be alone, and no refund.
         is_alone = len(self.receipt.actions) == 1 and not self.receipt.is_refund
         return is_alone and AccountId(self.receipt.receiver_id).kind != "named"
@@ -202,7 +184,7 @@ def _fail(name: str, **payload: Any) -> Never:
 # Accounts and keys -----------------------------------------------------------------------
 
 
-def _create_account(run: ReceiptRun, _: CreateAccount) -> None:
+def _create_account(run: ReceiptRun, _: kinds.CreateAccount) -> None:
     """Create the receiver; its id must belong to the namespace of the predecessor."""
     receiver_id, predecessor_id = AccountId(run.receipt.receiver_id), run.receipt.predecessor_id
     if receiver_id.kind != "named":
@@ -220,7 +202,7 @@ def _create_account(run: ReceiptRun, _: CreateAccount) -> None:
     run.actor_id = receiver_id  # so that the next actions may add keys and code
 
 
-def _transfer(run: ReceiptRun, action: Transfer) -> None:
+def _transfer(run: ReceiptRun, action: kinds.Transfer) -> None:
     """Add to the receiver's balance; a gas refund to the key that paid for the gas."""
     receiver_id = run.receipt.receiver_id
     if run.account is None:
@@ -280,7 +262,7 @@ def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
     return size
 
 
-def _add_key(run: ReceiptRun, action: AddKey) -> None:
+def _add_key(run: ReceiptRun, action: kinds.AddKey) -> None:
     key, permission = action.public_key, action.access_key.permission
     account_id = run.receipt.receiver_id
     if run.state.access_key(account_id, key.stored) is not None:
@@ -295,7 +277,7 @@ def _add_key(run: ReceiptRun, action: AddKey) -> None:
     run.change(storage=key_bytes(key, access_key))
 
 
-def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
+def _delete_key(run: ReceiptRun, action: kinds.DeleteKey) -> None:
     """Remove an access key; the balance of a gas key burns."""
     key, account_id = action.public_key, run.receipt.receiver_id
     access_key = run.state.access_key(account_id, key.stored)
@@ -321,7 +303,7 @@ def _remove_key(run: ReceiptRun, packed_key: bytes) -> None:
     run.store.access_keys.put(account_id, packed_key, None)
 
 
-def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
+def _delete_account(run: ReceiptRun, action: kinds.DeleteAccount) -> None:
     """Remove the receiver, its keys and records; send its balance to the beneficiary."""
     account, account_id = run.existing_account(), run.receipt.receiver_id
     if account.locked:
@@ -347,20 +329,20 @@ def refund(
     receiver_id: str, deposit: int, signer_id: str = SYSTEM, public_key: PublicKey = SYSTEM_KEY
 ) -> ActionReceipt:
     """Build the receipt of a transfer by the chain itself."""
-    actions = (Transfer(deposit),)
+    actions = (kinds.Transfer(deposit),)
     return ActionReceipt(_NO_ID, SYSTEM, receiver_id, signer_id, public_key, 0, actions)
 
 
 # Gas keys (NEP-611) ----------------------------------------------------------------------
 
 
-def _transfer_to_gas_key(run: ReceiptRun, action: TransferToGasKey) -> None:
+def _transfer_to_gas_key(run: ReceiptRun, action: kinds.TransferToGasKey) -> None:
     """Add to a gas key's balance; anybody may do so."""
     if not _add_to_gas_key(run, action.public_key, action.deposit):
         run.fail("GasKeyDoesNotExist", public_key=str(action.public_key))
 
 
-def _withdraw_from_gas_key(run: ReceiptRun, action: WithdrawFromGasKey) -> None:
+def _withdraw_from_gas_key(run: ReceiptRun, action: kinds.WithdrawFromGasKey) -> None:
     """Move a part of a gas key's balance to the account's."""
     key = action.public_key
     access_key = run.state.access_key(run.receipt.receiver_id, key.stored)
@@ -400,7 +382,7 @@ def with_balance(access_key: AccessKey, amount: int) -> AccessKey:
 # Code ------------------------------------------------------------------------------------
 
 
-def _deploy(run: ReceiptRun, action: DeployContract) -> None:
+def _deploy(run: ReceiptRun, action: kinds.DeployContract) -> None:
     account = run.existing_account()
     code_hash = CryptoHash.of(action.code) if action.code else NO_CODE
     run.store.codes.setdefault(code_hash, action.code)
@@ -415,7 +397,7 @@ def _code_bytes(run: ReceiptRun, account: Account) -> int:
     return len(run.store.codes[account.code_hash])
 
 
-def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
+def _deploy_global(run: ReceiptRun, action: kinds.DeployGlobalContract) -> None:
     """
     Publish a global contract (NEP-591); its bytes are paid for once, and that burns.
 
@@ -440,7 +422,7 @@ def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
     )
 
 
-def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
+def _use_global(run: ReceiptRun, action: kinds.UseGlobalContract) -> None:
     _set_global_contract(run, action.contract_identifier)
 
 
@@ -457,7 +439,7 @@ def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
 # Deterministic accounts (NEP-616) --------------------------------------------------------
 
 
-def _init_state(run: ReceiptRun, action: DeterministicStateInit) -> None:
+def _init_state(run: ReceiptRun, action: kinds.DeterministicStateInit) -> None:
     """Set the receiver's code and records; keep only the deposit that its storage needs."""
     # The actor stays the predecessor, which may not add keys or code to this account.
     if run.account is None:
@@ -474,7 +456,7 @@ def _init_state(run: ReceiptRun, action: DeterministicStateInit) -> None:
         )
 
 
-def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
+def _write_state(run: ReceiptRun, state_init: kinds.StateInit) -> None:
     _set_global_contract(run, state_init.code)
     for key, value in state_init.data.items():
         run.store.data.put(run.receipt.receiver_id, key, value)
@@ -484,7 +466,7 @@ def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
 # Calls -----------------------------------------------------------------------------------
 
 
-def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
+def _function_call(run: ReceiptRun, call: kinds.FunctionCall) -> None:
     run.change(amount=call.deposit)
     vm = Vm(_call_context(run, call), run.state, run.profile, run.yields)
     try:
@@ -502,7 +484,7 @@ def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
     _add_receipts(run, vm, result)
 
 
-def _call_context(run: ReceiptRun, call: FunctionCall) -> CallContext:
+def _call_context(run: ReceiptRun, call: kinds.FunctionCall) -> CallContext:
     receipt, block, account = run.receipt, run.block, run.existing_account()
     is_last = run.index == len(receipt.actions) - 1  # only the last action's result is sent
     call_hash = action_hash(receipt.receipt_id, block.height, run.index)
@@ -575,7 +557,7 @@ def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
 # Stakes ----------------------------------------------------------------------------------
 
 
-def _stake(run: ReceiptRun, action: Stake) -> None:
+def _stake(run: ReceiptRun, action: kinds.Stake) -> None:
     """Propose a stake: an increase is locked at once, a decrease unlocked by a later epoch."""
     account = run.existing_account()
     if not action.stake and not account.locked:
@@ -598,7 +580,7 @@ def _stake(run: ReceiptRun, action: Stake) -> None:
 # Delegated actions -----------------------------------------------------------------------
 
 
-def _delegate(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
+def _delegate(run: ReceiptRun, signed: kinds.SignedDelegate) -> None:
     """Send the actions that the receiver signed; the relayer, as signer, pays (NEP-366)."""
     inner = signed.delegate_action
     if not signed.verify():
@@ -630,14 +612,14 @@ def _delegate(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
     )
 
 
-def _use_delegate_key(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
+def _use_delegate_key(run: ReceiptRun, signed: kinds.SignedDelegate) -> None:
     """Check the sender's access key and nonce, and update the nonce."""
     inner = signed.delegate_action
     account_id, key = inner.sender_id, inner.public_key
     access_key = run.state.access_key(account_id, key.stored)
     if access_key is None:
         _refuse_key("AccessKeyNotFound", account_id=str(account_id), public_key=str(key))
-    index = inner.nonce_index if isinstance(inner, DelegateActionV2) else None
+    index = inner.nonce_index if isinstance(inner, kinds.DelegateActionV2) else None
     nonce = _delegate_nonce(run, key, access_key, index)
     if inner.nonce <= nonce:
         _fail("DelegateActionInvalidNonce", delegate_nonce=inner.nonce, ak_nonce=nonce)
@@ -678,20 +660,20 @@ def _refuse_key(name: str, **payload: Json) -> Never:
     raise ActionError({"DelegateActionAccessKeyError": variant(name, payload or None)})
 
 
-_EFFECTS: dict[type[Action], Callable[[ReceiptRun, Any], None]] = {
-    CreateAccount: _create_account,
-    DeployContract: _deploy,
-    FunctionCall: _function_call,
-    Transfer: _transfer,
-    Stake: _stake,
-    AddKey: _add_key,
-    DeleteKey: _delete_key,
-    DeleteAccount: _delete_account,
-    Delegate: _delegate,
-    DelegateV2: _delegate,
-    DeployGlobalContract: _deploy_global,
-    UseGlobalContract: _use_global,
-    DeterministicStateInit: _init_state,
-    TransferToGasKey: _transfer_to_gas_key,
-    WithdrawFromGasKey: _withdraw_from_gas_key,
+_EFFECTS: dict[type[kinds.Action], Callable[[ReceiptRun, Any], None]] = {
+    kinds.CreateAccount: _create_account,
+    kinds.DeployContract: _deploy,
+    kinds.FunctionCall: _function_call,
+    kinds.Transfer: _transfer,
+    kinds.Stake: _stake,
+    kinds.AddKey: _add_key,
+    kinds.DeleteKey: _delete_key,
+    kinds.DeleteAccount: _delete_account,
+    kinds.Delegate: _delegate,
+    kinds.DelegateV2: _delegate,
+    kinds.DeployGlobalContract: _deploy_global,
+    kinds.UseGlobalContract: _use_global,
+    kinds.DeterministicStateInit: _init_state,
+    kinds.TransferToGasKey: _transfer_to_gas_key,
+    kinds.WithdrawFromGasKey: _withdraw_from_gas_key,
 }
