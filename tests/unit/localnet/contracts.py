@@ -14,7 +14,7 @@ from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.world import World
-from ledgerkit.protocol import CryptoHash, FunctionCall, Transaction, Transfer
+from ledgerkit.protocol import CryptoHash, FunctionCall, Transfer
 from tests.unit.localnet.ledger import TGAS, N, secret
 
 if TYPE_CHECKING:
@@ -168,18 +168,10 @@ class ContractChain:
     """A chain with contracts, and callers whose calls are executed to the end."""
 
     def __init__(self, genesis: Genesis, **settings: Any) -> None:
-        self.world, self.nonce = World(Settings(**settings), genesis), 0
+        self.world = World(Settings(**settings), genesis)
         self.supply = genesis.total_supply
 
-    def run(self, *positional: Any, **arguments: Any) -> list[Outcome]:
-        """Call a method and settle; return all outcomes, the transaction's first."""
-        tx_hash = self.send(*positional, **arguments)
-        self.world.settle()
-        world = self.world
-        assert world.total_supply() + world.burnt - world.minted == self.supply
-        return self.outcomes(tx_hash)
-
-    def send(
+    def run(
         self,
         receiver_id: str,
         method: str,
@@ -189,15 +181,14 @@ class ContractChain:
         deposit: int = 0,
         gas: int = 100,
         **arguments: Any,
-    ) -> CryptoHash:
-        """Send a call; return its transaction's hash."""
-        self.nonce += 1
+    ) -> list[Outcome]:
+        """Call a method and settle; return all outcomes, the transaction's first."""
         call = FunctionCall(method, contract_sdk.to_json(arguments), gas * TGAS, deposit)
-        head = self.world.chain.head.hash
-        tx = Transaction(by, CALLER_KEY.public_key, self.nonce, receiver_id, head, [call])
-        signed = tx.sign(CALLER_KEY)
-        self.world.submit(signed)
-        return signed.hash
+        world = self.world
+        signed = world.submit_unsigned(by, receiver_id, [call])
+        world.settle()
+        assert world.total_supply() + world.burnt - world.minted == self.supply
+        return self.outcomes(signed.hash)
 
     def outcomes(self, outcome_id: CryptoHash) -> list[Outcome]:
         """Return an outcome and all that follow from it, except refunds."""

@@ -17,7 +17,7 @@ from ledgerkit.localnet.chain_types import Failure, SuccessValue
 from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.wasm import engine, modules
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
+from ledgerkit.protocol import FunctionCall
 from tests.unit.localnet.machine import Machine
 from tests.wasm_texts import COUNTER, compiled
 
@@ -103,26 +103,14 @@ class Contract:
 
     def __init__(self, code: Any) -> None:
         self.world = open_world("empty")
-        ((self.root, secret),) = self.world.keys().items()
-        self.secret = SecretKey.from_text(secret)
+        (self.root,) = self.world.keys()
         self.account_id = f"module.{self.root}"
         self.world.deploy(self.account_id, code)
 
     def call(self, method_name: str, gas: int = 30 * fees.TGAS) -> Any:
         """Send a call; return its receipt's outcome."""
-        key = self.secret.public_key
-        access_key = self.world.state().access_key(self.root, key.packed)
-        assert access_key is not None
         action = FunctionCall(method_name, b"", gas, 0)
-        signed = Transaction(
-            self.root,
-            key,
-            access_key.nonce + 1,
-            self.account_id,
-            self.world.chain.final.hash,
-            [action],
-        ).sign(self.secret)
-        self.world.submit(signed)
+        signed = self.world.submit_unsigned(self.root, self.account_id, [action])
         self.world.settle()
         record = self.world.transaction(signed.hash)
         assert record is not None
