@@ -177,9 +177,9 @@ class ContractChain:
         method: str,
         /,
         *,
-        by: str = "alice.near",
-        deposit: int = 0,
-        gas: int = 100,
+        by: Any = "alice.near",
+        deposit: Any = 0,
+        gas: Any = 100,
         **arguments: Any,
     ) -> list[Outcome]:
         """Call a method and settle; return all outcomes, the transaction's first."""
