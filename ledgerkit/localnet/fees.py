@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.localnet.features import Feature
@@ -13,8 +13,7 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFunctionCall,
     Permission,
 )
-from ledgerkit.protocol.borsh import set_field
-from ledgerkit.protocol.types import AccountId, AccountKind
+from ledgerkit.protocol.types import AccountId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -174,11 +173,6 @@ class Profile:
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
-    transfers: dict[AccountKind, Fee] = field(init=False)  # by the kind of their receiver
-
-    def __post_init__(self) -> None:
-        """Sum the fees of transfers, which may create their receiver."""
-        set_field(self, "transfers", _transfers(self.table))
 
     def has(self, feature: Feature) -> bool:
         """Return True if the protocol version has a feature."""
@@ -195,7 +189,7 @@ class Profile:
         """Return the fees that an action's fee is the sum of, by their names in a gas profile."""
         match action:
             case kinds.Transfer():
-                parts = [("TRANSFER", self.transfers[_kind(receiver_id)])]
+                parts = [("TRANSFER", self._transfer(receiver_id))]
             case kinds.AddKey(public_key=key, access_key=access_key):
                 parts = self._key_parts(access_key.permission, key, receiver_id)
             case kinds.DeterministicStateInit(state_init=state_init):
@@ -213,6 +207,18 @@ class Profile:
                 if kind.charged_bytes is not None:
                     parts = self._by_bytes(kind.fee, kind.charged_bytes(action))
         return parts
+
+    def _transfer(self, receiver_id: str) -> Fee:
+        """Return the fee of a transfer, which may create a receiver whose id is derived."""
+        fee = self.table["transfer"]
+        if len(receiver_id) not in _IMPLICIT_LENGTHS:
+            return fee
+        kind = AccountId(receiver_id).kind
+        if kind != "named":
+            fee = fee.plus(self.table["create_account"])
+        if kind == "near-implicit":
+            fee = fee.plus(self.table["add_full_access_key"])
+        return fee
 
     def _delegate(self, action: kinds.SignedDelegate) -> Fee:
         fee = self.table["delegate"]
@@ -325,18 +331,6 @@ def _verification_gas(action: kinds.SignedDelegate) -> int:
     return ML_DSA_VERIFICATION if is_ml_dsa else 0
 
 
-def _transfers(table: dict[str, Fee]) -> dict[AccountKind, Fee]:
-    """Return the fee of a transfer by the kind of its receiver, which it may create."""
-    transfer = table["transfer"]
-    created = transfer.plus(table["create_account"])
-    return {
-        "named": transfer,
-        "near-implicit": created.plus(table["add_full_access_key"]),
-        "eth-implicit": created,
-        "deterministic": created,
-    }
-
-
 PROFILES: dict[ProfileName, Profile] = {
     "84": Profile(84, _TABLE, 0, 0, 30),
     "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30),
@@ -347,10 +341,6 @@ PROFILES: dict[ProfileName, Profile] = {
 def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
     """Return the bytes of an access key's key in the state; both parts have a prefix of one."""
     return 1 + len(account_id) + 1 + len(public_key.stored)
-
-
-def _kind(account_id: str) -> AccountKind:
-    return AccountId(account_id).kind if len(account_id) in _IMPLICIT_LENGTHS else "named"
 
 
 def storage_shortfall(balance: int, storage_usage: int) -> int:
