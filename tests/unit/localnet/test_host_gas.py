@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -188,66 +188,31 @@ def value_return(machine: Machine) -> None:
     machine.run("value_return", *machine.put(b"lorem ipsum"))
 
 
-def action(name: str, *parts: bytes | int) -> Callable[[Machine], None]:
-    """Return a function that adds an action; bytes are written to the memory."""
+class Amount(NamedTuple):
+    """An amount in the memory."""
+
+    yocto: int
+
+
+def action(
+    name: str, *parts: bytes | int | Amount, receiver_id: bytes = b"alice.test"
+) -> Callable[[Machine], None]:
+    """Return a function that adds an action; bytes and amounts are written to the memory."""
 
     def add(machine: Machine) -> None:
         """Create a receipt with the action."""
-        index = create(machine)
-        numbers: list[int] = []
+        numbers = [create(machine, receiver_id)]
         for part in parts:
-            numbers += machine.put(part) if isinstance(part, bytes) else [part]
-        machine.run(f"promise_batch_action_{name}", index, *numbers)
+            if isinstance(part, Amount):
+                numbers.append(machine.amount(part.yocto))
+            else:
+                numbers += machine.put(part) if isinstance(part, bytes) else [part]
+        machine.run(f"{ACTION}{name}", *numbers)
 
     return add
 
 
 ACTION = "promise_batch_action_"
-
-
-def delete_account(machine: Machine) -> None:
-    """Delete an account."""
-    index = create(machine, b"bob.test")
-    machine.run(f"{ACTION}delete_account", index, *machine.put(b"alice.test"))
-
-
-def function_call(machine: Machine) -> None:
-    """Add a call of 40 bytes."""
-    index = create(machine)
-    call = (*machine.put(b"fn_with_len_14"), *machine.put(b"lorem ipsum with length 26"))
-    machine.run(f"{ACTION}function_call", index, *call, machine.amount(1), 1)
-
-
-def transfer(machine: Machine) -> None:
-    """Add a transfer."""
-    index = create(machine, b"alice.test")
-    machine.run(f"{ACTION}transfer", index, machine.amount(1))
-
-
-def new_stake(machine: Machine) -> None:
-    """Add a stake."""
-    index = create(machine, b"pool.test")
-    machine.run(f"{ACTION}stake", index, machine.amount(1), *machine.put(KEY.packed))
-
-
-def full_access_key(machine: Machine) -> None:
-    """Add a full access key."""
-    index = create(machine, b"alice.test")
-    machine.run(f"{ACTION}add_key_with_full_access", index, *machine.put(KEY.packed), 0)
-
-
-def new_call_key(machine: Machine) -> None:
-    """Add a function call key with names of 7 bytes."""
-    index = create(machine, b"alice.test")
-    key, names = machine.put(KEY.packed), machine.put(b"foo,baz")
-    numbers = (*key, 0, machine.amount(1), *machine.put(b"alice.test"), *names)
-    machine.run(f"{ACTION}add_key_with_function_call", index, *numbers)
-
-
-def delete_key(machine: Machine) -> None:
-    """Delete a key."""
-    index = create(machine, b"alice.test")
-    machine.run(f"{ACTION}delete_key", index, *machine.put(KEY.packed))
 
 
 def state_init(machine: Machine) -> tuple[int, int]:
@@ -265,15 +230,29 @@ def state_record(machine: Machine) -> None:
 
 
 CODE, HASH = b"lorem ipsum with length 26", sha256(b"arbitrary").digest()
-deploy, deploy_global = action("deploy_contract", CODE), action("deploy_global_contract", CODE)
-use_global = action("use_global_contract", HASH)
-use_global_of = action("use_global_contract_by_account_id", b"alice.near")
+RICK = b"rick.test"
+create_account = action("create_account", receiver_id=RICK)
+delete_account = action("delete_account", b"alice.test", receiver_id=b"bob.test")
+deploy = action("deploy_contract", CODE, receiver_id=RICK)
+deploy_global = action("deploy_global_contract", CODE, receiver_id=RICK)
+use_global = action("use_global_contract", HASH, receiver_id=RICK)
+use_global_of = action("use_global_contract_by_account_id", b"alice.near", receiver_id=RICK)
+function_call = action(
+    "function_call", b"fn_with_len_14", CODE, Amount(1), 1, receiver_id=RICK
+)  # of 40 bytes
+transfer = action("transfer", Amount(1))
+new_stake = action("stake", Amount(1), KEY.packed, receiver_id=b"pool.test")
+full_access_key = action("add_key_with_full_access", KEY.packed, 0)
+new_call_key = action(
+    "add_key_with_function_call", KEY.packed, 0, Amount(1), b"alice.test", b"foo,baz"
+)
+delete_key = action("delete_key", KEY.packed)
 LIMITS = [
     ("new_action_receipt", 1, new_receipt, 8_644_846_690),
     ("new_action_receipt", 2, dependency, 9_411_968_532_130),
     ("data_receipt_base", 1, dependency, PREPAID),
     ("data_receipt_byte", 11, value_return, PREPAID),
-    ("create_account", 1, action("create_account"), 116_969_114_801),
+    ("create_account", 1, create_account, 116_969_114_801),
     ("delete_account", 1, delete_account, 125_349_193_370),
     ("deploy_contract", 1, deploy, 119_677_812_659),
     ("deploy_contract_byte", 26, deploy, 304_443_562_909),
