@@ -94,7 +94,7 @@ class Source:
         return result
 
     @_once
-    def account(self, account_id: str, _key: bytes = b"") -> Account | None:
+    def account(self, account_id: str) -> Account | None:
         """Return an account, or None."""
         try:
             account = _account(self._query("view_account", account_id=account_id))
@@ -200,7 +200,7 @@ class Source:
         return _code(self._query("view_code", account_id=account_id), code_hash)
 
     @_once
-    def global_code(self, name: str, _key: bytes = b"") -> CryptoHash | None:
+    def global_code(self, name: str) -> CryptoHash | None:
         """Return the hash of a global contract, or None; its code is then known."""
         try:
             result = self._query(**_global_request(name))
@@ -344,11 +344,11 @@ class ForkedStore(StateStore):
         super().__init__()
         self.codes = source.codes
         tables: tuple[tuple[str, Callable[..., Any], Callable[[str], Iterable[bytes]]], ...] = (
-            ("account", source.account, _no_keys),
+            ("account", lambda account_id, _: source.account(account_id), _no_keys),
             ("access_key", source.access_key, source.access_keys),
             ("gas_key_nonce", source.nonce, source.nonces),
             ("data", source.record, source.records),
-            ("global_code", source.global_code, _no_keys),
+            ("global_code", lambda name, _: source.global_code(name), _no_keys),
         )
         forked = [_ForkedTable(kind, self._journal, load, keys) for kind, load, keys in tables]
         self.accounts, self.access_keys, self.gas_key_nonces, self.data, self.global_codes = forked
