@@ -53,10 +53,7 @@ class VersionedTable(Generic[V]):
         if values is None:
             values = self.head[account_id] = {}
         self._journal.append((self, account_id, key, values.get(key)))
-        if value is None:
-            values.pop(key, None)
-        else:
-            values[key] = value
+        self.restore(account_id, key, value)
 
     def restore(self, account_id: str, key: bytes, value: V | None) -> None:
         """Write a value back without recording the one it replaces."""
@@ -145,15 +142,9 @@ class StateStore:
 
     def prune(self, height: int) -> None:
         """Drop the states before a height."""
-        for table in (
-            self.accounts,
-            self.access_keys,
-            self.gas_key_nonces,
-            self.data,
-            self.global_codes,
-            self.global_nonces,
-        ):
-            table.prune(height)
+        for table in vars(self).values():
+            if isinstance(table, VersionedTable):
+                table.prune(height)
 
     def at(self, height: int = _HEAD) -> State:
         """Return the state after the block of a height, by default the head."""

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.rpc.errors import ParseError
-from ledgerkit.protocol import AccountId, CryptoHash, PublicKey, types
+from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.units import U64_MAX
+from ledgerkit.validation import is_account_id
 
 T = TypeVar("T")
 Members = dict[str, Any]
@@ -146,11 +147,9 @@ def one_of(names: tuple[str, ...]) -> Read[str]:
 def account_id(value: Any) -> AccountId:
     """Read an account id."""
     name = text(value)
-    try:
-        return types.account_id(name)
-    except InvalidRequestError:
-        reason = account_rule(name)
-    raise error(f'invalid value: "{name}", {reason}')
+    if is_account_id(name):
+        return AccountId(name)
+    raise error(f'invalid value: "{name}", {account_rule(name)}')
 
 
 def account_rule(name: str) -> str:

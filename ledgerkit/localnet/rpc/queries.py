@@ -18,6 +18,7 @@ from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError, InternalError, Object, ParseError
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Account, Block
@@ -164,10 +165,9 @@ def _parse_path(path: str, data: str) -> Query:
     command, *arguments = path.split("/", 2)
     if not arguments:
         raise ParseError("Not enough query parameters provided")
-    try:
-        account_id = AccountId(arguments[0])
-    except InvalidRequestError:
-        raise ParseError(read.account_rule(arguments[0])) from None
+    if not is_account_id(arguments[0]):
+        raise ParseError(read.account_rule(arguments[0]))
+    account_id = AccountId(arguments[0])
     extra = arguments[1:]
     types = {"account": "view_account", "code": "view_code", "access_key": "view_access_key_list"}
     if command == "access_key" and extra:

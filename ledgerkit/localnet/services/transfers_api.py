@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 MAX_LIMIT = 100
 _INT128_MAX = 2**127 - 1
 _MAX_TIMESTAMP_NS = (2**32 - 1) // 2 * 10**9
-_FLOAT_STEP_NS = 1_000  # more than the steps of a time as a float of seconds
 _NEAR_FACTOR = 1e24
 _INTENTS = "intents.near"
 _ASSET_TYPES = {"native": "Near", "nep141": "Ft", "nep245": "Mt"}
@@ -62,7 +60,7 @@ def respond(world: World, method: str, path: str, body: bytes) -> dict[str, Any]
 def _page(world: World, query: Query) -> dict[str, Any]:
     """Return one page; a full one has a token, even if nothing follows."""
     limit = max(1, min(MAX_LIMIT, MAX_LIMIT if query.limit is None else query.limit))
-    rows = _narrow(TransferIndex.of(world).rows(str(query.account_id)), query)
+    rows = TransferIndex.of(world).rows(str(query.account_id))
     view = _AccountView(world, str(query.account_id))
     matches = _filter(query, view)
     transfers, last = [], None
@@ -78,23 +76,6 @@ def _page(world: World, query: Query) -> dict[str, Any]:
     return {"transfers": transfers, "resume_token": token}
 
 
-def _narrow(rows: list[Row], query: Query) -> list[Row]:
-    """Return the rows of the requested times, and some that the filter drops."""
-    start_ns = (query.from_timestamp_ms or 0) * 10**6
-    stop_ns = _MAX_TIMESTAMP_NS
-    if query.to_timestamp_ms is not None:
-        stop_ns = query.to_timestamp_ms * 10**6
-    if query.resume_token is not None:
-        token_ns = int(query.resume_token) >> 32
-        if query.desc:
-            stop_ns = min(stop_ns, token_ns)
-        else:
-            start_ns = max(start_ns, token_ns)
-    times = [row.timestamp_ns for row in rows]
-    low = bisect_left(times, start_ns - _FLOAT_STEP_NS)
-    return rows[low : bisect_left(times, stop_ns + _FLOAT_STEP_NS)]
-
-
 def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
     resumes = _resume_filter(query)
     start_s = _bound_s(query.from_timestamp_ms or 0)
@@ -103,18 +84,16 @@ def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
     direction = {"sender": -1, "receiver": 1, None: 0}[query.direction]
 
     def matches(row: Row) -> bool:
-        amount = view.amount(row)
-        # Null is neither equal nor unequal to a text: mints and burns are left out as well.
-        is_ignored = query.ignore_system and view.other_id(row) in ("system", None)
+        # Null is neither equal nor unequal to a text: with mints and burns `system` is ignored.
         return (
             start_s <= row.timestamp_ns / 1e9 < stop_s
             and resumes(row)
             and (query.asset_id is None or row.asset_id == query.asset_id)
-            and (not direction or direction * amount > 0)
-            and (query.min_amount is None or abs(amount) >= int(query.min_amount))
+            and (not direction or direction * view.amount(row) > 0)
+            and (query.min_amount is None or abs(view.amount(row)) >= int(query.min_amount))
             and (query.min_human_amount is None or view.reaches(row, query.min_human_amount))
             and query.min_usd_amount is None  # there are no prices here
-            and not is_ignored
+            and not (query.ignore_system and view.other_id(row) in ("system", None))
         )
 
     return matches
