@@ -276,17 +276,17 @@ def check_permission(
 def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile) -> None:
     """Check actions on their own, without the state."""
     count = len(actions)
-    _limit(limits.MAX_ACTIONS, "TotalNumberOfActionsExceeded", total_number_of_actions=count)
+    _limit("TotalNumberOfActionsExceeded", limits.MAX_ACTIONS, total_number_of_actions=count)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
     count = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
     name = "TotalNumberOfDeployActionsExceeded"
-    _limit(limits.MAX_DEPLOY_ACTIONS, name, number_of_deploy_actions=count)
+    _limit(name, limits.MAX_DEPLOY_ACTIONS, number_of_deploy_actions=count)
     if profile.has(Feature.STATE_INIT_LIMIT):
         states = [each.state_init for each in actions if isinstance(each, DeterministicStateInit)]
         count = sum(len(state_init.data) for state_init in states)
         name = "TotalNumberOfStateInitEntriesExceeded"
-        _limit(limits.MAX_STATE_INIT_ENTRIES, name, number_of_entries=count)
+        _limit(name, limits.MAX_STATE_INIT_ENTRIES, number_of_entries=count)
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, DeleteAccount) and position != len(actions) - 1:
@@ -297,7 +297,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
             is_delegated = True
         check_action(action, receiver_id, profile)
     gas = attached_gas(actions)
-    _limit(limits.MAX_PREPAID_GAS, "TotalPrepaidGasExceeded", total_prepaid_gas=gas)
+    _limit("TotalPrepaidGasExceeded", limits.MAX_PREPAID_GAS, total_prepaid_gas=gas)
 
 
 def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
@@ -306,7 +306,7 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
         case FunctionCall():
             _check_call(action, profile)
         case DeployContract(code=code) | DeployGlobalContract(code=code):
-            _limit(limits.MAX_CODE_BYTES, "ContractSizeExceeded", size=len(code))
+            _limit("ContractSizeExceeded", limits.MAX_CODE_BYTES, size=len(code))
         case Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
@@ -366,8 +366,8 @@ def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
         )
     name = "DeterministicStateInit{}LengthExceeded"
     for key, value in state_init.data.items():
-        _limit(limits.MAX_KEY_BYTES, name.format("Key"), length=len(key))
-        _limit(limits.MAX_VALUE_BYTES, name.format("Value"), length=len(value))
+        _limit(name.format("Key"), limits.MAX_KEY_BYTES, length=len(key))
+        _limit(name.format("Value"), limits.MAX_VALUE_BYTES, length=len(value))
 
 
 def _check_call(action: FunctionCall, profile: Profile) -> None:
@@ -376,8 +376,8 @@ def _check_call(action: FunctionCall, profile: Profile) -> None:
     if not action.method_name and profile.has(Feature.NO_EMPTY_METHOD_NAME):
         _refuse_actions("FunctionCallEmptyMethodName")
     length = len(action.method_name.encode())
-    _limit(limits.MAX_METHOD_NAME_BYTES, "FunctionCallMethodNameLengthExceeded", length=length)
-    _limit(limits.MAX_ARGS_BYTES, "FunctionCallArgumentsLengthExceeded", length=len(action.args))
+    _limit("FunctionCallMethodNameLengthExceeded", limits.MAX_METHOD_NAME_BYTES, length=length)
+    _limit("FunctionCallArgumentsLengthExceeded", limits.MAX_ARGS_BYTES, length=len(action.args))
 
 
 def _check_key(access_key: AccessKey, profile: Profile) -> None:
@@ -395,10 +395,10 @@ def _check_call_permission(permission: FunctionCallPermission | GasKeyFunctionCa
     total = 0
     for name in permission.method_names:
         length = len(name.encode())
-        _limit(limits.MAX_METHOD_NAME_BYTES, "AddKeyMethodNameLengthExceeded", length=length)
+        _limit("AddKeyMethodNameLengthExceeded", limits.MAX_METHOD_NAME_BYTES, length=length)
         total += length + 1
     name = "AddKeyMethodNamesNumberOfBytesExceeded"
-    _limit(limits.MAX_KEY_METHODS_BYTES, name, total_number_of_bytes=total)
+    _limit(name, limits.MAX_KEY_METHODS_BYTES, total_number_of_bytes=total)
 
 
 def _check_gas_key(permission: GasKey) -> None:
@@ -420,7 +420,7 @@ def _refuse_key(name: str, **payload: Any) -> Never:
     raise InvalidTransactionError({"InvalidAccessKeyError": variant(name, payload or None)})
 
 
-def _limit(limit: int, name: str, **number: int) -> None:
+def _limit(name: str, limit: int, **number: int) -> None:
     """Refuse actions of which a number, the member of the error, is above its limit."""
     [value] = number.values()
     if value > limit:

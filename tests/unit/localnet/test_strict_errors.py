@@ -206,6 +206,7 @@ def test_rejected_transactions(method: str, flaw: str) -> None:
 _MAKERS = {
     "_fail": "ActionErrorKind",
     "fail": "ActionErrorKind",  # of a receipt's run, which adds the receiver
+    "_limit": "ActionsValidationError",
     "_refuse": "InvalidTxError",
     "_refuse_actions": "ActionsValidationError",
     "_refuse_key": "InvalidAccessKeyError",
@@ -223,7 +224,7 @@ def _made() -> list[tuple[str, str, list[str]]]:
             maker = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
             if maker in _MAKERS and node.args and isinstance(node.args[0], ast.Constant):
                 fields = [each.arg for each in node.keywords if each.arg is not None]
-                fields += ["account_id"] if maker == "fail" else []
+                fields += {"fail": ["account_id"], "_limit": ["limit"]}.get(maker, [])
                 calls.append((maker, str(node.args[0].value), fields))
     return calls
 
