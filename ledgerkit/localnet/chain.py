@@ -51,7 +51,7 @@ class Chain:
         self.next_timestamp_ns: int | None = None  # None: the block time after the head
         self._by_height: dict[int, Block] = {}
         self._by_hash: dict[CryptoHash, Block] = {}
-        self._chunks: dict[CryptoHash, tuple[int, CryptoHash]] = {}  # position and block hash
+        self._chunks: dict[CryptoHash, tuple[Chunk, Block]] = {}
         self._changes: dict[int, tuple[Change, ...]] = {}
         self._outcome_trees: dict[tuple[int, int], tuple[MerkleTree, dict[CryptoHash, int]]] = {}
         self._outcomes: dict[int, tuple[Outcome, ...]] = {}
@@ -110,12 +110,7 @@ class Chain:
 
     def chunk(self, chunk_hash: CryptoHash) -> tuple[Chunk, Block] | None:
         """Return a chunk and the block it was included in, or None."""
-        location = self._chunks.get(chunk_hash)
-        if location is None:
-            return None
-        position, block_hash = location
-        block = self._by_hash[block_hash]
-        return block.chunks[position], block
+        return self._chunks.get(chunk_hash)
 
     def blocks(self) -> Iterator[Block]:
         """Iterate over the blocks, from genesis on."""
@@ -295,9 +290,9 @@ class Chain:
         self._by_height[block.height] = block
         self._by_hash[block.hash] = block
         self.tree.append(block.hash)
-        for position, chunk in enumerate(block.chunks):
+        for chunk in block.chunks:
             if chunk.height_included == block.height:
-                self._chunks[chunk.chunk_hash] = (position, block.hash)
+                self._chunks[chunk.chunk_hash] = chunk, block
 
     def add_results(
         self, height: int, results: list[ShardResult], epoch_changes: list[Change]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.world import World
 
     # The types of the ASGI specification.
@@ -130,7 +129,6 @@ def serve(
     allow_remote: bool = False,
     allow_hosts: Collection[str] = (),  # other names of the server
     allow_origins: Collection[str] = (),  # of web pages, beside those on localhost
-    faults: Faults | None = None,
     ready: Callable[[str], object] | None = None,  # called with the URL
     with_parent: bool = False,  # stop too when the process ends that started this one
 ) -> None:
@@ -142,7 +140,7 @@ def serve(
     uvicorn = require("uvicorn", "serve", "A local server")
     clock = ServerClock(world)
     config = uvicorn.Config(
-        App(Gateway(world, faults), clock, access),
+        App(Gateway(world), clock, access),
         ws="none",
         lifespan="off",
         log_config=None,
