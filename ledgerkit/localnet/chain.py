@@ -14,7 +14,7 @@ from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.localnet.chain_types import Proposal
     from ledgerkit.localnet.epochs import Epochs
@@ -38,6 +38,17 @@ def root(hashes: Iterable[bytes]) -> CryptoHash:
     """Compute the root of a list of hashes; zeros for an empty list."""
     joined = b"".join(hashes)
     return digest(b"root", joined) if joined else NO_CODE
+
+
+def next_gas_price(price: int, minimum: int, new_chunks: Sequence[Chunk]) -> int:
+    """Compute the next gas price: at most 0.5 % higher or lower, by how full the chunks are."""
+    limit = fees.CHUNK_GAS * len(new_chunks)
+    if not limit:
+        return price
+    used = sum(chunk.gas_used for chunk in new_chunks)
+    # price * (1 + (used / limit - 1/2) / 100), in integers
+    adjusted = price * (200 * limit + 2 * used - limit) // (200 * limit)
+    return max(minimum, min(adjusted, minimum * fees.MAX_GAS_PRICE_FACTOR))
 
 
 class Chain:
@@ -179,7 +190,8 @@ class Chain:
         )
         new_epoch = self.begins_epoch()
         ds_final, final = self._finality(height)
-        burnt = sum(c.balance_burnt for c in chunks if c.height_included == height)
+        new = [chunk for position, chunk in enumerate(chunks) if position not in missing]
+        burnt = sum(chunk.balance_burnt for chunk in new)
         validators = epochs.current.validators.values()
         begins_next = new_epoch or prev is self.genesis
         block = Block(
@@ -192,7 +204,7 @@ class Chain:
             epoch_height=prev.epoch_height + new_epoch,
             epoch_start_height=height if new_epoch else prev.epoch_start_height,
             ordinal=prev.ordinal + 1,
-            gas_price=self._gas_price(chunks, height),
+            gas_price=next_gas_price(prev.gas_price, self.settings.gas_price, new),
             total_supply=prev.total_supply - burnt + minted,
             random_value=self.random_value(height),
             last_final_block=final,
@@ -242,18 +254,6 @@ class Chain:
             return prev.hash, prev.prev_hash
         return prev.hash, prev.last_final_block
 
-    def _gas_price(self, chunks: tuple[Chunk, ...], height: int) -> int:
-        """Compute the next gas price: at most 0.5 % higher or lower, by how full the chunks are."""
-        new = [chunk for chunk in chunks if chunk.height_included == height]
-        limit = fees.CHUNK_GAS * len(new)
-        price, minimum = self.head.gas_price, self.settings.gas_price
-        if not limit:
-            return price
-        used = sum(chunk.gas_used for chunk in new)
-        # price * (1 + (used / limit - 1/2) / 100), in integers
-        adjusted = price * (200 * limit + 2 * used - limit) // (200 * limit)
-        return max(minimum, min(adjusted, minimum * fees.MAX_GAS_PRICE_FACTOR))
-
     def _chunk(
         self,
         position: int,
@@ -290,9 +290,8 @@ class Chain:
         self._by_height[block.height] = block
         self._by_hash[block.hash] = block
         self.tree.append(block.hash)
-        for chunk in block.chunks:
-            if chunk.height_included == block.height:
-                self._chunks[chunk.chunk_hash] = chunk, block
+        for chunk in block.new_chunks:
+            self._chunks[chunk.chunk_hash] = chunk, block
 
     def add_results(
         self, height: int, results: list[ShardResult], epoch_changes: list[Change]

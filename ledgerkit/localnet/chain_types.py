@@ -192,6 +192,11 @@ class Block(Struct, frozen=True, kw_only=True):
     signature: Signature | None = None  # of the hash; None if the producer's key is unknown
 
     @property
+    def new_chunks(self) -> list[Chunk]:
+        """The chunks that this block does not repeat from the block before."""
+        return [chunk for chunk in self.chunks if chunk.height_included == self.height]
+
+    @property
     def chunk_mask(self) -> tuple[bool, ...]:
         """For each shard: True if this block has a new chunk of it."""
         return tuple(chunk.height_included == self.height for chunk in self.chunks)

@@ -175,8 +175,7 @@ def inner_hash(block: Block, rest: bytes, roots: Roots) -> CryptoHash:
 
 def proposals(block: Block) -> list[Proposal]:
     """Return the stakes that were proposed in a block's new chunks."""
-    new = zip(block.chunks, block.chunk_mask, strict=True)
-    return [each for chunk, is_new in new if is_new for each in chunk.validator_proposals]
+    return [proposal for chunk in block.new_chunks for proposal in chunk.validator_proposals]
 
 
 def endorsements(block: Block) -> list[list[int]]:

@@ -229,21 +229,19 @@ class Indexer(BlockFollower):
             if change.kind == "access_key":
                 access_key = change.value if isinstance(change.value, AccessKey) else None
                 self.keys.update(change.key, str(change.account_id), access_key)
-        for outcome in self._world.chain.outcomes_at(height):
+        for receipt, outcome in self._world.executions(block):
             if not isinstance(outcome.status, Failure):
-                self._read_outcome(outcome, height)
+                self._read_execution(receipt, outcome, height)
 
-    def _read_outcome(self, outcome: Outcome, height: int) -> None:
-        contract_id = str(outcome.executor_id)
+    def _read_execution(self, receipt: ActionReceipt, outcome: Outcome, height: int) -> None:
+        contract_id = str(receipt.receiver_id)
         for log in outcome.logs:
             standard, account_ids = event_accounts(log)
             for account_id in account_ids:
                 self._by_standard[standard].add(account_id, contract_id, height)
-        receipt = self._world.receipt(outcome.id)
-        if isinstance(receipt, ActionReceipt):
-            for action in receipt.actions:
-                if isinstance(action, FunctionCall):
-                    self._read_call(contract_id, str(receipt.predecessor_id), action, height)
+        for action in receipt.actions:
+            if isinstance(action, FunctionCall):
+                self._read_call(contract_id, str(receipt.predecessor_id), action, height)
 
     def _read_call(
         self, contract_id: str, caller_id: str, action: FunctionCall, height: int

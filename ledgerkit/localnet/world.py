@@ -56,7 +56,7 @@ from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     from ledgerkit.localnet.contract_sdk import Contract
@@ -153,6 +153,13 @@ class World:
     def origin(self, receipt_id: CryptoHash) -> CryptoHash:
         """Return the hash of the transaction that a receipt belongs to; another id as it is."""
         return self._origins.get(receipt_id, receipt_id)
+
+    def executions(self, block: Block) -> Iterator[tuple[ActionReceipt, Outcome]]:
+        """Iterate over the receipts that a block executed, with their outcomes."""
+        for outcome in self.chain.outcomes_at(block.height):
+            receipt = self.receipt(outcome.id)
+            if isinstance(receipt, ActionReceipt):  # not the outcome of a transaction
+                yield receipt, outcome
 
     def receipts(self) -> list[Receipt]:
         """List all receipts since genesis."""
@@ -447,10 +454,9 @@ class World:
         return record
 
     def _route(self, block: Block) -> None:
-        for chunk in block.chunks:
-            if chunk.height_included == block.height:
-                for receipt in chunk.receipts:
-                    self._arrived[self._shard_of(receipt)].append(receipt)
+        for chunk in block.new_chunks:
+            for receipt in chunk.receipts:
+                self._arrived[self._shard_of(receipt)].append(receipt)
 
     def _shard_of(self, receipt: Receipt) -> int:
         """Return the position of the shard to which a receipt goes."""

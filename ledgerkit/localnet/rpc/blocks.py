@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, rpc_json
+from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import OK, UNPROCESSABLE, HandlerError
 
@@ -60,12 +60,8 @@ def unknown_block(
 
 def block(world: World, params: Any) -> Object:
     """Return the result of `block`."""
-    return rpc_json.block(find(world, read.lone_reference(params)), protocol_version(world))
-
-
-def protocol_version(world: World) -> int:
-    """Return the world's protocol version."""
-    return fees.PROFILES[world.settings.profile].version
+    block = find(world, read.lone_reference(params))
+    return rpc_json.block(block, world.runtime.profile.version)
 
 
 def gas_price(world: World, params: Any) -> Object:

@@ -93,7 +93,7 @@ def _duration(nanoseconds: int) -> str:
 def _common_config(world: World) -> Object:
     settings = world.settings
     return {
-        "protocol_version": blocks.protocol_version(world),
+        "protocol_version": world.runtime.profile.version,
         "genesis_time": rpc_json.rfc3339(settings.genesis_time_ns),
         "chain_id": settings.chain_id,
         "genesis_height": settings.genesis_height,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import commitments, rpc_json
 from ledgerkit.localnet.http_messages import json_response, text_response
-from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 VERSION = "2.13.1"  # of the nearcore node whose responses these are
-_NS_PER_SECOND = 10**9
 RPC_ADDRESS = "127.0.0.1:3030"
 
 
 def status(world: World) -> Object:
     """Return the result of `status`."""
     head, genesis = world.chain.head, world.chain.genesis
-    protocol_version = blocks.protocol_version(world)
+    protocol_version = world.runtime.profile.version
     return {
         "version": version(),
         "chain_id": world.settings.chain_id,
@@ -41,7 +40,7 @@ def status(world: World) -> Object:
         "validator_public_key": None,
         "node_public_key": str(_node_key(world)),
         "node_key": None,
-        "uptime_sec": (head.timestamp_ns - genesis.timestamp_ns) // _NS_PER_SECOND,
+        "uptime_sec": (head.timestamp_ns - genesis.timestamp_ns) // SECOND_NS,
         "detailed_debug_status": None,
     }
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.clock import pass_time
 from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
-from ledgerkit.localnet.rpc import blocks, changes
+from ledgerkit.localnet.rpc import changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome
+    from ledgerkit.localnet.chain_types import Block, Change, Chunk
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header, HttpRequest
     from ledgerkit.localnet.world import World
@@ -176,20 +176,25 @@ def _part(whole: Object, part: str, shard_id: int) -> Any:
 
 def document(world: World, block: Block) -> Object:
     """Build the document of a block."""
-    shards: list[list[Outcome]] = [[] for _ in block.chunks]
-    for outcome in world.chain.outcomes_at(block.height):
-        shards[outcome.shard_id].append(outcome)
+    shards: list[list[Object]] = [[] for _ in block.chunks]
+    for receipt, outcome in world.executions(block):
+        execution = {
+            "execution_outcome": rpc_json.outcome(outcome, block.hash),
+            "receipt": rpc_json.receipt(receipt),
+            "tx_hash": rpc_json.base58(world.origin(outcome.id)),
+        }
+        shards[outcome.shard_id].append(execution)
     shard_changes = _shard_changes(world, block)
     return {
-        "block": rpc_json.block(block, blocks.protocol_version(world)),
+        "block": rpc_json.block(block, world.runtime.profile.version),
         "shards": [
             {
                 "shard_id": chunk.shard_id,
                 "chunk": _chunk(world, block, chunk),
-                "receipt_execution_outcomes": _executions(world, block, outcomes),
+                "receipt_execution_outcomes": executions,
                 "state_changes": [rpc_json.change(change) for change in changed],
             }
-            for chunk, outcomes, changed in zip(block.chunks, shards, shard_changes, strict=True)
+            for chunk, executions, changed in zip(block.chunks, shards, shard_changes, strict=True)
         ],
     }
 
@@ -223,16 +228,3 @@ def _chunk(world: World, block: Block, chunk: Chunk) -> Object | None:
     ]
     local = [rpc_json.receipt(each.receipt) for each in records if each and each.is_local]
     return members | {"local_receipts": local}
-
-
-def _executions(world: World, block: Block, outcomes: list[Outcome]) -> list[Object]:
-    """Build the receipts that were executed, with their outcomes and transactions."""
-    return [
-        {
-            "execution_outcome": rpc_json.outcome(outcome, block.hash),
-            "receipt": rpc_json.receipt(receipt),
-            "tx_hash": rpc_json.base58(world.origin(outcome.id)),
-        }
-        for outcome in outcomes
-        if (receipt := world.receipt(outcome.id))  # a transaction is none
-    ]

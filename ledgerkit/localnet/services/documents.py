@@ -97,7 +97,6 @@ def receipt_row(world: World, row: ReceiptRow) -> _Object:
 def block_row(entry: IndexedBlock, version: int) -> _Object:
     """Build the row of a block at a protocol version."""
     block = entry.block
-    new_chunks = [chunk for chunk in block.chunks if chunk.height_included == block.height]
     return {
         "block_height": block.height,
         "prev_block_height": block.prev_height,
@@ -106,7 +105,7 @@ def block_row(entry: IndexedBlock, version: int) -> _Object:
         "block_timestamp": str(block.timestamp_ns),
         "epoch_id": base58(block.epoch_id),
         "next_epoch_id": base58(block.next_epoch_id),
-        "chunks_included": len(new_chunks),
+        "chunks_included": len(block.new_chunks),
         "author_id": block.author,
         "protocol_version": version,
         "gas_price": str(block.gas_price),
@@ -114,8 +113,8 @@ def block_row(entry: IndexedBlock, version: int) -> _Object:
         "total_supply": str(block.total_supply),
         "num_transactions": len(entry.transactions),
         "num_receipts": len(entry.receipts),
-        "gas_burnt": str(sum(chunk.gas_used for chunk in new_chunks)),
-        "tokens_burnt": str(sum(chunk.balance_burnt for chunk in new_chunks)),
+        "gas_burnt": str(sum(chunk.gas_used for chunk in block.new_chunks)),
+        "tokens_burnt": str(sum(chunk.balance_burnt for chunk in block.new_chunks)),
     }
 
 

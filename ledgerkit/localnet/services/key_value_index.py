@@ -12,14 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
-from ledgerkit.localnet.chain_types import ActionReceipt
 from ledgerkit.localnet.contract_sdk import from_json
 from ledgerkit.protocol import CryptoHash, FunctionCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet.chain_types import Block
+    from ledgerkit.localnet.chain_types import ActionReceipt, Block
     from ledgerkit.localnet.world import World
 
 METHOD = "__fastdata_kv"
@@ -64,10 +63,7 @@ class KeyValueIndex(BlockFollower):
 
     def _read_block(self, block: Block) -> None:
         receipts: Counter[int] = Counter()  # by shard
-        for outcome in self._world.chain.outcomes_at(block.height):
-            receipt = self._world.receipt(outcome.id)
-            if not isinstance(receipt, ActionReceipt):
-                continue  # the outcome of a transaction
+        for receipt, outcome in self._world.executions(block):
             shard_id = self._world.settings.shard_ids[outcome.shard_id]
             first = (shard_id * 100_000 + receipts[shard_id]) * 1000
             receipts[shard_id] += 1

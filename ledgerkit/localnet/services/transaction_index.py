@@ -169,13 +169,11 @@ class TransactionIndex(BlockFollower):
 
     def _read_block(self, block: Block) -> None:
         entry = self.blocks[block.height] = IndexedBlock(block)
-        for chunk in block.chunks:
-            if chunk.height_included == block.height:
-                for receipt in (*self._read_transactions(chunk, entry), *chunk.receipts):
-                    self._read_new_receipt(receipt, entry)
-        for outcome in self._world.chain.outcomes_at(block.height):
-            if outcome.id not in self._transactions:
-                self._read_outcome(outcome, entry)
+        for chunk in block.new_chunks:
+            for receipt in (*self._read_transactions(chunk, entry), *chunk.receipts):
+                self._read_new_receipt(receipt, entry)
+        for action_receipt, outcome in self._world.executions(block):
+            self._read_execution(action_receipt, outcome, entry)
 
     def _read_transactions(self, chunk: Chunk, entry: IndexedBlock) -> list[ActionReceipt]:
         """Read the transactions of a chunk; return their local receipts."""
@@ -201,13 +199,12 @@ class TransactionIndex(BlockFollower):
             # Of two that resume a yielded call, the first one counts.
             self._data.setdefault((receipt.receiver_id, receipt.data_id), appearance)
 
-    def _read_outcome(self, outcome: Outcome, entry: IndexedBlock) -> None:
+    def _read_execution(
+        self, receipt: ActionReceipt, outcome: Outcome, entry: IndexedBlock
+    ) -> None:
         """Read the execution of a receipt, and the data receipts that it used."""
         transaction = self._transactions[self._world.origin(outcome.id)]
         appearance = self._waiting.pop(outcome.id)
-        receipt = appearance.receipt
-        if not isinstance(receipt, ActionReceipt):
-            raise TypeError(f"{type(receipt).__name__} has no outcome")
         for data_id in receipt.input_data_ids:
             data = self._data.pop((receipt.receiver_id, data_id))
             transaction.data_receipts.append(self._add_row(data, transaction, entry, outcome))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ledgerkit.localnet.http_messages import json_response
-from ledgerkit.localnet.rpc.blocks import protocol_version
 from ledgerkit.localnet.rpc_json import base58
 from ledgerkit.localnet.services import documents, requests
 from ledgerkit.localnet.services.requests import RefusedError, Unsigned
@@ -202,7 +201,7 @@ def _block(world: World, body: bytes) -> dict[str, Any]:
     entry = None if height is None else TransactionIndex.of(world).blocks.get(height)
     if entry is None:
         return {"block": None}
-    response: dict[str, Any] = {"block": documents.block_row(entry, protocol_version(world))}
+    response: dict[str, Any] = {"block": documents.block_row(entry, world.runtime.profile.version)}
     if args.with_transactions:
         published = [each for each in entry.transactions if each.receipts]
         response["block_txs"] = [documents.transaction_row(world, each) for each in published]
@@ -224,7 +223,7 @@ def _blocks(world: World, body: bytes) -> dict[str, Any]:
     args = requests.decode_body(body, _BlocksBody)
     _check_heights(args.from_block_height, args.to_block_height)
     limit = max(1, _MAX_BLOCKS if args.limit is None else min(args.limit, _MAX_BLOCKS))
-    index, version = TransactionIndex.of(world), protocol_version(world)
+    index, version = TransactionIndex.of(world), world.runtime.profile.version
     first = max(args.from_block_height or 0, world.chain.genesis.height)
     last = index.block.height
     if args.to_block_height is not None:

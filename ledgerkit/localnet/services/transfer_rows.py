@@ -77,19 +77,14 @@ class TransferIndex(BlockFollower):
 
     def _read_block(self, block: Block) -> None:
         """Read the receipts of a block, in the order of the shards' ids."""
-        world = self._world
-        shard_ids = world.settings.shard_ids
-        outcomes = sorted(
-            world.chain.outcomes_at(block.height), key=lambda each: shard_ids[each.shard_id]
-        )
+        world, shard_ids = self._world, self._world.settings.shard_ids
         rows: list[Row] = []
         count = 0  # of the logs and actions so far
-        for outcome in outcomes:
-            receipt = world.receipt(outcome.id)
-            if isinstance(receipt, ActionReceipt):
-                tx_hash = str(world.origin(outcome.id))
-                rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
-                count += len(outcome.logs) + len(receipt.actions)
+        executions = sorted(world.executions(block), key=lambda each: shard_ids[each[1].shard_id])
+        for receipt, outcome in executions:
+            tx_hash = str(world.origin(outcome.id))
+            rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
+            count += len(outcome.logs) + len(receipt.actions)
         for row in sorted(rows, key=lambda each: each.transfer_index):
             # A transfer to oneself is one row.
             for account_id in dict.fromkeys((row.sender_id, row.receiver_id)):

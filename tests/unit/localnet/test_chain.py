@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
+from ledgerkit.localnet.chain import next_gas_price
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import BOUNDARIES, SHARD_IDS, Settings
 from ledgerkit.protocol import CryptoHash, DeleteAccount, Stake, Transfer
@@ -299,11 +300,9 @@ def test_the_price_of_gas_follows_the_load():
 )
 def test_the_price_of_gas_moves_by_half_a_hundredth(price, used, expected):
     """Down when a block is empty, up when it is full, between the least and twenty times it."""
-    chain = Ledger(**ONE_SHARD).world.chain
-    chain.head = structs.replace(chain.head, gas_price=price)
-    chunk = structs.replace(chain.head.chunks[0], gas_used=used, height_included=START + 1)
-    assert chain._gas_price((chunk,), START + 1) == expected
-    assert chain._gas_price((chunk,), START + 2) == price  # no new chunk, no change
+    chunk = structs.replace(Ledger(**ONE_SHARD).world.chain.head.chunks[0], gas_used=used)
+    assert next_gas_price(price, PRICE, [chunk]) == expected
+    assert next_gas_price(price, PRICE, []) == price
 
 
 def test_a_higher_price_is_paid():

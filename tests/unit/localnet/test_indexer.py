@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -23,6 +23,7 @@ from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.indexer import BalanceReader, Heights, Indexer
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     AccessKey,
     CryptoHash,
@@ -30,9 +31,6 @@ from ledgerkit.protocol import (
     FunctionCallPermission,
     PublicKey,
 )
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.world import World
 
 START = 100
 KEY = PublicKey("ed25519", bytes(range(32)))
@@ -81,6 +79,8 @@ class Tape:
     def receipt(self, receipt_id):
         """Find a receipt."""
         return self.receipts.get(receipt_id)
+
+    executions = World.executions
 
     def view(self, contract_id, method_name, args, block):
         """Answer as the newest balance noted at or before the block says."""
