@@ -127,6 +127,13 @@ class Chain:
         """Iterate over the blocks, from genesis on."""
         return iter(list(self._by_height.values()))
 
+    def last_of(self, epoch_id: CryptoHash) -> Block | None:
+        """Return the last block with an epoch's id, which the first two epochs share, or None."""
+        blocks = (
+            block for block in reversed(self._by_height.values()) if block.epoch_id == epoch_id
+        )
+        return next(blocks, None)
+
     def above(self, height: int) -> Iterator[Block]:
         """Iterate over the blocks above a height."""
         heights = range(height + 1, self.head.height + 1)

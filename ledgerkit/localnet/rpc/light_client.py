@@ -33,8 +33,8 @@ def next_block(world: World, params: Any) -> Object:
         block = _light_block(world.chain, head)
         is_newer = block is not None and block.height > last.height
         return _light_client_block(world, block) if block and is_newer else {}
-    ends = [b for b in world.chain.blocks() if b.epoch_id == last.next_epoch_id]
-    block = _light_block(world.chain, ends[-1]) if ends else None
+    end = world.chain.last_of(last.next_epoch_id)
+    block = _light_block(world.chain, end) if end else None
     return _light_client_block(world, block) if block else {}
 
 

@@ -24,7 +24,7 @@ FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
 _REFERENCES = ("block_id", "finality", "sync_checkpoint")
 _MIN_ACCOUNT_ID, _MAX_ACCOUNT_ID = 2, 64  # bytes
-_BASE58 = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
@@ -178,7 +178,7 @@ def crypto_hash(value: Any) -> CryptoHash:
     try:
         return CryptoHash(data)
     except InvalidRequestError:
-        reason = _base58_rule(data, "incorrect length for hash")
+        reason = base58_rule(data) or "incorrect length for hash"
     raise error(reason)
 
 
@@ -199,14 +199,15 @@ def stored_key(value: Any) -> PublicKey:
         curve, _, data = key.rpartition(":")
     if curve not in ("", "ed25519", "secp256k1", "ml-dsa-65"):
         raise error(f"unknown key type '{curve}'")
-    raise error(f"invalid key data: {_base58_rule(data, 'incorrect length for key')}")
+    raise error(f"invalid key data: {base58_rule(data) or 'incorrect length for key'}")
 
 
-def _base58_rule(data: str, otherwise: str) -> str:
+def base58_rule(data: str) -> str | None:
+    """Return the error of a character that base58 does not have, or None."""
     for index, char in enumerate(data):
-        if char not in _BASE58:
+        if char not in BASE58:
             return f"provided string contained invalid character {char!r} at byte {index}"
-    return otherwise
+    return None
 
 
 def base64(value: Any) -> bytes:

@@ -30,7 +30,6 @@ MAX_STATE_BYTES = 50_000  # of records in one response
 MAX_ACCESS_KEYS = 100  # in one response (nearcore, default_view_access_keys_limit)
 _COLLECTED = "GARBAGE_COLLECTED_BLOCK"
 _MAX_PATH_QUERY_BYTES = 10 * 1024
-_BASE58_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class Snapshot:
@@ -197,13 +196,12 @@ def _path_key(text: str) -> PublicKey:
 def _decode_base58(data: str, path: str) -> bytes:
     if len(data) + len(path) > _MAX_PATH_QUERY_BYTES:
         raise ParseError("Query data size is too large")
+    reason = read.base58_rule(data)
+    if reason is not None:
+        raise ParseError(reason)
     number = 0
-    for index, char in enumerate(data):
-        digit = _BASE58_ALPHABET.find(char)
-        if digit < 0:
-            message = f"provided string contained invalid character {char!r} at byte {index}"
-            raise ParseError(message)
-        number = number * 58 + digit
+    for char in data:
+        number = number * 58 + read.BASE58.index(char)
     zeros = len(data) - len(data.lstrip("1"))
     return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
 

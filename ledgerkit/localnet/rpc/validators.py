@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.epochs import Epoch
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
-    from ledgerkit.protocol import CryptoHash
 
 
 def validators(world: World, params: Any) -> Object:
@@ -49,7 +48,10 @@ def _epoch_block(world: World, params: Any) -> Block:
         return world.chain.head if items[0] is None else _last_block(world, items[0])
     members = read.members(params)
     if "epoch_id" in members:
-        return _last_block_of(world, read.crypto_hash(members["epoch_id"]))
+        last = world.chain.last_of(read.crypto_hash(members["epoch_id"]))
+        if last is None:
+            raise _unknown_epoch()
+        return last
     return _last_block(world, read.member(members, "block_id", read.anything))
 
 
@@ -63,14 +65,6 @@ def _last_block(world: World, value: Any) -> Block:
     if following is None or following.epoch_height == block.epoch_height:
         raise HandlerError("VALIDATOR_INFO_UNAVAILABLE", "Validator info unavailable")
     return block
-
-
-def _last_block_of(world: World, epoch_id: CryptoHash) -> Block:
-    """Return the last block of an epoch; the first two epochs have the same id."""
-    epoch_blocks = [block for block in world.chain.blocks() if block.epoch_id == epoch_id]
-    if not epoch_blocks:
-        raise _unknown_epoch()
-    return epoch_blocks[-1]
 
 
 def _unknown_epoch() -> HandlerError:
