@@ -429,16 +429,16 @@ class World:
         tx = signed.transaction
         if tx.nonce_mode != "strict":
             return False
-        access_key = self.store.access_keys.get(tx.signer_id, tx.public_key.stored)
-        height = self._height_of(tx.block_hash)
-        if access_key is None or height is None:
+        state, height = self.store.at(), self.chain.head.height
+        access_key = state.access_key(tx.signer_id, tx.public_key.stored)
+        if access_key is None:
             return False
-        is_expired = self.chain.head.height > height + self.settings.validity
         try:
-            ak_nonce = transaction_validity.last_nonce(tx, access_key, self.store.at())
+            transaction_validity.check_age(tx, self.settings, height, self._height_of)
+            ak_nonce = transaction_validity.last_nonce(tx, access_key, state)
         except InvalidTransactionError:
             return False
-        return not is_expired and tx.nonce > ak_nonce + 1
+        return tx.nonce > ak_nonce + 1
 
     def _convert(
         self, signed: SignedTransaction, block: BlockContext, result: ShardResult
