@@ -40,7 +40,6 @@ class _Answer:
     """The answer of one surface: its response, and the decoded value or the error."""
 
     call: Call[Any]
-    model: Any
     response: Response | None = None
     seconds: float = 0.0
     value: Any = None
@@ -119,30 +118,29 @@ def _open_single(ledger: Ledger, recorder: Recorder | None) -> Ledger:
     )
 
 
-def _calls(ledger: Ledger) -> list[tuple[Call[Any], Any]]:
-    """Return the call and the model of each surface; block documents need a height first."""
-    by_surface: list[tuple[Call[Any], Any]] = [
-        (services.node_status("rpc"), models.NodeStatus),
-        (services.node_status("archival_rpc"), models.NodeStatus),
-        (rest.status(), rest_models.IndexerStatus),
-        (services.last_block(), models.BlockRows),
-        (services.last_transfer(), models.Transfers),
-        (services.key_value(), models.KeyValues),
+def _calls(ledger: Ledger) -> list[Call[Any]]:
+    """Return the call of each surface; block documents need a height first."""
+    by_surface: list[Call[Any]] = [
+        services.node_status("rpc"),
+        services.node_status("archival_rpc"),
+        rest.status(),
+        services.last_block(),
+        services.last_transfer(),
+        services.key_value(),
     ]
-    return [(call, model) for call, model in by_surface if ledger.network.address(call.surface)]
+    return [call for call in by_surface if ledger.network.address(call.surface)]
 
 
-def _block_call(answers: Sequence[_Answer]) -> tuple[Call[Any], Any]:
+def _block_call(answers: Sequence[_Answer]) -> Call[Any]:
     """Return the call for a recent block document; without a height, for their health."""
     heights = [height for answer in answers if (height := _block(answer.value)[1])]
     if not heights:
-        return services.blocks_health(), rest_models.Health
-    height = max(max(heights) - _BLOCKS_BEHIND, 0)
-    return services.block_headers(height), chain.Block | None
+        return services.blocks_health()
+    return services.block_headers(max(max(heights) - _BLOCKS_BEHIND, 0))
 
 
-def _ask(ledger: Ledger, calls: Sequence[tuple[Call[Any], Any]]) -> list[_Answer]:
-    answers = [_Answer(call, model) for call, model in calls]
+def _ask(ledger: Ledger, calls: Sequence[Call[Any]]) -> list[_Answer]:
+    answers = [_Answer(call) for call in calls]
     start = time.monotonic()
     timed = [_timed(answer, start) for answer in answers]
     values = ledger.send_many(timed, on_error="collect", progress=False)
@@ -160,18 +158,18 @@ def _timed(answer: _Answer, start: float) -> Call[Any]:
     def read(response: Response) -> Any:
         answer.response, answer.seconds = response, time.monotonic() - start
         value = answer.call.read(response)
-        answer.unknown = _unknown(answer, response)
+        answer.unknown = _unknown(answer, response, type(value))
         return value
 
     return replace(answer.call, read=read)
 
 
-def _unknown(answer: _Answer, response: Response) -> list[str]:
+def _unknown(answer: _Answer, response: Response, model: type) -> list[str]:
     try:
         document = unknown_members.decode(response.body)
     except msgspec.DecodeError as error:  # the model's own decoder skips unknown members unread
         raise calls.not_as_documented(answer.call.request, error) from None
-    return unknown_members.unknown_members(document, answer.model)
+    return unknown_members.unknown_members(document, model)
 
 
 def _problem(ledger: Ledger, answer: _Answer) -> errors.LedgerError | None:
@@ -213,7 +211,7 @@ def _version(value: Any) -> str | None:
 def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
     settings = ledger.session.settings
     blocks = [_block(answer.value) for answer in answers]
-    errors = [answer.error for answer in answers]
+    failures = [answer.error for answer in answers]
     columns = {
         "surface": [answer.call.surface for answer in answers],
         "host": [_host(ledger, answer.call.surface) for answer in answers],
@@ -224,8 +222,8 @@ def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
         "unknown_members": [answer.unknown for answer in answers],
         "per_minute": [settings.per_minute(answer.call.surface) for answer in answers],
         "has_key": [settings.key is not None] * len(answers),
-        "error": [type(error).__name__ if error else None for error in errors],
-        "message": [str(error) if error else None for error in errors],
+        "error": [type(error).__name__ if error else None for error in failures],
+        "message": [str(error) if error else None for error in failures],
     }
     attrs = provenance(ledger, "one request to each surface", limits=_limits(settings))
     return build.build_frame("doctor", columns, attrs=attrs)
