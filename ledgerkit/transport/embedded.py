@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api import chain_errors
+from ledgerkit.api import chain_errors, matching
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.clock import UnansweredError, WaitEndedError
 from ledgerkit.localnet.execution_errors import InvalidTransactionError
@@ -43,7 +41,6 @@ __all__ = [
 
 DROPPED = "Server disconnected without sending a response."
 TRUNCATED = "peer closed connection without sending complete message body"
-_ACCOUNT_PATH = re.compile(r"/v\d/(?:account|ft)/([^/]+)/")
 _ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
 
 
@@ -225,8 +222,9 @@ class _Query(msgspec.Struct):
 def _account_of(call: Call[Any]) -> str | None:
     """Return the account that a call reads; None if it reads none."""
     if call.body is None:
-        match = _ACCOUNT_PATH.match(call.path)
-        return None if match is None else unquote(match[1])
+        subject = matching.expected_of_path(call.path)
+        account_id = subject.get("account_id", subject.get("token_id"))
+        return None if account_id is None else str(account_id)
     try:
         params = json_decoding.decode(call.body, _Query).params
     except msgspec.DecodeError:  # a method without such parameters

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ledgerkit import client, json_decoding, validation
+from ledgerkit.api import matching
 from ledgerkit.api.models.chain import Envelope
 from ledgerkit.frames import build, schemas
 from ledgerkit.transport.recording_files import RecordFile
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recording_files import Record, RecordedExchange
 
-_SUBJECT = re.compile(r"/v\d/account/([^/?]+)")
 # Members of a request that name an account, the first one that it has.
 _ACCOUNT_MEMBERS = ("account_id", "sender_account_id", "contract_id", "predecessor_id")
 
@@ -198,8 +197,7 @@ def _method(exchange: RecordedExchange) -> tuple[str | None, str | None]:
         kind = params.get("request_type") if isinstance(params, dict) else None
         method = f"query {kind}" if isinstance(kind, str) else document["method"]
         return method, _account_id(params)
-    subject = _SUBJECT.match(exchange.path)
-    return exchange.path, unquote(subject[1]) if subject else _account_id(document)
+    return exchange.path, _account_id(matching.expected_of_path(exchange.path) or document)
 
 
 def _account_id(members: Any) -> str | None:
