@@ -24,6 +24,14 @@ class Reading(NamedTuple):
     unstaked: int | None = None
     storage_bytes: int | None = None
 
+    @property
+    def total(self) -> int | None:
+        """The sum of the amounts: 0 without an account or contract, None if it is unknown."""
+        if self.status in ("no_account", "no_contract"):
+            return 0
+        parts = (self.balance, self.locked, self.staked, self.unstaked)
+        return sum(part or 0 for part in parts) if self.status == "ok" else None
+
 
 class Row(NamedTuple):
     """A reading with its account, view, contract and block."""

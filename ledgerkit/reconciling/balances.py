@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models import chain
 from ledgerkit.errors import (
-    ContractError,
-    DecodeError,
-    GarbageCollectedBlockError,
     InvalidRequestError,
     LedgerError,
-    NoContractCodeError,
-    NoGlobalContractCodeError,
     UnknownAccessKeyError,
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
+from ledgerkit.frames.history import Reading
 from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
+from ledgerkit.verbs import readings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,19 +25,12 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
+    from ledgerkit.validation import BlockReference
 
 ASSET_RULE = (
     '"near", "nep141:<contract>", "nep245:<contract>:<token_id>", "stake:<pool>" or '
     '"gas_key:<public_key>"'
 )
-# Where the account or the contract does not exist yet, or no more, it has nothing.
-_NOTHING = (
-    UnknownAccountError,
-    UnknownAccessKeyError,
-    NoContractCodeError,
-    NoGlobalContractCodeError,
-)
-_HISTORY_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
 
 
 def read_balances(
@@ -68,27 +57,41 @@ def read_balances(
 
 def balance_call(account_id: str, asset: str, block_hash: str) -> Call[int | None]:
     """Build the call for a balance after a block."""
-    at = validation.block_reference(block_hash)
+    call: Call[Any] = _reading_call(account_id, asset, validation.block_reference(block_hash))
+
+    def read(response: Response) -> int | None:
+        reading: Reading = call.read(response)
+        return reading.total
+
+    return replace(call, read=read, keep=None, kind="")
+
+
+def _reading_call(account_id: str, asset: str, at: BlockReference) -> Call[Reading]:
     kind, _, name = asset.partition(":")
-    if asset == NEAR:
-        return _call(rpc.view_account(account_id, at), _near)
-    if kind == GAS_KEY:
-        return _call(rpc.view_access_key(account_id, name, at), _gas_key)
     contract_id, _, token_id = name.partition(":")
-    arguments = {"account_id": account_id}
+    if asset == NEAR:
+        return readings.state_call(account_id, at)
+    if kind == GAS_KEY:
+        return _gas_key_call(account_id, name, at)
     if kind == MULTI_TOKEN:
-        arguments["token_id"] = token_id
-    method, result_type, total = _METHODS[kind]
-    args = validation.json_args(arguments)
+        return readings.token_call(account_id, contract_id, at, token_id)
+    call = readings.token_call if kind == FUNGIBLE else readings.stake_call
+    return call(account_id, contract_id, at)
 
-    def read(result: chain.CallResult, request: str) -> int | None:
+
+def _gas_key_call(account_id: str, public_key: str, at: BlockReference) -> Call[Reading]:
+    call = rpc.view_access_key(account_id, public_key, at)
+
+    def read(response: Response) -> Reading:
         try:
-            value: int | None = total(rpc.result_json(result, result_type, request))
-        except DecodeError:  # whatever it is, it is no balance
-            return None
-        return value
+            permission = call.read(response).permission
+        except (UnknownAccountError, UnknownAccessKeyError):
+            return Reading("no_account")
+        members = next(iter(permission.values()), None) if isinstance(permission, dict) else None
+        values = amounts.plain([members.get("balance", "0") if isinstance(members, dict) else "0"])
+        return Reading("broken") if values is None else Reading("ok", values[0])
 
-    return _call(rpc.call_function(contract_id, method, args, at), read)
+    return readings.reading_call(call, read)
 
 
 def check_assets(assets: object) -> tuple[str, ...]:
@@ -122,55 +125,3 @@ def _check_asset(asset: object) -> str:
         raise InvalidRequestError.refuse("assets", asset, ASSET_RULE)
     validation.account_id(contract_id, "assets")
     return text
-
-
-def _call(call: Call[Any], read: Any) -> Call[int | None]:
-    """Build a call that returns a balance, or None."""
-
-    def read_balance(response: Response) -> int | None:
-        try:
-            value: int | None = read(call.read(response), call.request)
-        except _NOTHING:
-            return 0
-        except ContractError:
-            return None
-        except GarbageCollectedBlockError as error:
-            error.remedy = _HISTORY_REMEDY
-            raise
-        return value
-
-    return replace(call, read=read_balance, keep=None, kind="")
-
-
-def _near(account: chain.Account, request: str) -> int:
-    """Return the balance of an account, with what it has staked itself."""
-    values = amounts.plain([account.amount, account.locked])
-    if values is None:
-        sentence = f"{account.amount!r} and {account.locked!r} are not both amounts"
-        raise DecodeError(sentence, request=request, path="$.result.amount")
-    return sum(values)
-
-
-def _gas_key(key: chain.AccessKey, _request: str) -> int | None:
-    permission = key.permission
-    members = next(iter(permission.values()), None) if isinstance(permission, dict) else None
-    return _amount(members.get("balance", "0") if isinstance(members, dict) else "0")
-
-
-def _stake(position: chain.StakingPosition) -> int | None:
-    """Return the total balance with a pool."""
-    values = amounts.plain([position.staked_balance, position.unstaked_balance])
-    return None if values is None else sum(values)
-
-
-def _amount(text: str) -> int | None:
-    """Parse a balance; None if it is none."""
-    values = amounts.plain([text])
-    return None if values is None else values[0]
-
-
-_METHODS: dict[str, tuple[str, Any, Any]] = {
-    FUNGIBLE: ("ft_balance_of", str, _amount),
-    MULTI_TOKEN: ("mt_balance_of", str, _amount),
-    STAKE.rstrip(":"): ("get_account", chain.StakingPosition, _stake),
-}

@@ -11,14 +11,13 @@ from ledgerkit.errors import ContractError, DecodeError, LedgerError, UnknownAcc
 from ledgerkit.frames import amounts
 from ledgerkit.reconciling.rewards import compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.history import reading_call
+from ledgerkit.verbs.readings import token_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
-    from ledgerkit.frames.history import Reading
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.validation import BlockReference
@@ -118,14 +117,14 @@ def _read_values(
 ) -> list[int | None]:
     """Read what an account's tokens were worth after blocks; None before there was a rate."""
     places = [validation.received_hash(header.hash) for header in headers]
-    calls: list[Call[Any]] = [reading_call(account_id, "ft", contract_id, at) for at in places]
+    calls: list[Call[Any]] = [token_call(account_id, contract_id, at) for at in places]
     calls += [_rate_call(contract_id, method, at) for at in places]
     results = ledger.send_many(calls, on_error="collect", label="rates") if calls else []
     values: list[int | None] = []
     for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
         if isinstance(reading, LedgerError):
             raise reading
-        balance = _balance(reading)
+        balance = reading.total
         if not balance or isinstance(result, ContractError | UnknownAccountError):
             values.append(0 if balance == 0 else None)
         elif isinstance(result, LedgerError):
@@ -133,11 +132,6 @@ def _read_values(
         else:
             values.append(balance * _rate(result, contract_id) // _ONE)
     return values
-
-
-def _balance(reading: Reading) -> int | None:
-    """Return a token balance; 0 before the contract was deployed."""
-    return 0 if reading.status == "no_contract" else reading.balance
 
 
 def _value_flows(

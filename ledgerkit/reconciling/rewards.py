@@ -16,15 +16,14 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.block_data.epoch_starts import epoch_starts
-from ledgerkit.errors import LedgerError
 from ledgerkit.frames.build import build_frame
 from ledgerkit.reconciling.model import STAKE, Entry, Reward
-from ledgerkit.verbs.history import reading_call
+from ledgerkit.verbs.readings import stake_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.frames.history import Reading
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
 
@@ -262,20 +260,10 @@ def _read_totals(
 ) -> list[int | None]:
     """Read an account's balances with a pool after blocks; None where the contract is no pool."""
     hashes = [validation.received_hash(header.hash) for header in headers]
-    calls = [reading_call(account_id, "staking", pool_id, at) for at in hashes]
-    readings = ledger.send_many(calls, progress=progress, label="stakes") if calls else []
-    return [_total(reading) for reading in readings]
-
-
-def _total(reading: Reading | LedgerError) -> int | None:
-    """Return staked and unstaked balance; 0 before the pool's contract was deployed."""
-    if isinstance(reading, LedgerError):
-        raise reading
-    if reading.status == "no_contract":
-        return 0
-    if reading.staked is None or reading.unstaked is None:
-        return None
-    return reading.staked + reading.unstaked
+    calls = [stake_call(account_id, pool_id, at) for at in hashes]
+    options: Any = {"progress": progress, "label": "stakes"}
+    readings: list[Any] = ledger.send_many(calls, **options) if calls else []
+    return [reading.total for reading in readings]
 
 
 def _reading(header: chain.BlockHeader, total: int) -> StakeReading:

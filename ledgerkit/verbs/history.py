@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
 from ledgerkit import client, errors, validation
-from ledgerkit.api import rest, rpc
-from ledgerkit.api.models import chain
-from ledgerkit.frames import amounts
+from ledgerkit.api import rest
 from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
-from ledgerkit.verbs import sampling
+from ledgerkit.verbs import readings, sampling
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, refuse_located
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Unpack
 
-    from ledgerkit.api.calls import Call, Response
+    from ledgerkit.api.calls import Call
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult
 
-_NO_CONTRACT = (
-    errors.UnknownAccountError,
-    errors.NoContractCodeError,
-    errors.NoGlobalContractCodeError,
-)
 _SOURCES = {
     "accounts": "query view_account",
     "ft": "view call ft_balance_of",
     "staking": "view call get_account",
 }
-_ARCHIVE_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
 
 
 @overload
@@ -202,10 +194,9 @@ class _Subject:
     def call(self, at: BlockReference) -> Call[Reading]:
         """Build the call that reads it at a block."""
         if self.contract_id is None:
-            return _reading_call(rpc.view_account(self.account_id, at), _read_state)
-        method, read = _METHODS[self.view]
-        args = validation.json_args({"account_id": self.account_id})
-        return _reading_call(rpc.call_function(self.contract_id, method, args, at), read)
+            return readings.state_call(self.account_id, at)
+        call = readings.token_call if self.view == "ft" else readings.stake_call
+        return call(self.account_id, self.contract_id, at)
 
 
 def _list_subjects(
@@ -260,9 +251,9 @@ def _read_all(
     calls: list[Call[Any]] = [
         subject.call(validation.block_reference(point.hash)) for point, subject in pairs
     ]
-    readings: list[Any] = fetcher.send(calls, "readings")
+    answers: list[Any] = fetcher.send(calls, "readings")
     rows: list[tuple[str, Row]] = []
-    for (point, subject), reading in zip(pairs, readings, strict=True):
+    for (point, subject), reading in zip(pairs, answers, strict=True):
         name = f"{subject} at block {point.height}"
         if isinstance(reading, errors.LedgerError):
             fetcher.fail(name, reading)
@@ -270,77 +261,3 @@ def _read_all(
             row = Row(subject.account_id, subject.view, subject.contract_id, point, reading)
             rows.append((name, row))
     return fetcher.frame(rows, history_frames.history, "the reading")
-
-
-# Reading responses ------------------------------------------------------------------------
-
-
-def reading_call(
-    account_id: str, view: Literal["ft", "staking"], contract_id: str, at: BlockReference
-) -> Call[Reading]:
-    """Build the call for an account's balance of a token or with a pool at a block."""
-    return _Subject(account_id, view, contract_id).call(at)
-
-
-def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading]) -> Call[Reading]:
-    """Build a call that returns a `Reading`; only those with the status ``ok`` are cached."""
-
-    def read_response(response: Response) -> Reading:
-        try:
-            return read(call, response)
-        except errors.GarbageCollectedBlockError as error:
-            error.remedy = _ARCHIVE_REMEDY
-            raise
-
-    return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")
-
-
-def _read_state(call: Call[chain.Account], response: Response) -> Reading:
-    try:
-        state = call.read(response)
-    except errors.UnknownAccountError:
-        return Reading("no_account")
-    values = amounts.plain([state.amount, state.locked])
-    if values is None:
-        sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
-        raise errors.DecodeError(sentence, request=call.request, path="$.result.amount")
-    return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
-
-
-def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
-    try:
-        result = call.read(response)
-    except _NO_CONTRACT:
-        return Reading("no_contract")
-    except errors.ContractError:
-        return Reading("broken")
-    values = amounts.plain([_decode_result(result, str, call.request)])
-    return Reading("broken") if values is None else Reading("ok", values[0])
-
-
-def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
-    """Read the stake with a pool; ``not_a_pool`` if the result is no staking position."""
-    try:
-        result = call.read(response)
-    except _NO_CONTRACT:
-        return Reading("no_contract")
-    except errors.ContractError:
-        return Reading("not_a_pool")
-    position = _decode_result(result, chain.StakingPosition, call.request)
-    if position is None:
-        return Reading("not_a_pool")
-    values = amounts.plain([position.staked_balance, position.unstaked_balance])
-    if values is None:
-        return Reading("not_a_pool")
-    return Reading("ok", staked=values[0], unstaked=values[1])
-
-
-def _decode_result(result: chain.CallResult, kind: Any, request: str) -> Any:
-    """Decode the value that a contract returned; None if it is of another type."""
-    try:
-        return rpc.result_json(result, kind, request)
-    except errors.DecodeError:
-        return None
-
-
-_METHODS = {"ft": ("ft_balance_of", _read_balance), "staking": ("get_account", _read_stake)}

@@ -1,0 +1,106 @@
+"""Readings: the state, a token balance or a stake of an account at a block, or its absence."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import errors, validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models import chain
+from ledgerkit.frames import amounts
+from ledgerkit.frames.history import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.api.calls import Call, Response
+    from ledgerkit.validation import BlockReference
+
+_NO_CONTRACT = (
+    errors.UnknownAccountError,
+    errors.NoContractCodeError,
+    errors.NoGlobalContractCodeError,
+)
+_ARCHIVE_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
+
+
+def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
+    """Build the call for an account's own balance and storage."""
+    call = rpc.view_account(account_id, at)
+
+    def read(response: Response) -> Reading:
+        try:
+            state = call.read(response)
+        except errors.UnknownAccountError:
+            return Reading("no_account")
+        values = amounts.plain([state.amount, state.locked])
+        if values is None:
+            sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
+            raise errors.DecodeError(sentence, request=call.request, path="$.result.amount")
+        return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
+
+    return reading_call(call, read)
+
+
+def token_call(
+    account_id: str, contract_id: str, at: BlockReference, token_id: str | None = None
+) -> Call[Reading]:
+    """Build the call for the balance of a fungible token, or of one of a multi-token contract."""
+    args = {"account_id": account_id} | ({} if token_id is None else {"token_id": token_id})
+    method = "ft_balance_of" if token_id is None else "mt_balance_of"
+
+    def decode(result: chain.CallResult, request: str) -> Reading | None:
+        values = amounts.plain([rpc.result_json(result, str, request)])
+        return None if values is None else Reading("ok", values[0])
+
+    call = rpc.call_function(contract_id, method, validation.json_args(args), at)
+    return _contract_call(call, decode, "broken")
+
+
+def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Reading]:
+    """Build the call for the stake with a pool."""
+
+    def decode(result: chain.CallResult, request: str) -> Reading | None:
+        position = rpc.result_json(result, chain.StakingPosition, request)
+        values = amounts.plain([position.staked_balance, position.unstaked_balance])
+        return None if values is None else Reading("ok", staked=values[0], unstaked=values[1])
+
+    args = validation.json_args({"account_id": account_id})
+    return _contract_call(rpc.call_function(pool_id, "get_account", args, at), decode, "not_a_pool")
+
+
+def _contract_call(
+    call: Call[chain.CallResult],
+    decode: Callable[[chain.CallResult, str], Reading | None],
+    other: str,
+) -> Call[Reading]:
+    """Build the call of a view method; `other` is the status of a result of another type."""
+
+    def read(response: Response) -> Reading:
+        try:
+            result = call.read(response)
+        except _NO_CONTRACT:
+            return Reading("no_contract")
+        except errors.ContractError:
+            return Reading(other)
+        reading = None
+        with suppress(errors.DecodeError):
+            reading = decode(result, call.request)
+        return reading or Reading(other)
+
+    return reading_call(call, read)
+
+
+def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[Reading]:
+    """Build a call that returns a `Reading`; only those with the status ``ok`` are cached."""
+
+    def read_response(response: Response) -> Reading:
+        try:
+            return read(response)
+        except errors.GarbageCollectedBlockError as error:
+            error.remedy = _ARCHIVE_REMEDY
+            raise
+
+    return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")
