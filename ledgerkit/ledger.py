@@ -25,7 +25,7 @@ from ledgerkit.transport import networks
 from ledgerkit.transport.exchange import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from ledgerkit.api.calls import Call
@@ -660,6 +660,23 @@ def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[No
                 if height > newest:
                     error.remedy = f"The newest block is {newest}: pass a height up to it, or wait."
         raise
+
+
+def locate_arguments(ledger: Ledger, places: Mapping[str, object]) -> dict[str, Point]:
+    """Locate the blocks that arguments refer to, by their names; an error names the argument."""
+    references = [validation.block_reference(place, name) for name, place in places.items()]
+    points = dict(zip(places, ledger.locate_many(references) if places else [], strict=True))
+    for name, point in points.items():
+        if isinstance(point, LedgerError):
+            refuse_place(point, name, places[name])
+            raise point
+    return cast("dict[str, Point]", points)
+
+
+def refuse_place(error: LedgerError, name: str, place: object) -> None:
+    """Raise the error of a block that was refused, by the name of its argument."""
+    if isinstance(error, InvalidRequestError) and error.field == "at":
+        raise InvalidRequestError.refuse(name, place, error.rule or "")
 
 
 def open_like(ledger: Ledger, **changes: Any) -> Ledger:

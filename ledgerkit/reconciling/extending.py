@@ -13,10 +13,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import STAKE, Block, Facts
-from ledgerkit.reconciling.period import locate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ class Continuation(Builder):
         self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True
     ) -> None:
         _check(ledger, facts, stop)
-        cut = locate(ledger, _cut_height(ledger, facts, store))
+        cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts, store)})["at"]
         assets = None if facts.assets is None else tuple(facts.assets)
         super().__init__(
             *(ledger, facts.account_id, cut, stop, assets),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ledgerkit import validation
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.ledger import locate_arguments
 
 if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
@@ -52,28 +52,12 @@ class Scope:
 def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
     """Find the blocks at the ends of a statement."""
     ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
-    places = [validation.block_reference(end, name) for name, end in ends.items()]
-    points: list[Point] = []
-    for (name, end), point in zip(ends.items(), ledger.locate_many(places), strict=True):
-        if isinstance(point, InvalidRequestError) and point.field == "at":
-            raise InvalidRequestError.refuse(name, end, point.rule or "")
-        if isinstance(point, LedgerError):
-            raise point
-        points.append(point)
-    last, *earlier = points
-    first = earlier[0] if earlier else None
+    points = locate_arguments(ledger, ends)
+    first, last = points.get("start"), points["stop"]
     if first is not None and first.height > last.height:
         expected = f"a block before the stop, which is block {last.height}"
         raise InvalidRequestError.refuse("start", start, expected)
     return first, last
-
-
-def locate(ledger: Ledger, place: object) -> Point:
-    """Return a block by its height, hash, finality or time."""
-    (point,) = ledger.locate_many([place])
-    if isinstance(point, LedgerError):
-        raise point
-    return point
 
 
 def first_height(start: int) -> int:

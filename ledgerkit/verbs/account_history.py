@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api.models import services
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
-from ledgerkit.ledger import newest_block_in_errors
+from ledgerkit.ledger import locate_arguments, newest_block_in_errors
 from ledgerkit.verbs import service_pages, tokens
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, refuse_located
+from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -504,14 +504,9 @@ def _range(
     for position in (_stated_height, _stated_time):
         _check_ends(ends, {field: position(at) for field, at in references.items()})
     positions = {f: known for f, at in references.items() if (known := stated(at)) is not None}
-    unknown = {field: at for field, at in references.items() if field not in positions}
-    points = ledger.locate_many(list(unknown.values())) if unknown else []
-    for (field, reference), point in zip(unknown.items(), points, strict=True):
-        if isinstance(point, LedgerError):
-            refuse_located(point, field, reference.timestamp_ns)
-            with newest_block_in_errors(ledger):
-                raise point
-        positions[field] = located(reference, point)
+    with newest_block_in_errors(ledger):
+        points = locate_arguments(ledger, {f: ends[f] for f in references if f not in positions})
+    positions |= {field: located(references[field], point) for field, point in points.items()}
     _check_ends(ends, positions)
     return positions.get("start", 0), positions["stop"] - 1 if "stop" in positions else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 from ledgerkit import client, validation
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import build as frame_builder
 from ledgerkit.ledger import newest_block_in_errors
 
@@ -94,12 +94,6 @@ class Fetcher:
         """Return the frame with its provenance, and the failures if they are collected."""
         frame.attrs.update(provenance(self.ledger, source, **read_at))
         return (frame, errors_frame(self.failures)) if self.on_error == "collect" else frame
-
-
-def refuse_located(error: LedgerError, field: str, value: object) -> None:
-    """Raise the error of an argument whose block was refused, by the argument's name."""
-    if isinstance(error, InvalidRequestError) and error.field == "at":
-        raise InvalidRequestError.refuse(field, value, error.rule or "")
 
 
 @contextmanager

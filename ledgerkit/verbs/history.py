@@ -11,9 +11,10 @@ from ledgerkit import client, errors, validation
 from ledgerkit.api import rest
 from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
+from ledgerkit.ledger import refuse_place
 from ledgerkit.verbs import readings, sampling
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, refuse_located
+from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -231,7 +232,7 @@ def _locate_points(
     located = fetcher.ledger.locate_many(references)
     for reference, point in zip(references, located, strict=True):
         if isinstance(point, errors.LedgerError):
-            refuse_located(point, "start", start)
+            refuse_place(point, "start", start)
             fetcher.fail(f"{account_id} at {_reference_text(reference)}", point)
         else:
             points[point.hash] = point
