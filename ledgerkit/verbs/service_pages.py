@@ -103,15 +103,16 @@ async def transactions(
     The service cuts a page short if its table has many duplicates there, and then sends no
     token, as after the last page. Unless as many rows arrived as the service counts, the rows are
     therefore requested again from the block of the last one, and from the block after it, until
-    nothing new arrives. The service counts duplicates, so its count is no reason to go on. Where
-    a block and the next one have more than 250 rows, duplicates included, rows may stay hidden.
+    nothing new arrives. The service counts duplicates, so its count is no reason to go on. Of a
+    block with more than 250 rows, duplicates included, rows may stay hidden.
     """
     # Source: fastnear/explorer-api, src/click.rs: `get_account_txs` reads `limit + 50` rows, drops
     # duplicates, and cuts the rest to `limit`; `get_account_txs_count` counts without FINAL.
     low, high = start_height, stop_height
     last: Position | None = None
     while high is None or low <= high:
-        pages = _AccountPages(low, high, last, newest_first=newest_first)
+        # Rows that the block above the range hid before may come with a narrower one.
+        pages = _AccountPages(start_height, stop_height, last, newest_first=newest_first)
         token: str | None = None
         while not pages.is_finished:
             call = services.account_page(
