@@ -26,15 +26,25 @@ def u128(*values):
 
 
 @pytest.fixture(scope="module")
-def rows():
-    """Return a function that writes a frame and reads all cells with another library."""
+def written():
+    """Return a function that writes a frame and opens the workbook with another library."""
     pytest.importorskip("xlsxwriter", reason="the extra `excel`")
     openpyxl = pytest.importorskip("openpyxl")
 
-    def write_and_read(frame, **options):
+    def write_and_open(frame, **options):
         buffer = io.BytesIO()
         to_excel(frame, buffer, **options)
-        sheet = openpyxl.load_workbook(buffer)[options.get("sheet_name", "Sheet1")]
+        return openpyxl.load_workbook(buffer)
+
+    return write_and_open
+
+
+@pytest.fixture(scope="module")
+def rows(written):
+    """Return a function that writes a frame and reads all cells of its sheet."""
+
+    def write_and_read(frame, **options):
+        sheet = written(frame, **options)[options.get("sheet_name", "Sheet1")]
         return [list(row) for row in sheet.iter_rows(values_only=True)]
 
     return write_and_read
@@ -300,37 +310,18 @@ def test_a_signed_change_stands_beside(rows):
 @pytest.mark.parametrize(
     ("network", "name"), [("testnet", "testnet"), (None, "Sheet1"), ("a/b", "Sheet1")]
 )
-def test_the_sheet_is_named_after_the_network(network, name):
+def test_the_sheet_is_named_after_the_network(written, network, name):
     """Invented and real data differ by the name on the tab."""
-    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
-    openpyxl = pytest.importorskip("openpyxl")
     frame = pd.DataFrame({"deposit": u128(5)})
     frame.attrs.update({} if network is None else {"network": network})
-    buffer = io.BytesIO()
-    to_excel(frame, buffer)
 
-    assert openpyxl.load_workbook(buffer).sheetnames == [name]
+    assert written(frame).sheetnames == [name]
 
 
-def test_large_numbers_have_no_exponent():
-    """Excel would show 3.4E+20 and 1E+12: rounded amounts have thousands separators instead."""
-    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
-    openpyxl = pytest.importorskip("openpyxl")
-    buffer = io.BytesIO()
-    to_excel(pd.DataFrame({"deposit": u128(TOP)}), buffer)
-
-    column = openpyxl.load_workbook(buffer)["Sheet1"].column_dimensions["B"]
-    assert column.width >= len("340,282,366,920,938.46")
-    assert column.number_format == "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
-
-
-def test_the_rounded_amount_of_a_token_has_no_exponent():
-    """The column `amount` of tokens with metadata, a float, has thousands separators too."""
-    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
-    openpyxl = pytest.importorskip("openpyxl")
-    frame = build.empty_frame("ft_metadata")[["contract_id", "amount"]]
-    buffer = io.BytesIO()
-    to_excel(frame, buffer)
-
-    column = openpyxl.load_workbook(buffer)["Sheet1"].column_dimensions["B"]
-    assert column.number_format == "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
+def test_large_numbers_have_no_exponent(written):
+    """Excel would show 3.4E+20: rounded amounts, also of tokens, have thousands separators."""
+    tokens = build.empty_frame("ft_metadata")[["contract_id", "amount"]]
+    for frame in (pd.DataFrame({"deposit": u128(TOP)}), tokens):
+        column = written(frame)["Sheet1"].column_dimensions["B"]
+        assert column.width >= len("340,282,366,920,938.46")
+        assert column.number_format == "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
