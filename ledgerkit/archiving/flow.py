@@ -150,17 +150,15 @@ class Archive:
             return OUTCOMES[self.outcome]
         states = dict(zip(self.steps["step"], self.steps["state"], strict=True))
         if self.submission is not None:
-            return f"{self._mint_text(self.submission)} {_AGAIN}"
+            verbs = {True: "was minted", False: "was not minted", None: "may have been minted"}
+            verb = verbs[self.submission.fully_succeeded]
+            tx_hash = self.submission.tx_hash
+            return f"Token {cut(self.token_id)} {verb} by transaction {tx_hash}. {_AGAIN}"
         if states["mint"] in ("running", "failed"):
             return f"Token {cut(self.token_id)} may have been minted. {_AGAIN}"
         if states["token"] in ("running", "failed", "done"):
             return f"Token {cut(self.token_id)} already existed. {_AGAIN}"
         return "Nothing was minted. Archive the widget again to finish."
-
-    def _mint_text(self, submission: Submission) -> str:
-        verbs = {True: "was minted", False: "was not minted", None: "may have been minted"}
-        verb = verbs[submission.fully_succeeded]
-        return f"Token {cut(self.token_id)} {verb} by transaction {submission.tx_hash}."
 
     def to_frame(self) -> pd.DataFrame:
         """

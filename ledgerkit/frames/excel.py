@@ -94,16 +94,11 @@ def to_excel(
         ) as writer,
     ):
         sheet.to_excel(writer, sheet_name=name, index=False, header=[header for header, _ in cells])
+        rounded = {n for n, c in declared_columns(frame).items() if c.dtype == "Float64"}
         number_format = writer.book.add_format({"num_format": _NUMBER_FORMAT})
         for position, (header, _) in enumerate(cells):
-            if header.endswith(_ROUNDED) or header in _rounded_columns(frame):
+            if header.endswith(_ROUNDED) or header in rounded:
                 writer.sheets[name].set_column(position, position, _WIDTH, number_format)
-
-
-def _rounded_columns(frame: pd.DataFrame) -> set[str]:
-    """Return the columns that have rounded amounts, such as `amount` in frames of tokens."""
-    declared = declared_columns(frame)
-    return {name for name, column in declared.items() if column.dtype == "Float64"}
 
 
 def _network_name(frame: pd.DataFrame) -> str:

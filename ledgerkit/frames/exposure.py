@@ -40,7 +40,12 @@ def exposure_columns(
     stakes: Mapping[tuple[str | None, str], int | None] | None = None,
 ) -> dict[str, Any]:
     """Return the columns of the exposure frame; `stakes` as in `exposure`."""
-    pools, tokens = _pools(responses, stakes or {}), _liquid_tokens(responses, liquid)
+    known = stakes or {}
+    pools = [
+        [(p.pool_id, known.get((response.account_id, p.pool_id))) for p in response.pools or ()]
+        for response in responses
+    ]
+    tokens = _liquid_tokens(responses, liquid)
     if stakes is not None:
         pools, tokens = _nonzero(pools), _nonzero(tokens)
     indexed = [response.is_indexed for response in responses]
@@ -58,15 +63,6 @@ def exposure_columns(
         "direct_pools": [[pool_id for pool_id, _ in direct] for direct in pools],
         "liquid_tokens": [[contract_id for contract_id, _ in listed] for listed in tokens],
     }
-
-
-def _pools(
-    responses: Sequence[rest.Full], stakes: Mapping[tuple[str | None, str], int | None]
-) -> Entries:
-    return [
-        [(p.pool_id, stakes.get((response.account_id, p.pool_id))) for p in response.pools or ()]
-        for response in responses
-    ]
 
 
 def _liquid_tokens(responses: Sequence[rest.Full], liquid: frozenset[str]) -> Entries:

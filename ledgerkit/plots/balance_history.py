@@ -130,7 +130,12 @@ def history(
     quantity = f"{'change in ' if change else ''}{_QUANTITIES[view]}"
     canvas.label_time_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
     accounts = list(dict.fromkeys(canvas.column_values(rows, "account_id")))
-    usual = partial(_title, quantity, accounts)
+
+    def usual(limit: int) -> str:
+        names = ", ".join(texts.shorten(account_id, limit) for account_id in accounts)
+        several = units.count_text(len(accounts), "account")
+        return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else several}"
+
     canvas.finish(ax, frame, title or usual, handles=handles, notes=notes)
     return ax
 
@@ -163,17 +168,13 @@ def _lines(rows: pd.DataFrame, view: str, units_of: _Units, *, change: bool) -> 
         unit = units_of.of(contract_id)
         times = ordered["time"].dt.tz_localize(None).to_numpy()
         for part in _PARTS[view]:
-            exact = _amounts(ordered, part, change=change)
+            exact = canvas.column_values(ordered, part)
+            start = next((v for v in exact if v is not None), 0) if change else 0
+            exact = [None if v is None else v - start for v in exact]
             if part == _PARTS[view][0] or any(exact):
                 label = partial(_label, names, unit.symbol if view == "ft" else "", part)
                 lines.append(_Line(label, times, exact, unit))
     return lines
-
-
-def _amounts(rows: pd.DataFrame, part: str, *, change: bool) -> list[int | None]:
-    exact = canvas.column_values(rows, part)
-    start = next((v for v in exact if v is not None), 0) if change else 0
-    return [None if v is None else v - start for v in exact]
 
 
 def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
@@ -211,12 +212,6 @@ def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
     ends = canvas.mpl("dates").date2num([line.times.min(), line.times.max()])
     ax.update_datalim([(end, line.unit.number(line.known[0])) for end in ends])
     return handle
-
-
-def _title(quantity: str, accounts: Sequence[str], limit: int) -> str:
-    names = ", ".join(texts.shorten(account_id, limit) for account_id in accounts)
-    several = units.count_text(len(accounts), "account")
-    return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else several}"
 
 
 def _notes(rows: pd.DataFrame, n_lines: int) -> list[str]:

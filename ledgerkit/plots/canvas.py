@@ -87,14 +87,6 @@ def mpl(module: str) -> Any:
     return extras.require(f"matplotlib.{module}", "notebook", "A plot")
 
 
-def _settle(ax: Axes) -> None:
-    """Lay out the figure, so that the size of the axes is that of the picture."""
-    figure: Any = ax.get_figure(root=True)
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-
-
 def size(ax: Axes) -> tuple[float, float]:
     """Return the width and the height of the axes in points."""
     box = ax.get_window_extent()
@@ -231,9 +223,15 @@ def finish(
 
     A function as `title` formats it with names shortened to a number of characters.
     """
-    _settle(ax)
+    figure: Any = ax.get_figure(root=True)
+    engine = figure.get_layout_engine()
+    if engine is not None:  # so that the size of the axes is that of the picture
+        engine.execute(figure)
     if notes:
-        _write_notes(ax, notes)
+        label = ax.get_xlabel()
+        lines = texts.wrap(notes, size(ax)[0])
+        text = "\n".join([label, *lines] if label else lines)
+        ax.set_xlabel(text, fontsize=SMALL, parse_math=False)
     n_lines = _draw_legend(ax, handles) if handles else 0
     style: dict[str, Any] = {"pad": 6 + n_lines * SMALL * 1.6, "parse_math": False}
     style["color"] = inks.outside(ax).text
@@ -282,12 +280,6 @@ def _legend_columns(widths: Sequence[float], room: float) -> list[Sequence[float
         if sum(map(max, columns)) <= room:
             break
     return columns
-
-
-def _write_notes(ax: Axes, notes: Sequence[str]) -> None:
-    label = ax.get_xlabel()
-    lines = texts.wrap(notes, size(ax)[0])
-    ax.set_xlabel("\n".join([label, *lines] if label else lines), fontsize=SMALL, parse_math=False)
 
 
 def hide_spines(ax: Axes, *, keep: Sequence[str] = ("bottom",)) -> None:

@@ -400,7 +400,11 @@ def concentration(
     lines = [_draw_lorenz_curve(ax, place, *item) for place, item in enumerate(drawn)]
     faint = inks.inside(ax).faint
     lines += ax.plot([0, 100], [0, 100], color=faint, lw=0.8, label="equal balances")
-    _label_percent_axes(ax)
+    ax.set_xlim(0, 100)
+    ax.set_ylim(0, 100)
+    ax.set_xlabel("% of holders, smallest first", size=SMALL)
+    ax.set_ylabel("% of the total balance", size=SMALL)
+    canvas.hide_spines(ax, keep=("bottom", "left"))
     notes = texts.count_note("tokens not drawn", len(balances_of) - len(drawn))
     usual = "concentration among listed holders"
     canvas.finish(ax, holders, title or usual, handles=lines, notes=notes)
@@ -435,11 +439,3 @@ def gini(amounts: Sequence[int]) -> Fraction:
     weighted = sum(rank * amount for rank, amount in enumerate(amounts, 1))
     n = len(amounts)
     return Fraction(2 * weighted, n * sum(amounts)) - Fraction(n + 1, n)
-
-
-def _label_percent_axes(ax: Axes) -> None:
-    ax.set_xlim(0, 100)
-    ax.set_ylim(0, 100)
-    ax.set_xlabel("% of holders, smallest first", size=SMALL)
-    ax.set_ylabel("% of the total balance", size=SMALL)
-    canvas.hide_spines(ax, keep=("bottom", "left"))

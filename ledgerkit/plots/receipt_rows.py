@@ -58,6 +58,13 @@ class Row:
     times: int = 1
     children: list[int] = field(default_factory=list)
 
+    def add(self, row: Row) -> None:
+        """Add an equal row."""
+        self.times += row.times
+        self.gas += row.gas
+        self.n_unknown_gas += row.n_unknown_gas
+        self.is_critical = self.is_critical or row.is_critical
+
     def label(self, limit: int) -> str:
         """Return the action, the receiver and the number of receipts; names are shortened."""
         times = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
@@ -112,7 +119,9 @@ def drawn_rows(receipts: pd.DataFrame) -> Rows:
 def merged_rows(receipts: pd.DataFrame) -> Rows:
     """Read the rows of all receipts; of many receipts, equal ones are merged."""
     rows = merge_equal(read_rows(receipts), MAX_UNMERGED)
-    return replace(rows, summary=_summary(rows))
+    n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
+    failed = f", {n_failed:,} failed" if n_failed else ""
+    return replace(rows, summary=f"{units.count_text(rows.total, 'receipt')}{failed}")
 
 
 def select(rows: Rows, max_rows: int) -> Rows:
@@ -198,7 +207,7 @@ def merge_equal(rows: Rows, max_unmerged: int) -> Rows:
         at = index_of.setdefault((parent, key), len(merged))
         row_of[row.receipt_id] = at
         if at < len(merged):
-            _merge(merged[at], row)
+            merged[at].add(row)
             continue
         merged.append(replace(row, parent=parent, children=[]))
         if parent >= 0:
@@ -216,13 +225,6 @@ def _subtree_keys(rows: Sequence[Row]) -> list[int]:
         key = (row.is_refund, row.action, row.receiver_id, row.state, row.height, row.shard, below)
         keys[at] = numbers.setdefault(key, len(numbers))
     return keys
-
-
-def _merge(target: Row, row: Row) -> None:
-    target.times += row.times
-    target.gas += row.gas
-    target.n_unknown_gas += row.n_unknown_gas
-    target.is_critical = target.is_critical or row.is_critical
 
 
 def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple[int, int]]:
@@ -255,12 +257,6 @@ def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
             first, last = max(0, at - ceil(step) + 1), at + ceil(step)
             is_free[first:last] = [False] * len(is_free[first:last])
     return sorted(chosen)
-
-
-def _summary(rows: Rows) -> str:
-    n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
-    failed = f", {n_failed:,} failed" if n_failed else ""
-    return f"{units.count_text(rows.total, 'receipt')}{failed}"
 
 
 def colour(state: str, ink: inks.Inks) -> str:

@@ -154,11 +154,8 @@ def _by_shard(rows: Sequence[Row]) -> list[int]:
     """Order the rows by shard, shards by their first receipt, then by height."""
     shards = list(dict.fromkeys(row.shard for row in rows if row.shard is not None))
     rank = {shard: place for place, shard in enumerate([*shards, None])}
-    return sorted(range(len(rows)), key=lambda at: (rank[rows[at].shard], _height(rows[at]), at))
-
-
-def _height(row: Row) -> float:
-    return float("inf") if row.height is None else row.height
+    heights = [float("inf") if row.height is None else row.height for row in rows]
+    return sorted(range(len(rows)), key=lambda at: (rank[rows[at].shard], heights[at], at))
 
 
 def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:

@@ -424,7 +424,11 @@ class Rows:
             if selection != self._selection:
                 rows = self._filtered(selection, check)
                 for column, is_descending in reversed(selection.sort):
-                    rows = self._sorted(rows, column, is_descending=is_descending)
+                    values = self._sources[column].values
+                    if rows is None:
+                        rows = order(values, is_descending=is_descending)
+                    else:
+                        rows = rows[order(values.iloc[rows], is_descending=is_descending)]
                     check()
                 self._selection, self._rows = selection, rows
             return self._rows
@@ -448,14 +452,6 @@ class Rows:
             if passed is not None:
                 flags |= passed
         return flags
-
-    def _sorted(
-        self, rows: Positions | None, column: int, *, is_descending: bool
-    ) -> Positions | None:
-        values = self._sources[column].values
-        if rows is None:
-            return order(values, is_descending=is_descending)
-        return rows[order(values.iloc[rows], is_descending=is_descending)]
 
 
 def order(values: pd.Series[Any], *, is_descending: bool) -> Positions:

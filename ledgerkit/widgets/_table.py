@@ -142,7 +142,7 @@ class Table(Block):
         if not isinstance(filters, dict):
             raise InvalidRequestError.refuse("filters", filters, "an object of texts")
         selection = Selection(
-            sort=tuple(self._sort_key(key) for key in _list(message, "sort")),
+            sort=tuple(map(self._sort_key, _list(message, "sort"))),
             filters=tuple(
                 (self._position(column), validation.plain_text(text, "filter"))
                 for column, text in filters.items()
@@ -250,21 +250,17 @@ def _columns(frame: pd.DataFrame) -> list[Source]:
 def _kind(values: pd.Series[Any]) -> str:
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        return _object_kind(values)
+        word = pd.api.types.infer_dtype(values, skipna=True)
+        is_mixed = word.startswith("mixed") and all(map(is_number, values.dropna()))
+        if is_mixed or word in ("integer", "decimal", "floating"):
+            return "number"
+        return "bool" if word == "boolean" else "text"
     if pd.api.types.is_bool_dtype(dtype):
         return "bool"
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return "time"
     is_text = isinstance(dtype, pd.CategoricalDtype) or dtype.kind in "cmV"
     return "text" if is_text or not pd.api.types.is_numeric_dtype(dtype) else "number"
-
-
-def _object_kind(values: pd.Series[Any]) -> str:
-    word = pd.api.types.infer_dtype(values, skipna=True)
-    is_mixed = word.startswith("mixed") and all(map(is_number, values.dropna()))
-    if is_mixed or word in ("integer", "decimal", "floating"):
-        return "number"
-    return "bool" if word == "boolean" else "text"
 
 
 def _cell(text: str, exact: str) -> Any:

@@ -59,7 +59,10 @@ class TraceView(Block):
             "headline": headline,
             "explanation": paragraphs,
             "summary": f"{count}, {n_failed:,} failed" if n_failed else count,
-            "statuses": [_status(name) for name in names],
+            "statuses": [
+                (*STATUSES.get(name, UNKNOWN_STATUS).split(" ", 1), _TONES.get(name, "ok"))
+                for name in names
+            ],
             "status": [names.index(name) for name in statuses],
             "parent": tx.tree.parents.tolist(),
             "label": _coded(self._labels),
@@ -144,11 +147,6 @@ def _coded(texts: Iterable[str]) -> Json:
     code: dict[str, int] = {}
     positions = [code.setdefault(text, len(code)) for text in texts]
     return {"texts": list(code), "at": positions}
-
-
-def _status(name: str) -> tuple[str, str, str]:
-    mark, words = STATUSES.get(name, UNKNOWN_STATUS).split(" ", 1)
-    return mark, words, _TONES.get(name, "ok")
 
 
 def _label(kind: str | None, method: str | None, actions: str | None) -> str:

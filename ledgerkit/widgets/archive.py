@@ -132,12 +132,9 @@ def _archive_content(archive: Archive) -> Content:
     pages = [Page("Steps", Table(steps, name="steps", slim=True))]
     if archive.outcome in archiving.OUTCOMES:
         pages.append(Page("Token", _html.record(row)))
+    status = {**archiving.OUTCOMES, **archiving.MEANWHILE}[archive.outcome]
+    if archive.step is not None:
+        number = archiving.STEPS.index(archive.step) + 1
+        status = f"Step {number} of {len(archiving.STEPS)}: {archive.step}…"
     frames = {"archive": row, "steps": steps}
-    return Content(_status_text(archive), row, tuple(pages), frames, archive)
-
-
-def _status_text(archive: Archive) -> str:
-    if archive.step is None:
-        return {**archiving.OUTCOMES, **archiving.MEANWHILE}[archive.outcome]
-    number = archiving.STEPS.index(archive.step) + 1
-    return f"Step {number} of {len(archiving.STEPS)}: {archive.step}…"
+    return Content(status, row, tuple(pages), frames, archive)

@@ -99,7 +99,8 @@ def result_frame(value: Any) -> pd.DataFrame:
     A list of objects has one row per object, an object one row per member. Anything else, and
     objects with more than 200 different members, has one column ``value``.
     """
-    names = _member_names(value)
+    is_list = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    names = dict.fromkeys(name for item in value for name in item) if is_list else {}
     if 0 < len(names) <= _MAX_MEMBERS:
         columns = {name: [item.get(name) for item in value] for name in names}
     elif isinstance(value, dict):
@@ -107,12 +108,6 @@ def result_frame(value: Any) -> pd.DataFrame:
     else:
         columns = {"value": value if isinstance(value, list) else [value]}
     return pd.DataFrame({name: pd.Series(items, dtype=object) for name, items in columns.items()})
-
-
-def _member_names(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        return []
-    return list(dict.fromkeys(name for item in value for name in item))
 
 
 def block_reference(text: str) -> str | int | None:
