@@ -479,7 +479,11 @@ def test_a_notebook_shows_how_far_the_flow_is(
 ) -> None:
     """A line that tells each step, as it does of a transaction that is followed."""
     lines: list[str] = []
-    monkeypatch.setattr(progress.Line, "show", lambda _, text: lines.append(text))
+
+    def show(_: progress.Line, text: str | Callable[[], str]) -> None:
+        lines.append(text if isinstance(text, str) else text())
+
+    monkeypatch.setattr(progress.Line, "show", show)
     stage.archive()
     ours = [line for line in lines if line.startswith("Archive ")]
     assert [line.rpartition(", ")[2] for line in ours[:-1]] == [
