@@ -340,10 +340,9 @@ def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> No
     [
         (Reply(401), AuthError),
         (Reply(502), TransportError),
-        (Reply(503), TransportError),
         (Reply(200, b"{}", truncate=0), TransportError),
     ],
-    ids=["key", "gateway", "busy", "no-response"],
+    ids=["key", "gateway", "no-response"],
 )
 def test_a_host_that_fails_for_good_ends_it(
     tmp_path: Path, reply: Reply, raised: type[Exception]

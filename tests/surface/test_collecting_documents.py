@@ -11,7 +11,6 @@ from pandas.testing import assert_frame_equal
 import ledgerkit as lk
 from ledgerkit.block_data import contents, reading
 from ledgerkit.cli import main
-from ledgerkit.collecting import manifests
 from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.world import World
 
-COMMON = manifests.VIEWS["blocks"][:6]
-OWN = manifests.VIEWS["blocks"][6:]
+COMMON = ("blocks", "chunks", "transactions", "receipts", "events", "transfers")
+OWN = ("outcomes", "actions", "balances", "data_receipts")
 UNTYPED: Any = lk  # as whoever calls it without a type checker
 
 

@@ -16,12 +16,17 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit.collecting import manifests, storage
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
 from tests.loopback import as_json, serve
-from tests.unit.collecting.builders import Holdings, rewrite, write_collection, write_part
+from tests.unit.collecting.builders import (
+    Holdings,
+    rewrite,
+    write_collection,
+    write_end,
+    write_part,
+)
 
 EDGE = 10**38 - 1
 LARGE = 10**38 + 7
@@ -221,8 +226,8 @@ def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
     held = accounts()
     first = write_collection(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
     assert not first.finished
-    write_part(storage.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
-    manifests.write_finished(storage.folder(tmp_path / "run"))
+    write_part(tmp_path / "run", 4, dict(list(held.items())[4:]), first.views)
+    write_end(tmp_path / "run")
     second = lk.open_collection(tmp_path / "run")
     assert (first.n_subjects, len(first.pandas("ft")), first.finished) == (4, 4, False)
     assert (second.n_subjects, len(second.pandas("ft")), second.finished) == (13, 13, True)

@@ -116,8 +116,25 @@ def status_columns(read: Mapping[int, str], failed: Mapping[int, str]) -> dict[s
     }
 
 
+def write_tables(
+    out: object, subjects: Mapping[int, tuple[str, str]], tables: Mapping[str, Any]
+) -> None:
+    """Write one part: its subjects and their outcomes, by position, and the rows of its tables."""
+    with closing(Part(storage.folder(out), min(subjects))) as part:
+        for position, (text, outcome) in subjects.items():
+            part.add_subject(Subject(position, text), outcome)
+        for table, rows in tables.items():
+            part.add(table, rows)
+        part.commit()
+
+
+def write_end(out: object) -> None:
+    """Record that the end of the source was reached."""
+    manifests.write_finished(storage.folder(out))
+
+
 def write_part(
-    folder: storage.Folder,
+    out: object,
     start: int,
     accounts: Mapping[str, Holdings | None],
     views: Sequence[str],
@@ -128,13 +145,15 @@ def write_part(
     read = {position: text for position, text in positions.items() if text in holdings}
     failed = {position: text for position, text in positions.items() if text not in holdings}
     columns = {**view_columns(holdings), **status_columns(read, failed)}
-    with closing(Part(folder, start)) as part:
-        for position, text in positions.items():
-            part.add_subject(Subject(position, text), "ok" if position in read else "failed")
-        for table in (*views, "subjects", "errors"):
-            name = manifests.schema_name(table)
-            part.add(table, arrow_tables.table(name, build.build_frame(name, columns[table])))
-        part.commit()
+    subjects = {
+        position: (text, "ok" if position in read else "failed")
+        for position, text in positions.items()
+    }
+    tables = {}
+    for table in (*views, "subjects", "errors"):
+        name = manifests.schema_name(table)
+        tables[table] = arrow_tables.table(name, build.build_frame(name, columns[table]))
+    write_tables(out, subjects, tables)
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -166,7 +185,7 @@ def write_collection(
     manifests.open_manifest(folder, manifest)
     items = list(accounts.items())
     for start in range(0, len(items), part_size):
-        write_part(folder, start, dict(items[start : start + part_size]), views)
+        write_part(out, start, dict(items[start : start + part_size]), views)
     if finished:
-        manifests.write_finished(folder)
+        write_end(out)
     return Collection(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit.collecting import diff, storage
-from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.sources import Subject
+from ledgerkit.collecting import diff
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames import arrow_tables, build
 from tests.unit.collecting.builders import (
@@ -24,6 +21,7 @@ from tests.unit.collecting.builders import (
     status_columns,
     view_columns,
     write_collection,
+    write_tables,
 )
 
 BIG = 10**38 + 7
@@ -227,16 +225,15 @@ def test_the_frames_name_the_network(tmp_path):
 def test_a_token_told_twice_is_not_compared(tmp_path):
     """Of two balances of one token nobody knows which is right, so nothing is said."""
     was = write_collection(tmp_path / "before", {"a.near": Holdings(ft={"t.near": (1, "ok")})})
-    folder = storage.folder(tmp_path / "after")
     write_collection(tmp_path / "after", {})
     told = view_columns({"a.near": Holdings(ft={"t.near": (5, "ok")})})["ft"]
     twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
-    with closing(Part(folder, 0)) as part:
-        part.add_subject(Subject(0, "a.near"), "ok")
-        part.add("ft", arrow_tables.table("ft", build.build_frame("ft", twice)))
-        made = status_columns({0: "a.near"}, {})["subjects"]
-        part.add("subjects", arrow_tables.table("collected", build.build_frame("collected", made)))
-        part.commit()
+    made = status_columns({0: "a.near"}, {})["subjects"]
+    tables = {
+        "ft": arrow_tables.table("ft", build.build_frame("ft", twice)),
+        "subjects": arrow_tables.table("collected", build.build_frame("collected", made)),
+    }
+    write_tables(tmp_path / "after", {0: ("a.near", "ok")}, tables)
     found = lk.diff(was, tmp_path / "after")
     assert found.changes.empty
     assert records(found.not_compared) == [("a.near", "answered", "unclear")]
