@@ -15,7 +15,7 @@ import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -30,38 +30,59 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-VIEWS = {
-    "accounts": ("accounts", "ft", "nft", "staking", "exposure"),
-    "blocks": (
-        *("blocks", "chunks", "transactions", "receipts", "events", "transfers"),
-        *("outcomes", "actions", "balances", "data_receipts"),  # of block documents only
-    ),
-    "statements": ("entries", "gaps", "totals", "rewards"),
+
+
+class _View(NamedTuple):
+    """A view: the schema of its table, and the column that holds the subject of a row."""
+
+    schema: str
+    key: str
+
+
+_KINDS = {
+    "accounts": {
+        "accounts": _View("accounts", "account_id"),
+        "ft": _View("ft", "account_id"),
+        "nft": _View("nft", "account_id"),
+        "staking": _View("staking", "account_id"),
+        "exposure": _View("exposure", "account_id"),
+    },
+    "blocks": {
+        "blocks": _View("blocks", "block_height"),
+        "chunks": _View("chunks", "block_height"),
+        "transactions": _View("transactions", "block_height"),
+        # Those of the transactions that a block includes, in whichever block they ran.
+        "receipts": _View("collected_receipts", "tx_block_height"),
+        "events": _View("collected_events", "tx_block_height"),
+        "transfers": _View("collected_transfers", "tx_block_height"),
+        # Of block documents only.
+        "outcomes": _View("collected_outcomes", "block_height"),
+        "actions": _View("collected_actions", "block_height"),
+        "balances": _View("collected_balances", "block_height"),
+        "data_receipts": _View("collected_data_receipts", "block_height"),
+    },
+    "statements": {
+        "entries": _View("statement", "account_id"),
+        "gaps": _View("statement_gaps", "account_id"),
+        "totals": _View("statement_totals", "account_id"),
+        "rewards": _View("statement_rewards", "account_id"),
+    },
 }
-SOURCES = ("documents", "rpc")  # of blocks
+VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
+TRACED = tuple(name for name, view in _KINDS["blocks"].items() if view.key == "tx_block_height")
+_VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
 # The tables that each collection has beside its views.
 SUBJECTS, ERRORS = "subjects", "errors"
-TABLES = (*(view for views in VIEWS.values() for view in views), SUBJECTS, ERRORS)
+_SCHEMAS = {
+    **{name: view.schema for name, view in _VIEWS.items()},
+    SUBJECTS: "collected",
+    ERRORS: "collection_errors",
+}
+SOURCES = ("documents", "rpc")  # of blocks
 # The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
 OUTCOMES = (OK, FAILED, WAITING, MALFORMED, DUPLICATE, SKIPPED)
-_SCHEMAS = {  # of the tables that have another name than their schema
-    SUBJECTS: "collected",
-    ERRORS: "collection_errors",
-    "receipts": "collected_receipts",
-    "events": "collected_events",
-    "outcomes": "collected_outcomes",
-    "actions": "collected_actions",
-    "transfers": "collected_transfers",
-    "balances": "collected_balances",
-    "data_receipts": "collected_data_receipts",
-    "entries": "statement",
-    "gaps": "statement_gaps",
-    "totals": "statement_totals",
-    "rewards": "statement_rewards",
-}
-TRACED = ("receipts", "events", "transfers")  # of the transactions that a block includes
 _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
@@ -175,9 +196,7 @@ def schema_name(table: str) -> str:
 
 def key_column(table: str) -> str:
     """Return the column of a view's table that holds the subject of a row."""
-    if table in TRACED:
-        return "tx_block_height"
-    return "block_height" if table in VIEWS["blocks"] else "account_id"
+    return _VIEWS[table].key
 
 
 def table_names(manifest: Manifest) -> list[str]:
@@ -334,7 +353,7 @@ def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
     if not set(counts) <= set(OUTCOMES) or sum(counts.values()) != n_subjects:
         yield f"it has {n_subjects} subjects and counts {cut(counts)}"
     for table, file in commit.files.items():
-        if table not in TABLES or file.name != part_path(table, commit.start, commit.generation):
+        if table not in _SCHEMAS or file.name != part_path(table, commit.start, commit.generation):
             yield f"it names the file {cut(file.name)!r} of the table {cut(table)!r}"
         if not (file.rows and file.size):
             yield f"{cut(file.name)} has {file.rows} rows and {file.size} bytes"

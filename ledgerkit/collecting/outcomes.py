@@ -104,29 +104,29 @@ def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[lis
     Raises `AuthError` if the host refuses the API key, `RateLimitedError` if every request is
     rate limited for ten minutes, and `TransportError` if the service is down.
     """
-    held: list[Outcome] = []
+    unanswered: list[Outcome] = []
     n_unanswered = 0
     for batch in batches:
         ready: list[Outcome] = []
         for outcome in batch:
             value = outcome.value
             if isinstance(value, AuthError | RateLimitedError):
-                yield ready + held
+                yield ready + unanswered
                 raise _final(value)
             if _is_unanswered(value):
-                held.append(outcome)
+                unanswered.append(outcome)
                 n_unanswered += 1
                 if n_unanswered >= _MAX_UNANSWERED or value.not_sent:
                     yield ready
                     raise _no_response(n_unanswered, noun, value)
-            elif value is None and 0 < len(held) < BATCH:  # it was not requested
-                held.append(outcome)
+            elif value is None and 0 < len(unanswered) < BATCH:  # it was not requested
+                unanswered.append(outcome)
             else:
-                ready += [*held, outcome]
-                held.clear()
+                ready += [*unanswered, outcome]
+                unanswered.clear()
                 n_unanswered = 0
         yield ready
-    yield held
+    yield unanswered
 
 
 def _is_unanswered(value: object) -> bool:

@@ -273,19 +273,6 @@ def test_blocks_are_read_by_workers(client, world, block_host, expected_blocks, 
     assert_same(tmp_path / "out", expected_blocks)
 
 
-def test_a_killed_worker_loses_no_block(client, world, block_host, expected_blocks, tmp_path):
-    """SIGKILL to one of four workers in the middle; its part is read by another."""
-    out = tmp_path / "out"
-    pids = list(client.run(os.getpid).values())
-    with (
-        hosts(world, block_host, rate=60) as ledger,
-        meanwhile(out, 2, lambda: os.kill(pids[0], signal.SIGKILL)) as stored,
-    ):
-        collect_blocks(world, out, ledger, engine=client, part_size=5)
-    assert stored
-    assert_same(tmp_path / "out", expected_blocks)
-
-
 def test_workers_of_this_machine_start_and_end_with_the_call(
     world, block_host, expected_blocks, tmp_path
 ):
