@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.block_data import executed_tables, tree_tables
+from ledgerkit.block_data.tree_tables import trace_included
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
@@ -35,8 +36,8 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
         tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
     traced = [view for view in views if view in tree_tables.VIEWS]
     if traced:
-        transactions = [transaction for item in contents for transaction in item.transactions]
-        tables |= tree_tables.tree_tables(traced, transactions)
+        transactions = [included for item in contents for included in item.transactions]
+        tables |= tree_tables.tree_tables(traced, list(map(trace_included, transactions)))
     return tables
 
 

@@ -1,14 +1,17 @@
-"""The tables of receipts, events and transfers of transactions, from block documents."""
+"""The tables of receipts, events and transfers of transactions, from either source."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from ledgerkit.api.models.actions import read_actions
 from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult, TxResults
+from ledgerkit.block_data.protocol_rules import common_rules
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import (
@@ -22,11 +25,13 @@ from ledgerkit.tracing.transfers import list_transfers, transfer_columns
 from ledgerkit.tracing.tree import build_forest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ledgerkit.api.models.actions import Action
     from ledgerkit.api.models.block_documents import ExecutedReceipt
-    from ledgerkit.api.models.chain import ChunkTransaction
+    from ledgerkit.api.models.chain import BlockHeader, ChunkTransaction
+    from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import LongList
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
@@ -35,18 +40,26 @@ if TYPE_CHECKING:
     Columns = dict[str, Any]
 
 VIEWS = ("receipts", "events", "transfers")
-_NO_LIST = DecodedList((), "$")
+
+
+class TracedTransaction(NamedTuple):
+    """A transaction with the block that includes it, and the rules of all blocks it ran in."""
+
+    block_height: int
+    hash: str
+    result: TxResult
+    rules: Rules | None
 
 
 def tree_tables(
-    views: Collection[str], transactions: Sequence[IncludedTransaction]
+    views: Collection[str], transactions: Sequence[TracedTransaction]
 ) -> dict[str, Any]:
     """
     Return a `pyarrow.Table` for each view, some of `VIEWS`; its rows are by transaction.
 
-    Raises `DecodeError` if a value fits no column.
+    Raises `DecodeError` if a value fits no column, or a receipt belongs to two transactions.
     """
-    forest = build_forest(_results(transactions))
+    forest = build_forest(_join([item.result for item in transactions]))
     events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
     columns: dict[str, tuple[np.ndarray, Columns]] = {
         "receipts": (forest.trees, _receipts(forest, transactions)),
@@ -56,17 +69,37 @@ def tree_tables(
         ),
     }
     if "transfers" in views:
-        transfers = _transfers(forest, transactions, events)
+        rules = [item.rules for item in transactions]
+        values = ReceiptValues(forest, actions_by_receipt(forest), rules)
+        transfers = list_transfers(values, events)[0]
         keyed = with_receipts(transfer_columns(transfers), forest.columns)
         columns["transfers"] = _trees(forest, transfers), keyed
     return {view: _table(view, transactions, *columns[view]) for view in views}
 
 
+def _join(results: Sequence[TxResult]) -> TxResults:
+    outcomes = [_elements(result.outcomes) for result in results]
+    ids = [id_ for listed in outcomes for id_ in {outcome.id for outcome in listed}]
+    if len(set(ids)) < len(ids):
+        raise DecodeError("a receipt belongs to two transactions", path="$..receipt_ids")
+    executions = [_elements(result.executions) for result in results]
+    bodies = [_elements(result.bodies) for result in results]
+    lists = [
+        DecodedList(list(chain.from_iterable(part)), "$.receipts")
+        for part in (outcomes, executions, bodies)
+    ]
+    return TxResults(results, [len(listed) for listed in outcomes], *lists)
+
+
+def _elements(values: LongList[Any] | None) -> list[Any]:
+    return [] if values is None else [item for _, piece in values.pieces() for item in piece]
+
+
 def _table(
-    view: str, transactions: Sequence[IncludedTransaction], trees: np.ndarray, columns: Columns
+    view: str, transactions: Sequence[TracedTransaction], trees: np.ndarray, columns: Columns
 ) -> Any:
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
-    hashes = np.array([item.transaction.hash for item in transactions], dtype=object)
+    hashes = np.array([item.hash for item in transactions], dtype=object)
     own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
     return arrow_tables.table_of_columns(f"collected_{view}", own | columns)
 
@@ -78,7 +111,7 @@ def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
     return trees
 
 
-def _receipts(forest: Forest, transactions: Sequence[IncludedTransaction]) -> Columns:
+def _receipts(forest: Forest, transactions: Sequence[TracedTransaction]) -> Columns:
     """Return the columns of the receipts, and the heights at which they were created."""
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
     created, is_first = forest.columns["block_height"][forest.parents], forest.parents < 0
@@ -86,26 +119,48 @@ def _receipts(forest: Forest, transactions: Sequence[IncludedTransaction]) -> Co
     return {**forest.columns, "created_height": created}
 
 
-def _transfers(
-    forest: Forest, transactions: Sequence[IncludedTransaction], events: Sequence[Event]
-) -> list[Transfer]:
-    rules = [item.rules for item in transactions]
-    values = ReceiptValues(forest, actions_by_receipt(forest), rules)
-    return list_transfers(values, events)[0]
+# From a node ----------------------------------------------------------------------------
 
 
-def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
-    receipts: list[ExecutedReceipt] = []
-    n_outcomes, results = [], []
-    for item in transactions:
-        executed = _in_node_order(item)
-        receipts += executed
-        n_outcomes.append(len(executed))
-        results.append(_result(item, executed))
-    executions = [receipt.execution_outcome for receipt in receipts]
-    bodies = [receipt.receipt for receipt in receipts]
-    lists = (DecodedList(values, "$.receipts") for values in (executions, executions, bodies))
-    return TxResults(results, n_outcomes, *lists)
+def trace_result(
+    height: int,
+    tx_hash: str,
+    result: TxResult,
+    headers: Mapping[str, BlockHeader],
+    rules: Mapping[str, Rules | None],
+) -> TracedTransaction:
+    """Add heights, times and shards to a node's result: headers are by hash, rules by epoch."""
+    known = [headers[block_hash] for block_hash in result.block_hashes()]
+    common = common_rules([rules.get(header.epoch_id) for header in known])
+    outcomes, executions = _elements(result.outcomes), _elements(result.executions)
+    for outcome, execution in zip(outcomes, executions, strict=True):
+        header = headers.get(outcome.block_hash)
+        if header is not None:
+            outcome.block_height, outcome.block_timestamp = header.height, header.time_ns
+        executor_id = execution.outcome.executor_id
+        if common is not None and executor_id is not None:
+            outcome.shard_id = common.shard_of(executor_id)
+    complete = replace(result, outcomes=DecodedList(outcomes, result.outcomes.path))
+    return TracedTransaction(height, tx_hash, complete, common)
+
+
+# From block documents -------------------------------------------------------------------
+
+
+def trace_included(included: IncludedTransaction) -> TracedTransaction:
+    """Return a transaction of a block document, as far as its receipts have run."""
+    own, executed = included.transaction, _in_node_order(included)
+    # The first receipt has the transaction's actions, which are needed until it has run.
+    first = included.conversion.outcome.receipt_ids[:1]
+    has_run = not first or (bool(executed) and executed[0].receipt.receipt_id == first[0])
+    actions = None if has_run else _actions(own)
+    names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
+    transaction = Transaction(own.hash, *names, actions)
+    conversion: Any = included.conversion  # it has the members of an ExecutionOutcome
+    executions = DecodedList([pair.execution_outcome for pair in executed], "$.receipts")
+    bodies = DecodedList([pair.receipt for pair in executed], "$.receipts")
+    result = TxResult(None, None, transaction, conversion, executions, executions, bodies)
+    return TracedTransaction(included.block_height, own.hash, result, included.rules)
 
 
 def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
@@ -129,18 +184,6 @@ def _has_receivers(executed: ExecutedReceipt) -> bool:
     if body is None or body.action is None:
         return False
     return len(body.action.output_data_receivers or ()) > 1
-
-
-def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) -> TxResult:
-    own = included.transaction
-    # The first receipt has the transaction's actions, which are needed until it has run.
-    first = (included.conversion.outcome.receipt_ids)[:1]
-    has_run = not first or (bool(executed) and executed[0].receipt.receipt_id == first[0])
-    actions = None if has_run else _actions(own)
-    names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
-    transaction = Transaction(own.hash, *names, actions)
-    conversion: Any = included.conversion  # it has the members of an ExecutionOutcome
-    return TxResult(None, None, transaction, conversion, _NO_LIST, _NO_LIST, _NO_LIST)
 
 
 def _actions(transaction: ChunkTransaction) -> list[Action | str]:

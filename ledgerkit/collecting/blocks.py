@@ -14,6 +14,7 @@ from ledgerkit.block_data.headers import NodeHeaders
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
+from ledgerkit.block_data.tree_tables import trace_result, tree_tables
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import SKIPPED, TRACED
 from ledgerkit.collecting.outcomes import (
@@ -28,29 +29,23 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
-from ledgerkit.frames import arrow_tables
-from ledgerkit.tracing.traces import collected_frame
-from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    import pandas as pd
-
     from ledgerkit.api.calls import Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.block_data.node_blocks import NodeRead
+    from ledgerkit.block_data.tree_tables import TracedTransaction
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
-    from ledgerkit.tracing.trace import Trace
     from ledgerkit.transport.session import Reader
 
 RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
-_UNFINISHED = ("not_executed", "unknown")
 _ARCHIVE = (
     "Pass archival_rpc_url= to connect(), since archival hosts have all blocks, and repeat the call"
     " with retry_failed=True."
@@ -59,14 +54,14 @@ _ARCHIVE = (
 
 class Contents(NamedTuple):
     """
-    The block at a height, the chunks that are new in it, and frames of its transactions.
+    The block at a height, the chunks that are new in it, and its transactions.
 
     `waiting` is set if transactions are not final yet: their rows are those known so far.
     """
 
     block: chain.Block
     chunks: list[chain.Chunk]
-    trace_frames: dict[str, pd.DataFrame]
+    transactions: list[TracedTransaction]
     waiting: TransactionTimeoutError | None = None
 
 
@@ -97,11 +92,10 @@ class BlockReader:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, Contents)]
         blocks = [(item.block, item.chunks) for item in contents]
+        transactions = [transaction for item in contents for transaction in item.transactions]
         traced = [view for view in self._views if view in TRACED]
-        return {
-            **node_tables(self._views, blocks),
-            **{view: _concatenated(view, contents) for view in traced},
-        }
+        trees = tree_tables(traced, transactions) if traced else {}
+        return {**node_tables(self._views, blocks), **trees}
 
     def _read_blocks(
         self, ledger: Ledger, subjects: Iterable[Subject]
@@ -158,34 +152,29 @@ class BlockReader:
 
     async def _contents(self, reader: Reader, block: chain.Block) -> Contents:
         """Read the chunks and transactions of a block, if the views need them."""
-        chunks = await _read_chunks(reader, block) if self._views != ("blocks",) else []
-        views = [view for view in self._views if view in TRACED]
+        chunks: list[chain.Chunk] = []
+        if self._views != ("blocks",):
+            chunks = await reader.values(rpc.chunk(new.chunk_hash) for new in block.new_chunks())
         signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
-        if not views or not signers:
-            return Contents(block, chunks, {})
+        if not signers or set(TRACED).isdisjoint(self._views):
+            return Contents(block, chunks, [])
         results = await _read_results(reader, signers)
-        traces = await self._build_traces(reader, results)
-        views = list(dict.fromkeys(["receipts", *views]))  # for `_waiting`
+        hashes = [block_hash for each in results.values() for block_hash in each.block_hashes()]
+        headers = await self._read_headers(reader, dict.fromkeys(hashes))
+        await self._read_rules(reader, headers)
         height = block.header.height
-        frames = {view: collected_frame(view, height, traces) for view in views}
-        return Contents(block, chunks, frames, _waiting(results, frames["receipts"]))
+        transactions = [
+            trace_result(height, tx_hash, result, headers, self._rules)
+            for tx_hash, result in results.items()
+        ]
+        unfinished = [tx_hash for tx_hash, result in results.items() if not _is_done(result)]
+        waiting = waiting_error(unfinished) if unfinished else None
+        return Contents(block, chunks, transactions, waiting)
 
     def _cache_header(self, header: chain.BlockHeader) -> None:
         self._headers[header.hash] = header
         if len(self._headers) > _MAX_HEADERS:
             del self._headers[next(iter(self._headers))]
-
-    async def _build_traces(
-        self, reader: Reader, results: dict[str, TransactionResponse]
-    ) -> dict[str, Trace]:
-        hashes = {tx_hash: response.result.block_hashes() for tx_hash, response in results.items()}
-        unique = dict.fromkeys(block_hash for group in hashes.values() for block_hash in group)
-        headers = await self._read_headers(reader, unique)
-        await self._read_rules(reader, headers)
-        return {
-            tx_hash: build_trace(response, {h: headers[h] for h in hashes[tx_hash]}, self._rules)
-            for tx_hash, response in results.items()
-        }
 
     async def _read_headers(
         self, reader: Reader, hashes: Iterable[str]
@@ -218,11 +207,7 @@ def skipped(subject: Subject, value: Skipped) -> Outcome:
     return Outcome(subject._replace(problem=SKIPPED, message=message), error)
 
 
-async def _read_chunks(reader: Reader, block: chain.Block) -> list[chain.Chunk]:
-    return await reader.values(rpc.chunk(new.chunk_hash) for new in block.new_chunks())
-
-
-async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TransactionResponse]:
+async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TxResult]:
     """Read the results of transactions; those not done in time are read as far as they are."""
     pairs = list(signers.items())
     calls = [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
@@ -234,39 +219,24 @@ async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, Tr
     for value in values:
         if isinstance(value, LedgerError):
             raise value
-    results = dict(zip(signers, values, strict=True))
-    for tx_hash, response in results.items():
-        transaction = response.result.transaction
+    results: dict[str, TxResult] = {}
+    for tx_hash, value in zip(signers, values, strict=True):
+        result = results[tx_hash] = value.result
         # Of a transaction in a chunk that has not run, nodes send the level alone.
-        if transaction is not None or not _is_below_final(response):
-            _check_same(transaction and transaction.hash, tx_hash, f"transaction {tx_hash}")
+        if result.transaction is not None or _has_level(result):
+            received = result.transaction and result.transaction.hash
+            if received != tx_hash:
+                subject = f"transaction {tx_hash}"
+                msg = f"{subject} was requested, and the response is about {received}"
+                raise DecodeError(msg, request=subject)
     return results
 
 
-def _check_same(received: object, requested: object, subject: str) -> None:
-    if received != requested:
-        msg = f"{subject} was requested, and the response is about {received}"
-        raise DecodeError(msg, request=subject)
+def _has_level(result: TxResult) -> bool:
+    """Return True if a transaction has reached the level FINAL; old nodes sent no level."""
+    return result.final_execution_status in (None, "FINAL")
 
 
-def _waiting(
-    results: dict[str, TransactionResponse], receipts: pd.DataFrame
-) -> TransactionTimeoutError | None:
-    """Return why a height is not complete yet; None if its transactions are done."""
-    unfinished = set(receipts.loc[receipts["status"].isin(_UNFINISHED), "tx_hash"])
-    waiting = [
-        tx_hash
-        for tx_hash, response in results.items()
-        if tx_hash in unfinished or _is_below_final(response)
-    ]
-    return waiting_error(waiting) if waiting else None
-
-
-def _is_below_final(response: TransactionResponse) -> bool:
-    """Return True if a transaction has not reached the level FINAL; old nodes sent no level."""
-    return response.result.final_execution_status not in (None, "FINAL")
-
-
-def _concatenated(view: str, contents: Sequence[Contents]) -> Any:
-    frames = [item.trace_frames[view] for item in contents if view in item.trace_frames]
-    return arrow_tables.table_of_frames(manifests.schema_name(view), frames)
+def _is_done(result: TxResult) -> bool:
+    """Return True if a transaction is final, and all of its receipts have run."""
+    return _has_level(result) and result.has_finished()

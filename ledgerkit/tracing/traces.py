@@ -175,24 +175,6 @@ def _words(text: str) -> str:
     return text.replace("_", " ")
 
 
-def collected_frame(name: str, block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """Combine a frame of a block's transactions, typed as ``schema("collected_receipts")`` etc."""
-    columns = _combine(traces, name)
-    heights = [block_height] * len(columns["tx_hash"])
-    if name == "receipts":
-        columns["created_height"] = _created_heights(block_height, columns)
-    else:
-        del columns["time"]
-    return build.build_frame(f"collected_{name}", {"tx_block_height": heights, **columns})
-
-
-def _created_heights(block_height: int, columns: Mapping[str, Any]) -> list[int | None]:
-    """Return the height of the block in which the parent of each receipt ran."""
-    heights = columns["block_height"].tolist()
-    height_by_id = dict(zip(columns["receipt_id"], heights, strict=True))
-    return [block_height if i is None else height_by_id[i] for i in columns["parent_id"]]
-
-
 def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
     """Combine the columns of a frame of at least one trace, and add `tx_hash` and `time`."""
     parts = [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package

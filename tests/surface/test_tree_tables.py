@@ -11,7 +11,7 @@ from ledgerkit.block_data.protocol_rules import rules_by_epoch
 from ledgerkit.block_data.reading import read_document
 from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
-from ledgerkit.block_data.tree_tables import VIEWS, tree_tables
+from ledgerkit.block_data.tree_tables import VIEWS, trace_included, tree_tables
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.sources import Subject
 from tests.unit.localnet.full_world import FullWorld
@@ -56,7 +56,10 @@ def by_rpc(ledger: lk.Ledger, heights: list[int]) -> dict[str, Any]:
 def test_tables_are_those_of_results(ledger: lk.Ledger) -> None:
     """Row for row, also of transactions that have not finished, and with equal metadata."""
     heights, transactions = assembled(ledger)
-    tables, expected = tree_tables(VIEWS, transactions), by_rpc(ledger, heights)
+    tables, expected = (
+        tree_tables(VIEWS, list(map(trace_included, transactions))),
+        by_rpc(ledger, heights),
+    )
     for view in VIEWS:
         assert tables[view].num_rows > 0
         assert tables[view].equals(expected[view], check_metadata=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ledgerkit.api.models.block_documents import decode_document
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
-from ledgerkit.block_data.tree_tables import tree_tables
+from ledgerkit.block_data.tree_tables import trace_included, tree_tables
 from tests.unit.collecting.test_transaction_assembly import document, included, ran
 
 EVENT = {"standard": "nep141", "event": "ft_mint"}
@@ -29,7 +29,7 @@ def tables(*documents: dict[str, Any]) -> dict[str, Any]:
     for written in documents:
         assembly.add(decode_document(json.dumps(written).encode(), "a test"))
     height = documents[0]["block"]["header"]["height"]
-    return tree_tables(("receipts", "transfers"), assembly.take(height))
+    return tree_tables(("receipts", "transfers"), list(map(trace_included, assembly.take(height))))
 
 
 def test_receipts_that_wait_for_one_result_are_sorted_as_a_node_lists_them() -> None:
