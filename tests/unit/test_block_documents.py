@@ -14,7 +14,7 @@ from ledgerkit import errors
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BLOCKS = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples" / "blocks"
 recorded = pytest.mark.skipif(not BLOCKS.is_dir(), reason="the recordings are not here")
@@ -339,3 +339,54 @@ def test_a_height_without_a_block(view: str) -> None:
     with pytest.raises(errors.DecodeError, match="a height without a block") as caught:
         lk.read(b" null\n", view)
     assert "prev_height" in caught.value.remedy
+
+
+# Values that fit no column ---------------------------------------------------------------
+
+
+def outcome_of(document: Any) -> Any:
+    """Return the outcome of the first executed receipt of a document."""
+    return document["shards"][0]["receipt_execution_outcomes"][0]["execution_outcome"]["outcome"]
+
+
+def profile_of(document: Any) -> Any:
+    """Return the first entry of the first gas profile of a document that has one."""
+    pairs = document["shards"][0]["receipt_execution_outcomes"]
+    profiles = [p["execution_outcome"]["outcome"]["metadata"]["gas_profile"] for p in pairs]
+    return next(profile for profile in profiles if profile)[0]
+
+
+def update_of(document: Any) -> Any:
+    """Return the first update of an account in a document."""
+    changes = document["shards"][0]["state_changes"]
+    return next(item["change"] for item in changes if item["type"] == "account_update")
+
+
+REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
+    ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="-1"), "tokens_burnt"),
+    ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="1e9"), "tokens_burnt .1e9"),
+    ("outcomes", lambda d: outcome_of(d).update(tokens_burnt=""), "tokens_burnt ''"),
+    ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="1" + "0" * 38), "above the supply"),
+    ("outcomes", lambda d: outcome_of(d).update(gas_burnt=2**64), "gas_burnt 18446744073709551616"),
+    ("outcomes", lambda d: profile_of(d).update(gas_used="1.0"), "not a text of digits"),
+    ("outcomes", lambda d: profile_of(d).update(gas_used=1), "expected str instance"),
+    ("outcomes", lambda d: profile_of(d).update(gas_used=str(2**64)), "does not fit uint64"),
+    ("outcomes", lambda d: profile_of(d).update(cost_category="DISK"), "cost_category 'DISK'"),
+    ("balances", lambda d: update_of(d).update(amount="1" + "0" * 38), "above the supply"),
+    ("balances", lambda d: update_of(d).update(amount="+1"), "amount"),
+    ("balances", lambda d: update_of(d).update(locked=None), "lacks a balance"),
+    ("balances", lambda d: update_of(d).update(storage_usage=2**63), "storage_usage"),
+]
+
+
+@recorded
+@pytest.mark.parametrize(("view", "change", "problem"), REFUSED)
+def test_values_that_fit_no_column_are_refused(
+    view: str, change: Callable[[Any], object], problem: str
+) -> None:
+    """A number that is none, or above its column, is an error that names it."""
+    changed = document("neardata_mainnet_151768255")
+    change(changed)
+    with pytest.raises(errors.DecodeError, match=problem) as caught:
+        lk.read(json.dumps(changed).encode(), view)
+    assert caught.value.path

@@ -1,16 +1,73 @@
-"""Tables of transactions have the order of rows that a node's results give."""
+"""Transactions of documents: their rules, and the order of their rows, which is a node's."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ledgerkit.api.models.block_documents import decode_document
+from ledgerkit.api.models.protocol_rules import Rules
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.block_data.tree_tables import trace_included, tree_tables
-from tests.unit.collecting.test_transaction_assembly import document, included, ran
+from ledgerkit.errors import DecodeError
+
+if TYPE_CHECKING:
+    from ledgerkit.api.models.block_documents import BlockDocument
 
 EVENT = {"standard": "nep141", "event": "ft_mint"}
+
+
+RULES = Rules(86, (3, 10), (), (0,), 1, 1, 1)
+
+
+def header(height: int) -> dict[str, Any]:
+    """Build the header of a block."""
+    texts = dict.fromkeys(("prev_hash", "epoch_id", "gas_price", "total_supply"), "1")
+    return {"height": height, "hash": f"block{height}", "chunks_included": 1, **texts}
+
+
+def outcome(id_: str, *created: str) -> dict[str, Any]:
+    """Build the outcome of an execution, and the receipts that it created."""
+    members = {"receipt_ids": list(created), "status": {"SuccessValue": ""}, "logs": []}
+    cost = {"gas_burnt": 0, "tokens_burnt": "0", "executor_id": "b.near"}
+    return {"id": id_, "outcome": members | cost}
+
+
+def ran(receipt_id: str, *created: str, tx_hash: str | None = None) -> dict[str, Any]:
+    """Build a receipt that ran."""
+    parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
+    receipt = {"receipt_id": receipt_id, **parties, "receipt": {}}
+    execution = outcome(receipt_id, *created)
+    return {"execution_outcome": execution, "receipt": receipt, "tx_hash": tx_hash}
+
+
+def included(tx_hash: str, *created: str) -> dict[str, Any]:
+    """Build a transaction of a chunk."""
+    names = ("signer_id", "receiver_id", "public_key")
+    transaction = {"hash": tx_hash, "nonce": 1, "actions": [], **dict.fromkeys(names, "a.near")}
+    return {
+        "transaction": transaction,
+        "outcome": {"execution_outcome": outcome(tx_hash, *created), "receipt": None},
+    }
+
+
+def document(
+    height: int, transactions: list[dict[str, Any]], *receipts: dict[str, Any]
+) -> dict[str, Any]:
+    """Build the document of a block with one shard."""
+    numbers = dict.fromkeys(("shard_id", "height_created", "gas_used", "gas_limit"), 0)
+    chunk_header = {"chunk_hash": "c", "height_included": height, "balance_burnt": "0", **numbers}
+    chunk = {"author": "v", "header": chunk_header, "transactions": transactions, "receipts": []}
+    executed = {"receipt_execution_outcomes": list(receipts), "state_changes": []}
+    shard = {"shard_id": 0, "chunk": chunk, **executed}
+    return {"block": {"author": "v", "header": header(height)}, "shards": [shard]}
+
+
+def decode(written: dict[str, Any]) -> BlockDocument:
+    """Decode the document of a block."""
+    return decode_document(json.dumps(written).encode(), "a test")
 
 
 def with_data(
@@ -27,7 +84,7 @@ def tables(*documents: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of the transactions of the first of these blocks."""
     assembly = TransactionAssembly()
     for written in documents:
-        assembly.add(decode_document(json.dumps(written).encode(), "a test"))
+        assembly.add(decode(written))
     height = documents[0]["block"]["header"]["height"]
     return tree_tables(("receipts", "transfers"), list(map(trace_included, assembly.take(height))))
 
@@ -61,3 +118,29 @@ def test_tokens_of_any_amount_are_stored() -> None:
     [row] = [row for row in transfers.to_pylist() if row["kind"] == "token"]
     assert row["amount"] is None
     assert row["amount_text"] == largest
+
+
+def test_rules_are_those_of_all_blocks_in_which_receipts_ran() -> None:
+    """Without receipts, or with different rules at its blocks, a transaction has none."""
+    assembly = TransactionAssembly()
+    transactions = [included("t", "r", "s"), included("u", "v"), included("w"), included("x", "y")]
+    blocks = [
+        (document(7, transactions, ran("r"), ran("y", "z")), RULES),
+        (document(8, [], ran("s"), ran("z")), Rules(86, (3, 10), (), (0,), 1, 1, 1)),
+        (document(9, [], ran("v", "v2")), RULES),
+        (document(10, [], ran("v2", "v3")), Rules(87, (3, 10), (), (0,), 1, 1, 1)),
+        (document(11, [], ran("v3")), RULES),
+    ]
+    for written, rules in blocks:
+        assembly.add(decode(written), rules)
+    taken = {item.transaction.hash: item.rules for item in assembly.take(7)}
+    assert taken == {"t": RULES, "u": None, "w": None, "x": RULES}
+
+
+def test_a_receipt_runs_once() -> None:
+    """Two blocks that execute one receipt are refused with the place in the second one."""
+    assembly = TransactionAssembly()
+    assembly.add(decode(document(7, [included("t", "r", "s")], ran("r"))))
+    with pytest.raises(DecodeError, match="receipt r was executed before") as caught:
+        assembly.add(decode(document(8, [], ran("r"))))
+    assert caught.value.path == "$.shards[0].receipt_execution_outcomes[0]"
