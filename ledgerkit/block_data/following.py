@@ -84,10 +84,10 @@ class DocumentFeed:
         not follow on the one before.
         """
         while True:
-            if self._height <= self._head:
-                yield from self._read_known()
-            elif read := self._read_next():
-                yield self._passed(read)
+            try:
+                yield from self._read_known() if self._height <= self._head else self._read_next()
+            except LedgerError as error:
+                self.wait_after(error)
 
     def wait_after(self, error: LedgerError) -> None:
         """Wait after an error; raise if it would not pass, or if there have only been errors."""
@@ -106,43 +106,30 @@ class DocumentFeed:
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def _read_known(self) -> Iterator[DocumentRead]:
-        """Yield the heights up to the known head, or to the first one that cannot be read."""
+        """Yield the heights up to the known head."""
         heights = range(self._height, self._head + 1)
         with closing(read_documents(self._ledger, heights)) as reads:
-            while read := self._received(reads):
+            for read in reads:
+                if isinstance(read.value, LedgerError):
+                    raise read.value
                 yield self._passed(read)
 
-    def _received(self, reads: Iterator[DocumentRead]) -> DocumentRead | None:
-        """Return the next height; None at the end, and after the wait for an error."""
-        try:
-            read = next(reads, None)
-        except LedgerError as error:
-            self.wait_after(error)
-            return None
-        if read is not None and isinstance(read.value, LedgerError):
-            self.wait_after(read.value)
-            return None
-        return read
-
-    def _read_next(self) -> DocumentRead | None:
-        """Read the block after the head, for which the service waits; None if it is not there."""
+    def _read_next(self) -> Iterator[DocumentRead]:
+        """Yield the block after the head, for which the service waits, if it is there."""
         self._show(f"waiting for block {self._height:,}")
         call = services.block_document(self._height)
         [body] = self._ledger.send_many([call], on_error="collect", progress=False)
         if isinstance(body, bytes):
-            return DocumentRead(self._height, decode_document(body, call.request), len(body))
+            document = decode_document(body, call.request)
+            yield self._passed(DocumentRead(self._height, document, len(body)))
+            return
         if isinstance(body, LedgerError) and not _may_come(body):
             raise body
         # It is late, which the service reports as an error, or it was skipped, which the next
         # block shows.
-        try:
-            self._read_head()
-        except LedgerError as error:
-            self.wait_after(error)
-        else:
-            if self._head < self._height:
-                self._ledger.session.sleep(self._pause_s)
-        return None
+        self._read_head()
+        if self._head < self._height:
+            self._ledger.session.sleep(self._pause_s)
 
     def _read_head(self) -> None:
         height = DocumentHeaders(self._ledger).final().height
@@ -177,4 +164,4 @@ def _not_following(header: BlockHeader, previous: Link) -> UnmatchedResponseErro
     )
     remedy = "The host changed to another chain: check its address, and start anew."
     request = f"the document of block {header.height}"
-    return UnmatchedResponseError(sentence, remedy=remedy, request=request)
+    return UnmatchedResponseError(sentence, remedy=remedy, request=request, retryable=False)

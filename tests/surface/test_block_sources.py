@@ -192,29 +192,6 @@ def test_each_created_receipt_runs_once(
 
 
 @pytest.mark.parametrize("seed", [2, 3, 8])
-def test_the_next_chunk_has_the_gas_of_the_outcomes(
-    settled: dict[int, World], seed: int, tmp_path: Path
-) -> None:
-    """The gas of a shard's outcomes is `gas_used` of its next new chunk."""
-    # Source: nearcore, core/primitives/src/sharding.rs, ShardChunkHeaderInner.prev_gas_used.
-    world = settled[seed]
-    ledger = lk.connect(world=world, make_default=False)
-    views = ["chunks", "outcomes"]
-    run = collect(ledger, final_heights(world), tmp_path / "out", views=views, source="documents")
-    burnt: Counter[tuple[int, int]] = Counter()
-    for row in plain_rows(run.pandas("outcomes")):
-        burnt[row["shard_id"], row["block_height"]] += row["gas_burnt"]
-    chunks = [row for row in plain_rows(run.pandas("chunks")) if row["is_new"]]
-    last: dict[int, int] = {}  # height of a shard's last new chunk
-    for chunk in chunks:
-        shard_id = chunk["shard_id"]
-        if shard_id in last:
-            assert chunk["gas_used"] == burnt[shard_id, last[shard_id]]
-        last[shard_id] = chunk["block_height"]
-    assert len(chunks) > len(last) + 20
-
-
-@pytest.mark.parametrize("seed", [2, 3, 8])
 def test_transfers_explain_the_balances_of_each_block(
     settled: dict[int, World], seed: int, tmp_path: Path
 ) -> None:

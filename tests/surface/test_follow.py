@@ -319,9 +319,10 @@ def test_a_second_writer_is_refused(ledger: lk.Ledger, tmp_path: Path) -> None:
     options: dict[str, Any] = {"out": tmp_path / "run", "progress": False, "ledger": ledger}
     is_waiting, is_over = threading.Event(), threading.Event()
 
-    def show(*_: object) -> None:
+    def show(*_: object) -> tuple[()]:
         is_waiting.set()
         is_over.wait(20)
+        return ()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DocumentFeed, "_read_next", show)

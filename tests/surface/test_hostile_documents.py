@@ -80,11 +80,6 @@ def stored_heights(run: lk.Collection) -> list[int]:
     return sorted(heights)
 
 
-def paths_in(folder: Path) -> list[str]:
-    """List all files below a folder, without the names of parts."""
-    return sorted({str(path.relative_to(folder)).split("-")[0] for path in folder.rglob("*")})
-
-
 def hostile_archives() -> dict[str, bytes]:
     """Return archives of the ten heights that are not what the service writes, by name."""
     bodies = {height: DOCUMENTS[height] for height in RANGE}

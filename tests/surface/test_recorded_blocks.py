@@ -19,7 +19,7 @@ from tests.document_host import DocumentHost
 from tests.document_rows import own_tables, plain_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from tests.loopback import Reply, Server
 
@@ -142,14 +142,6 @@ def row(run: lk.Collection, view: str, **key: Any) -> dict[str, Any]:
     return match
 
 
-def total(values: Iterable[dict[str, Any]], name: str, by: str) -> dict[Any, int]:
-    """Add up a column by another one."""
-    sums: Counter[Any] = Counter()
-    for each in values:
-        sums[each[by]] += each[name]
-    return dict(sums)
-
-
 @pytest.fixture(scope="module")
 def mainnet(tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
     """Return the collection of the busy block of mainnet, by single documents."""
@@ -256,70 +248,6 @@ def test_the_header_of_the_busy_block(mainnet: lk.Collection) -> None:
     }
 
 
-def test_gas_and_tokens_burnt_by_shard(mainnet: lk.Collection) -> None:
-    """Sums over the outcomes of each shard, the conversions of transactions included."""
-    outcomes = rows(mainnet, "outcomes")
-    assert total(outcomes, "gas_burnt", "shard_id") == {
-        0: 15_320_896_037_261,
-        8: 85_896_744_978_944,
-        9: 118_240_392_582_678,
-        6: 45_983_941_416_646,
-        7: 46_667_271_745_340,
-        4: 22_672_292_088_700,
-        5: 118_787_984_723_926,
-    }
-    assert total(outcomes, "tokens_burnt", "shard_id") == {
-        0: 1_241_952_272_476_100_000_000,
-        8: 8_127_543_216_644_400_000_000,
-        9: 11_801_721_002_017_800_000_000,
-        6: 4_598_394_141_664_600_000_000,
-        7: 2_613_447_599_534_000_000_000,
-        4: 1_686_954_546_370_000_000_000,
-        5: 11_856_480_216_142_600_000_000,
-    }
-    assert sum(each["gas_burnt"] for each in outcomes) == 453_569_523_573_495
-    assert sum(each["tokens_burnt"] for each in outcomes) == 41_926_492_994_849_500_000_000
-
-
-def test_gas_by_contract_is_counted_once(mainnet: lk.Collection) -> None:
-    """The gas that each account's receipts burnt themselves; the sum is that of all receipts."""
-    receipts = [each for each in rows(mainnet, "outcomes") if each["receipt_id"]]
-    by_contract = Counter(total(receipts, "gas_burnt", "executor_id"))
-    assert len(by_contract) == 88
-    assert by_contract.most_common(4) == [
-        ("earn.kaiching", 109_891_094_602_955),
-        ("claim.sweat", 76_643_482_757_554),
-        ("wallet.kaiching", 69_602_516_580_728),
-        ("game.hot.tg", 45_983_941_416_646),
-    ]
-
-
-def test_methods_called(mainnet: lk.Collection) -> None:
-    """Calls by method, those that a Delegate carries included."""
-    methods = Counter(each["method_name"] for each in rows(mainnet, "actions"))
-    del methods[None]
-    assert methods.most_common(5) == [
-        ("claim", 72),
-        ("ft_transfer", 34),
-        ("l2_claim", 25),
-        ("after_ft_transfer", 15),
-        ("defer_batch", 12),
-    ]
-    assert sum(methods.values()) == 111 + 66
-
-
-def test_all_outcomes_succeeded(mainnet: lk.Collection) -> None:
-    """Transactions led to receipts; of the receipts 37 passed their result on to another."""
-    outcomes = rows(mainnet, "outcomes")
-    kinds = Counter((each["receipt_id"] is None, each["status"]) for each in outcomes)
-    assert kinds == {
-        (True, "success_receipt_id"): 58,
-        (False, "success_value"): 276,
-        (False, "success_receipt_id"): 37,
-    }
-    assert {each["error_kind"] for each in outcomes} == {None}
-
-
 def test_balances_before_and_after(mainnet: lk.Collection) -> None:
     """A contract's balance after each receipt; the one before is that of its previous row."""
     names = "cause", "receipt_id", "amount"
@@ -336,38 +264,6 @@ def test_balances_before_and_after(mainnet: lk.Collection) -> None:
         ("receipt_processing", second, 17_239_010_502_969_721_781_271_219_874),
         ("action_receipt_gas_reward", second, 17_239_011_608_246_341_099_971_219_874),
     ]
-
-
-def test_transactions_lower_their_signer(mainnet: lk.Collection) -> None:
-    """A relayer's balance after each of two transactions in a row, both caused by themselves."""
-    signed = [
-        each
-        for each in rows(mainnet, "balances")
-        if each["account_id"] == "sweat-relayer.near" and each["cause"] == "transaction_processing"
-    ]
-    assert [each["tx_hash"] for each in signed[:2]] == [
-        "GgfpqK1oSFtgYJKdNP7YpDkmaX4BUbS2ajhRYwCjeCWe",
-        "3L3BYbkbN16g1jj1Vr3HDK9c8gsehVdvU19zECsSmVSN",
-    ]
-    before, after = (each["amount"] for each in signed[:2])
-    assert (before, after) == (
-        16_372_646_859_992_987_959_937_366_783,
-        16_372_458_223_467_164_465_716_149_369,
-    )
-    assert {each["receipt_id"] for each in signed} == {None}
-
-
-def test_causes(mainnet: lk.Collection) -> None:
-    """Each transaction, receipt and reward changes one account, and names its transaction."""
-    balances = rows(mainnet, "balances")
-    assert Counter(each["cause"] for each in balances) == {
-        "receipt_processing": 313,
-        "action_receipt_gas_reward": 111,
-        "transaction_processing": 58,
-    }
-    assert all(each["tx_hash"] for each in balances)
-    assert {each["type"] for each in balances} == {"account_update"}
-    assert len({each["account_id"] for each in balances}) == 91
 
 
 def test_a_refund_raises_its_receiver_by_the_deposit(mainnet: lk.Collection) -> None:
@@ -424,26 +320,6 @@ def test_a_receipt_followed_through(mainnet: lk.Collection) -> None:
     assert rewarded["amount"] == 14_183_644_589_693_762_502_272_531_320_285
 
 
-def test_all_data_was_used_in_the_block(mainnet: lk.Collection) -> None:
-    """Every data receipt of the block is the input of a receipt of it, of the same account."""
-    receiver_by_data_id = {
-        data_id: each["receiver_id"]
-        for each in rows(mainnet, "outcomes")
-        for data_id in each["input_data_ids"]
-    }
-    data = {each["data_id"]: each["receiver_id"] for each in rows(mainnet, "data_receipts")}
-    assert receiver_by_data_id == data
-    assert Counter(data.values()) == {"earn.kaiching": 15, "wrap.near": 1}
-
-
-def test_nothing_of_the_block_led_to_another_receipt_of_it(mainnet: lk.Collection) -> None:
-    """377 receipts were created, none of which ran in the same block: none was local."""
-    outcomes = rows(mainnet, "outcomes")
-    created = [receipt_id for each in outcomes for receipt_id in each["receipt_ids"]]
-    assert len(set(created)) == len(created) == 377
-    assert not {each["receipt_id"] for each in outcomes} & set(created)
-
-
 def test_the_gas_profile_of_a_receipt(mainnet: lk.Collection) -> None:
     """WASM instructions apart from the sum of all other costs, added up by hand."""
     outcome = row(mainnet, "outcomes", receipt_id="9daDHmcLyhXRBSBtBPPkQGZQhFzueuEwgFh1zgkNKfxF")
@@ -472,13 +348,6 @@ def test_the_gas_profile_of_a_receipt(mainnet: lk.Collection) -> None:
         661_472_136,
     ])  # fmt: skip
     assert outcome["action_gas"] == 0
-
-
-def test_transactions_have_no_gas_profile(mainnet: lk.Collection) -> None:
-    """No contract runs when a transaction becomes a receipt; receipts have one, maybe empty."""
-    for outcome in rows(mainnet, "outcomes"):
-        profile = [outcome[name] for name in ("wasm_gas", "host_gas", "action_gas")]
-        assert (profile == [None] * 3) == (outcome["receipt_id"] is None)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,7 @@ import base58
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_data.reading import read_document
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.updates import account_updates
-from ledgerkit.errors import UnknownBlockError
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import Transfer
@@ -362,28 +359,6 @@ def test_an_archive_appears_when_its_last_height_is_final() -> None:
 # A client of the embedded ledger -----------------------------------------------------------
 
 
-def test_a_client_follows_the_redirects_with_its_key() -> None:
-    """Old documents are read through the redirect, with a key in the header or the query."""
-    world = open_world("demo", api_keys=("a-key",))
-    height = world.chain.genesis.height + 5
-    for key_in in ("header", "query"):
-        options: dict[str, Any] = {"api_key": "a-key", "key_in": key_in}
-        with lk.connect(world=world, make_default=False, **options) as ledger:
-            whole = read_document(ledger, height)
-            assert not isinstance(whole, Skipped)
-            assert whole.block.header.height == height
-
-
-@pytest.mark.parametrize("height", [START - 1, START + 50])
-def test_a_client_names_a_block_that_is_out_of_range(height: int) -> None:
-    """A height before the first block or far ahead is an unknown block, not a skipped one."""
-    with (
-        lk.connect(world=chain().world, make_default=False) as client,
-        pytest.raises(UnknownBlockError, match=f"does not have block {height}"),
-    ):
-        read_document(client, height)
-
-
 def test_updates_end_with_the_balance_of_the_state() -> None:
     """The last update of a block is the account's balance after it, the first one the charge."""
     ledger = chain()
@@ -403,13 +378,3 @@ def test_updates_end_with_the_balance_of_the_state() -> None:
         called = account_updates(client, START + 2, "s.near")
     causes = [update.cause_type for update in called]
     assert causes == ["receipt_processing", "action_receipt_gas_reward"]
-
-
-def test_a_skipped_height_has_no_updates() -> None:
-    """A skipped height is confirmed by the block after it."""
-    world = chain().world
-    world.advance(2)
-    world.advance(4, skip=1)
-    with lk.connect(world=world, make_default=False) as client:
-        assert read_document(client, START + 3) == Skipped(START + 2)
-        assert account_updates(client, START + 3, "ann.near") == []
