@@ -463,12 +463,8 @@ class Delegate(SignedDelegate):
 _MODES = ("CodeHash", "AccountId")  # in the order of their tags
 
 
-def _check_mode(value: Any, name: str) -> str:
-    return one_of(value, name, _MODES)
-
-
 _MODE = Codec(
-    _check_mode,
+    lambda value, name: one_of(value, name, _MODES),
     lambda mode: bytes([_MODES.index(mode)]),
     lambda reader: _MODES[reader.tag(len(_MODES), "a deploy mode")],
 )

@@ -3,8 +3,7 @@ Borsh, the binary form that is hashed and signed: packers, a strict reader, and 
 
 Integers are little-endian; texts and lists begin with their length. Every value has exactly one
 encoding, so the reader refuses all other bytes: trailing bytes, unknown variants, lengths beyond
-the end, invalid UTF-8, and booleans other than 0 and 1. It allocates nothing for a length that
-the remaining bytes cannot fill.
+the end, and invalid UTF-8. It allocates nothing for a length that the remaining bytes cannot fill.
 
 A record is a dataclass that declares the Borsh type of each field once, in the field's metadata::
 
@@ -117,10 +116,6 @@ class Reader:
         except UnicodeDecodeError:
             error = self.refuse("a text is not UTF-8", start)
         raise error  # outside the handler, so that the error has no context
-
-    def boolean(self) -> bool:
-        """Read a 0 or 1."""
-        return self.tag(2, "a boolean") == 1
 
     def tag(self, count: int, enum: str) -> int:
         """Read the position of a variant in an enum of `count` variants."""

@@ -524,18 +524,15 @@ SIGNATURE = Codec(signature, lambda value: value.packed, Signature.read)
 # Global contracts -----------------------------------------------------------------------
 
 
-def _check_contract(value: Any, field: str) -> CryptoHash | AccountId:
-    return value if type(value) is CryptoHash else account_id(value, field)
-
-
-def _encode_contract(value: CryptoHash | AccountId) -> bytes:
-    return b"\0" + value if isinstance(value, CryptoHash) else b"\1" + value.packed
-
-
 def _read_contract(reader: Reader) -> CryptoHash | AccountId:
     if reader.tag(2, "a global contract identifier"):
         return read_account_id(reader)
     return CryptoHash(reader.fixed(HASH_BYTES))
 
 
-GLOBAL_CONTRACT = Codec(_check_contract, _encode_contract, _read_contract)
+# The identifier of a global contract: its code hash, or the account that deployed it.
+GLOBAL_CONTRACT = Codec(
+    lambda value, field: value if type(value) is CryptoHash else account_id(value, field),
+    lambda value: b"\0" + value if isinstance(value, CryptoHash) else b"\1" + value.packed,
+    _read_contract,
+)

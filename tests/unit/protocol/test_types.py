@@ -13,7 +13,7 @@ from Crypto.Signature import mldsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import (
     AccountId,
     Balance,
@@ -33,7 +33,6 @@ from ledgerkit.protocol import (
     receipt_id_of,
 )
 from ledgerkit.protocol import curves as engines
-from ledgerkit.protocol.borsh import Reader
 
 HEX = "0123456789abcdef"
 ED = PublicKey("ed25519", bytes(32))
@@ -306,12 +305,3 @@ def test_plain_kinds_go_through_json():
     """Account ids and numbers are written as what they are; exact types are a `str()` away."""
     assert json.dumps({"a": AccountId("ab"), "b": Balance(5)}) == '{"a": "ab", "b": 5}'
     assert msgspec.json.encode([str(AccountId("ab")), int(Balance(5))]) == b'["ab",5]'
-
-
-def test_reader_booleans():
-    """Of 256 bytes two are booleans."""
-    assert Reader(b"\0").boolean() is False
-    assert Reader(b"\1").boolean() is True
-    for byte in range(2, 256):
-        with pytest.raises(DecodeError, match="a boolean has no variant"):
-            Reader(bytes([byte])).boolean()
