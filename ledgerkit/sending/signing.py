@@ -188,20 +188,23 @@ class Draft:
 
     def send(self) -> Submission:
         """Send the transaction, and wait for the level of its options."""
-        submission = self._wait(self._sign_and_send(self.key.open()))
+        submission = self._sign_and_send(self.key.open())
+        deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s
+        self._wait(submission, deadline)
         # Signed again at most once, and only when the first bytes can no longer land: two valid
         # signatures of one intent could both be applied.
         if submission.tracker.can_sign_again():
-            submission = self._wait(self._sign_and_send())
+            submission = self._sign_and_send()
+            self._wait(submission, deadline)
             submission.tracker.can_sign_again()  # finds out whether refused bytes were included
         if submission.tracker.is_rejected:
             submission.raise_for_status()
-        return self._wait(submission)
-
-    def _wait(self, submission: Submission) -> Submission:
-        if self.options.wait_until != "NONE" and submission.tracker.refusal is None:
-            wait_for_level(submission, self.options.wait_until, self.options.timeout_s)
+        self._wait(submission, deadline)
         return submission
+
+    def _wait(self, submission: Submission, deadline: float) -> None:
+        if self.options.wait_until != "NONE" and submission.tracker.refusal is None:
+            wait_for_level(submission, self.options.wait_until, deadline)
 
     def _sign_and_send(self, read: tuple[AccessKey, Anchor] | None = None) -> Submission:
         submission = None

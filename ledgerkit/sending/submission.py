@@ -272,7 +272,8 @@ class Submission:
         """
         level = UNTIL.get(until, until)
         validation.one_of(level, "until", (*UNTIL, *validation.WAIT_LEVELS[1:]))
-        wait_for_level(self, level, inf if timeout_s is None else timeout_s)
+        deadline = self.ledger.clock.monotonic() + (inf if timeout_s is None else timeout_s)
+        wait_for_level(self, level, deadline)
         if self.is_included:
             self._locate()
         return self
@@ -471,10 +472,9 @@ class Submission:
         return cards.card("ledgerkit-submission", [title, network, story, problem, table])
 
 
-def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:
-    """Wait for a level, and show the current stage on one line."""
+def wait_for_level(submission: Submission, level: str, deadline: float) -> None:
+    """Wait for a level until a time of the ledger's clock, and show the stage on one line."""
     clock, tracker = submission.ledger.clock, submission.tracker
-    deadline = clock.monotonic() + timeout_s
     with Line() as line:
         while not (tracker.reaches(level) or tracker.is_over) and clock.monotonic() < deadline:
             line.show(lambda: repr(submission)[1:-1])

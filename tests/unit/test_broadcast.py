@@ -739,6 +739,35 @@ def test_a_timeout_is_no_failure(monkeypatch, kind, world):
     assert sent.wait().fully_succeeded is True
 
 
+def test_a_timeout_is_waited_for_once(monkeypatch, world):
+    """A verb that reaches no level returns after `timeout_s`, however often it looks again."""
+    world.adjust(real_time=True)
+    now = 0.0
+
+    class Clock:
+        time_ns = staticmethod(time.time_ns)
+
+        @staticmethod
+        def monotonic():
+            return now
+
+    def unheard(*_):
+        raise errors.TransactionTimeoutError
+
+    def busy(*_):
+        nonlocal now
+        now += 0.25
+        raise errors.TransactionTimeoutError
+
+    ledger = lk.connect(world=world)
+    monkeypatch.setattr(ledger, "clock", Clock)
+    monkeypatch.setattr(broadcast, "poll_status", busy)
+    monkeypatch.setattr(broadcast, "check_drop", lambda *_: broadcast.DropCheck(*[None] * 4))
+    monkeypatch.setattr(broadcast, "send_signed", unheard)
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE, timeout_s=10, ledger=ledger)
+    assert (sent.stage, now) == ("in_mempool", 10)
+
+
 @pytest.mark.usefixtures("world")
 def test_waiting_until_nonsense():
     """A level that does not exist is refused before anything is asked."""
