@@ -1,4 +1,9 @@
-"""The calls of the JSON-RPC endpoint: one function for each documented method."""
+"""
+The calls of the JSON-RPC endpoint: one function for each documented method.
+
+The models of transactions and commitments, which declare every kind of action, are loaded with
+the first call that needs them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,14 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api import calls
-from ledgerkit.api.models import chain, commitments, transactions
+from ledgerkit.api.models import chain
 from ledgerkit.api.models.services import ReceiptOrigin
-from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
+    from ledgerkit.api.models import commitments
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
 
@@ -179,6 +185,8 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
 
 def block_header(block_hash: str) -> Call[commitments.WholeBlock]:
     """Build the call for a block with its whole header, by its hash."""
+    from ledgerkit.api.models import commitments
+
     params, result = {"block_id": block_hash}, commitments.WholeBlock
     request = f"the header of block {block_hash}"
     return calls.rpc("block", params, result, request=request, keep=_always, kind="block")
@@ -186,12 +194,16 @@ def block_header(block_hash: str) -> Call[commitments.WholeBlock]:
 
 def whole_block(at: BlockReference) -> Call[commitments.WholeBlock]:
     """Build the call for a block with its whole header, by its height."""
+    from ledgerkit.api.models import commitments
+
     request = f"block {next(iter(at.params.values()))}"
     return calls.rpc("block", at.params, commitments.WholeBlock, request=request)
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
     """Build the call for the validators of a block's epoch, in the order of their approvals."""
+    from ledgerkit.api.models import commitments
+
     request = f"the validators at block {block_hash}"
     result = list[commitments.Validator]
     return calls.rpc(
@@ -203,6 +215,8 @@ def next_light_client_block(
     last_block_hash: str,
 ) -> Call[commitments.LightClientBlock | None]:
     """Build the call for the block that a light client reads next; None if none is newer."""
+    from ledgerkit.api.models import commitments
+
     request = f"the light-client block after {last_block_hash}"
 
     def read(response: calls.Response) -> commitments.LightClientBlock | None:
@@ -219,6 +233,8 @@ def light_client_proof(
     outcome_id: str, account_id: str, light_client_head: str, *, is_transaction: bool
 ) -> Call[commitments.OutcomeProof]:
     """Build the call for the path from an outcome to a block."""
+    from ledgerkit.api.models import commitments
+
     request = f"the proof of {outcome_id}"
     kind: dict[str, str] = {"type": "receipt", "receipt_id": outcome_id, "receiver_id": account_id}
     if is_transaction:
@@ -277,12 +293,14 @@ def transaction(
     request = f"transaction {tx_hash} of {sender_account_id}"
 
     def read(response: calls.Response) -> TransactionResponse:
+        from ledgerkit.api.models import transactions
+
         try:
             result = transactions.decode_transaction(response.body, request=request)
         except DecodeError as error:
             decode_error = error
         else:
-            return TransactionResponse(result, response.body)
+            return transactions.TransactionResponse(result, response.body)
         raise calls.prefer_status_error(response, request, decode_error)
 
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
