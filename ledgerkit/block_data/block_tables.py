@@ -9,6 +9,7 @@ from ledgerkit.block_data.tree_tables import trace_included
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames.transactions import transaction_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ def node_tables(
         "chunks": lambda: chain_frames.chunk_columns(
             [row for block, chunks in blocks for row in chain_frames.chunk_rows(block, chunks)]
         ),
-        "transactions": lambda: chain_frames.transaction_columns(
+        "transactions": lambda: transaction_columns(
             [(block.header.height, chunk) for block, chunks in blocks for chunk in chunks]
         ),
     }

@@ -15,6 +15,7 @@ from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
 from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.progress import bar
 from ledgerkit.verbs.declaring import verb
@@ -345,7 +346,7 @@ def transactions(
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
     return sourced_frame(
         ledger,
-        lambda: chain_frames.transactions([(head.height, chunk) for chunk in contents]),
+        lambda: transaction_frames.transactions([(head.height, chunk) for chunk in contents]),
         "chunk",
         block_height=head.height,
         block_hash=head.hash,

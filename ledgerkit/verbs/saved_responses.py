@@ -16,6 +16,7 @@ from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
+from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
@@ -281,11 +282,11 @@ _VIEWS: dict[str, Reader] = {
         _chunks,
     ),
     "transactions": _block_reader(
-        lambda document: chain_frames.transactions(
+        lambda document: transaction_frames.transactions(
             [(document.block.header.height, chunk) for chunk in document.chunks()]
         ),
-        lambda shard: chain_frames.transactions(block_frames.shard_chunks(shard)),
-        lambda body, _: chain_frames.transactions([(None, _read_chunk(body))]),
+        lambda shard: transaction_frames.transactions(block_frames.shard_chunks(shard)),
+        lambda body, _: transaction_frames.transactions([(None, _read_chunk(body))]),
     ),
     "receipts": _block_reader(
         lambda document: block_frames.receipts(document.shards, document),
