@@ -21,14 +21,14 @@ _SAFE_DIGITS = 38  # of the 39 of the largest integer of 128 bits
 _DECODER = json_decoding.decoder(Any)
 
 
-def deposit(action: Action | str, path: str | None = None) -> int | None:
+def deposit(action: Action | str) -> int | None:
     """Return the deposit of an action in yoctoNEAR (0 for a Delegate); None if unknown."""
     text = deposit_digits(action)
     if text is None:
         return None
-    if is_short_amount(text):
+    if _is_short(text):
         return int(text)
-    return parse_amount(text, path or f"$..{action_name(action)}.deposit")
+    return parse_amount(text, f"$..{action_name(action)}.deposit")
 
 
 def total_deposit(actions: Actions | None) -> int | None:
@@ -50,14 +50,14 @@ def action_deposit(action: Any) -> int | None:
     return deposit(action) if inner is None else total_deposit(inner.actions)
 
 
-def is_short_amount(text: str) -> bool:
+def _is_short(text: str) -> bool:
     """Return True for digits that fit 128 bits because there are few of them."""
     return len(text) <= _SAFE_DIGITS and text.isascii() and text.isdigit()
 
 
 def parse_amount(text: str, path: str) -> int:
     """Parse decimal digits of at most 128 bits; `path` is the amount's place, for the error."""
-    if is_short_amount(text):
+    if _is_short(text):
         return int(text)
     values = amounts.plain([text])
     if values is not None:

@@ -411,12 +411,7 @@ def test_a_failed_transfer_names_the_likely_receiver(world):
 
 BAD: list[tuple[str, Any, str]] = [
     ("amount", lambda: lk.transfer("dave.near", -1), "from 0 to"),
-    ("amount", lambda: lk.transfer("dave.near", "-1 NEAR"), "text with its unit"),
-    ("amount", lambda: lk.transfer("dave.near", "0.5 yocto"), "at most 0 decimals"),
-    ("amount", lambda: UNTYPED.transfer("dave.near", 0.5), "text with its unit"),
     ("amount", lambda: lk.transfer("dave.near", "1 BTC"), "text with its unit"),
-    ("amount", lambda: lk.transfer("dave.near", "1"), "text with its unit"),
-    ("amount", lambda: lk.transfer("dave.near", 2**128), "from 0 to"),
     ("receiver_id", lambda: lk.transfer("Dave.near", "1 yocto"), "2 to 64 characters"),
     ("contract_id", lambda: lk.call("a", "m"), "2 to 64 characters"),
     (
@@ -432,12 +427,10 @@ BAD: list[tuple[str, Any, str]] = [
     ("gas", lambda: lk.call("dave.near", "m", gas="1001 Tgas"), "at most 1000 Tgas"),
     ("gas", lambda: lk.call("dave.near", "m", gas=0), "above 0"),
     ("gas", lambda: lk.call("dave.near", "m", gas="1 kg"), "text with its unit"),
-    ("deposit", lambda: lk.call("dave.near", "m", deposit="x"), "text with its unit"),
     ("deposit", lambda: lk.send("dave.near", [Transfer(2**128 - 1)] * 2), "at most"),
     ("actions", lambda: lk.send("dave.near", [Transfer(1)] * 101), "1 to 100 actions"),
     ("actions", lambda: lk.send("dave.near", []), "1 to 100 actions"),
     ("actions", lambda: UNTYPED.send("dave.near", "Transfer"), "a list of actions"),
-    ("actions", lambda: UNTYPED.send("dave.near", 7), "a list of actions"),
     (
         "actions",
         lambda: lk.send("dave.near", [DeleteAccount("bob.near"), Transfer(1)]),
