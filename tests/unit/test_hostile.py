@@ -96,7 +96,7 @@ def host() -> Iterator[lk.Ledger]:
 # Panels -----------------------------------------------------------------------------------
 
 ACCOUNTS = ("near", "aa", hostile.LONGEST_ID, hostile.IMPLICIT_ID, hostile.ETHEREUM_ID)
-WRONG = (hostile.MARKUP, *(hostile.TEXTS[name] for name in ("quotes", "turned", "marks", "long")))
+WRONG = [hostile.TEXTS[name] for name in ("quotes", "turned", "marks", "long")]
 
 
 def account(one: str, found: Any) -> Panel:
@@ -116,11 +116,6 @@ def answer(name: str, found: Any) -> Panel:
     return lk.widgets.ContractViewer("trap.near", "answer", args, ledger=found.ledger)
 
 
-def metadata(name: str, found: Any) -> Panel:
-    """Ask a token what it calls itself."""
-    return lk.widgets.ContractViewer(f"{name}.near", "ft_metadata", ledger=found.ledger)
-
-
 def tokens_of(name: str, found: Any) -> Panel:
     """Ask a collection for its tokens."""
     return lk.widgets.NftGallery("near", f"{name}.near", ledger=found.ledger)
@@ -130,7 +125,6 @@ ASKED: dict[str, Callable[[Any], Panel]] = {
     **{f"account {one}": partial(account, one) for one in ACCOUNTS},
     **{f"transaction {name}": partial(transaction, name) for name in SENT},
     **{f"view {name}": partial(answer, name) for name in hostile.ANSWERS},
-    **{f"view metadata {name}": partial(metadata, name) for name in hostile.TEXTS},
     **{f"gallery {name}": partial(tokens_of, name) for name in hostile.TEXTS},
     "gallery": lambda found: lk.widgets.NftGallery("near", ledger=found.ledger),
     "statement": lambda found: lk.widgets.StatementExplorer("near", ledger=found.ledger),
@@ -190,8 +184,11 @@ def test_a_panel_answers_and_shows_texts_only(name: str, made: SimpleNamespace):
     assert seen(panel)
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [*((name, hostile.MARKUP) for name in REFUSED), *(("Search", text) for text in WRONG)],
+    ids=range(len(REFUSED) + len(WRONG)),
+)
 def test_what_is_typed_is_refused_as_text(name: str, text: str, made: SimpleNamespace):
     """A text that is no id, hash or key is refused with its words, and the panel goes on."""
     panel = REFUSED[name](made, text).press()
