@@ -145,7 +145,7 @@ def contains(source: Source, part: str, check: Callable[[], None]) -> Flags:
         codes = values.cat.codes.to_numpy()
         return np.append(is_match, False)[codes]  # the code of missing values is -1
     if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
-        return _object_flags(values, part, check)
+        return _in_written(values, part.casefold(), _object_texts, check)
     rows = _in_texts(values.astype("str"), part)
     return rows | _in_words(source, part) if source.write else rows
 
@@ -169,14 +169,22 @@ def _object_text(value: object) -> str:
     return plain_text(value, _MAX_OBJECT_TEXT)
 
 
-def _object_flags(values: pd.Series[Any], part: str, check: Callable[[], None]) -> Flags:
-    """Return which objects have a part in their text, block by block."""
-    folded = part.casefold()
+def _object_texts(values: pd.Series[Any]) -> Iterable[str]:
+    return (_object_text(value).casefold() for value in values.tolist())
+
+
+def _in_written(
+    values: pd.Series[Any],
+    part: str,
+    write: Callable[[pd.Series[Any]], Iterable[str]],
+    check: Callable[[], None],
+) -> Flags:
+    """Return which values have a part in the texts that a function writes, block by block."""
     blocks = [np.zeros(0, dtype=np.bool_)]
     for begin in range(0, len(values), _BLOCK):
         check()
-        texts = map(_object_text, values.iloc[begin : begin + _BLOCK].tolist())
-        blocks.append(np.array([folded in text.casefold() for text in texts], dtype=np.bool_))
+        texts = write(values.iloc[begin : begin + _BLOCK])
+        blocks.append(np.array([part in text for text in texts], dtype=np.bool_))
     return np.concatenate(blocks)
 
 
@@ -319,7 +327,8 @@ def _search_numbers(source: Source, text: str, check: Callable[[], None]) -> Fla
     """Return the rows with these digits, or with an amount that is shown so."""
     rows = None
     if _PART_OF_NUMBER.fullmatch(text):
-        rows = _with_digits(source.values, text.replace(",", ""), check)
+        rows = _in_written(source.values, text.replace(",", ""), _number_texts, check)
+        rows &= ~_missing(source)
     match = _QUANTITY.fullmatch(text)
     if match is None or len(match[1]) > _MAX_DIGITS or source.unit not in _SHOWN_UNITS:
         return rows
@@ -331,27 +340,6 @@ def _search_numbers(source: Source, text: str, check: Callable[[], None]) -> Fla
         matching = has_unit & _meets(source.values, [(">=", low), ("<=", high)])
         rows = matching if rows is None else rows | matching
     return rows
-
-
-def _with_digits(values: pd.Series[Any], digits: str, check: Callable[[], None]) -> Flags:
-    """Return which numbers have these digits, one after the other."""
-    flags = np.zeros(len(values), dtype=np.bool_)
-    for begin in range(0, len(values), _BLOCK):
-        check()
-        # One text of many lines is searched in a fraction of the time of many texts.
-        lines = "\n".join(_number_texts(values.iloc[begin : begin + _BLOCK]))
-        flags[[begin + line for line in _lines_with(lines, digits)]] = True
-    return flags & ~values.isna().to_numpy(dtype=np.bool_)
-
-
-def _lines_with(lines: str, digits: str) -> Iterator[int]:
-    line = end = 0
-    while (at := lines.find(digits, end)) >= 0:
-        line += lines.count("\n", end, at)
-        yield line
-        end = lines.find("\n", at)
-        if end < 0:
-            return
 
 
 def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
