@@ -81,8 +81,8 @@ class Source:
         return self.frame.iloc[:, self.position]
 
 
-def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
-    """Return the rows that a filter selects; `check` raises when they are no longer needed."""
+def matches(source: Source, text: str) -> Flags:
+    """Return the rows that a filter selects."""
     text = text.strip()
     if len(text) > _MAX_FILTER:
         raise InvalidRequestError.refuse(
@@ -92,7 +92,7 @@ def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
         is_empty = _missing(source)
         return is_empty if text == "empty" else ~is_empty
     if len(text) > 1 and text[0] == text[-1] == '"':
-        return contains(source, text[1:-1], check)
+        return contains(source, text[1:-1])
     comparison = _COMPARISON.fullmatch(text)
     if comparison:
         is_not = comparison[1] == "!="
@@ -103,20 +103,20 @@ def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
         return _between(source, between[1], between[2], text)
     if source.kind in ("time", "bool"):
         return _compare(source, "=", text, text)
-    matching = search_column(source, text, check)
+    matching = search_column(source, text)
     if matching is None:
         raise _refusal(source, text)
     return matching
 
 
-def search_column(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
+def search_column(source: Source, text: str) -> Flags | None:
     """Return the rows that have a text in this column; None where the column can't have it."""
     if source.kind == "number":
-        return _search_numbers(source, text, check)
+        return _search_numbers(source, text)
     if source.kind == "time":
         period = _period(text) if re.match(r"\d{4}-\d", text) else None
         return None if period is None else _in_period(source, "=", period)
-    return None if source.kind == "bool" else contains(source, text, check)
+    return None if source.kind == "bool" else contains(source, text)
 
 
 def _refusal(source: Source, text: str) -> InvalidRequestError:
@@ -136,7 +136,7 @@ def _refusal(source: Source, text: str) -> InvalidRequestError:
 # Texts ----------------------------------------------------------------------------------
 
 
-def contains(source: Source, part: str, check: Callable[[], None]) -> Flags:
+def contains(source: Source, part: str) -> Flags:
     """Return the rows whose text has a part, in upper or lower case."""
     values = source.values
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -145,7 +145,7 @@ def contains(source: Source, part: str, check: Callable[[], None]) -> Flags:
         codes = values.cat.codes.to_numpy()
         return np.append(is_match, False)[codes]  # the code of missing values is -1
     if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
-        return _in_written(values, part.casefold(), _object_texts, check)
+        return _in_written(values, part.casefold(), _object_texts)
     rows = _in_texts(values.astype("str"), part)
     return rows | _in_words(source, part) if source.write else rows
 
@@ -177,12 +177,10 @@ def _in_written(
     values: pd.Series[Any],
     part: str,
     write: Callable[[pd.Series[Any]], Iterable[str]],
-    check: Callable[[], None],
 ) -> Flags:
     """Return which values have a part in the texts that a function writes, block by block."""
     blocks = [np.zeros(0, dtype=np.bool_)]
     for begin in range(0, len(values), _BLOCK):
-        check()
         texts = write(values.iloc[begin : begin + _BLOCK])
         blocks.append(np.array([part in text for text in texts], dtype=np.bool_))
     return np.concatenate(blocks)
@@ -323,11 +321,11 @@ def _exact(value: Any) -> Any:
     return Fraction(value) if isinstance(value, Decimal) else value
 
 
-def _search_numbers(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
+def _search_numbers(source: Source, text: str) -> Flags | None:
     """Return the rows with these digits, or with an amount that is shown so."""
     rows = None
     if _PART_OF_NUMBER.fullmatch(text):
-        rows = _in_written(source.values, text.replace(",", ""), _number_texts, check)
+        rows = _in_written(source.values, text.replace(",", ""), _number_texts)
         rows &= ~_missing(source)
     match = _QUANTITY.fullmatch(text)
     if match is None or len(match[1]) > _MAX_DIGITS or source.unit not in _SHOWN_UNITS:
@@ -425,7 +423,7 @@ class Rows:
         flags = None
         for column, text in selection.filters:
             check()
-            passed = matches(self._sources[column], text, check)
+            passed = matches(self._sources[column], text)
             flags = passed if flags is None else flags & passed
         if selection.search:
             passed = self._searched(selection.search, check)
@@ -436,7 +434,7 @@ class Rows:
         flags = np.zeros(self._count, dtype=np.bool_)
         for source in self._sources:
             check()
-            passed = search_column(source, text, check)
+            passed = search_column(source, text)
             if passed is not None:
                 flags |= passed
         return flags

@@ -273,12 +273,12 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
     plain = _selection.search_column
     searched = []
 
-    def slow(source: Any, text: str, check: Any) -> Any:
+    def slow(source: Any, text: str) -> Any:
         searched.append(text)
         began.set()
         if text == "old":
             go_on.wait(60)
-        return plain(source, text, check)
+        return plain(source, text)
 
     monkeypatch.setattr(_selection, "search_column", slow)
     replies = {}
