@@ -9,6 +9,7 @@ from ledgerkit.block_data.tree_tables import trace_included
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames.collected import TRACED
 from ledgerkit.frames.transactions import transaction_columns
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
     if not {"outcomes", "actions"}.isdisjoint(views):
         executed = executed_tables.list_executed(documents)
         tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
-    traced = [view for view in views if view in tree_tables.VIEWS]
+    traced = [view for view in views if view in TRACED]
     if traced:
         transactions = [included for item in contents for included in item.transactions]
         tables |= tree_tables.tree_tables(traced, list(map(trace_included, transactions)))

@@ -13,7 +13,7 @@ from ledgerkit.api.models.actions import read_actions
 from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult, TxResults
 from ledgerkit.block_data.protocol_rules import common_rules
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.tracing.actions import (
     actions_by_receipt,
     event_columns,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     Columns = dict[str, Any]
 
-VIEWS = ("receipts", "events", "transfers")
-
 
 class TracedTransaction(NamedTuple):
     """A transaction with the block that includes it, and the rules of all blocks it ran in."""
@@ -55,7 +53,7 @@ def tree_tables(
     views: Collection[str], transactions: Sequence[TracedTransaction]
 ) -> dict[str, Any]:
     """
-    Return a `pyarrow.Table` for each view, some of `VIEWS`; its rows are by transaction.
+    Return a `pyarrow.Table` for each view, some of `collected.TRACED`; its rows are by transaction.
 
     Raises `DecodeError` if a value fits no column, or a receipt belongs to two transactions.
     """
@@ -101,7 +99,7 @@ def _table(
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
     hashes = np.array([item.hash for item in transactions], dtype=object)
     own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
-    return arrow_tables.table_of_columns(f"collected_{view}", own | columns)
+    return arrow_tables.table_of_columns(collected.schema_name(view), own | columns)
 
 
 def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:

@@ -38,9 +38,9 @@ def _check_views(args: argparse.Namespace) -> None:
 
 
 def _followed_schema(args: argparse.Namespace) -> str:
-    from ledgerkit.collecting import manifests
+    from ledgerkit.frames import collected
 
-    return manifests.schema_name(args.views[0] if args.views else "blocks")
+    return collected.schema_name(args.views[0] if args.views else "blocks")
 
 
 def _print_blocks(args: argparse.Namespace, following: Any) -> int:

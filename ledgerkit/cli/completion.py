@@ -33,7 +33,7 @@ def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> d
         schema = parser.get_default("spec").frame(parser.namespace)
         values = {column.name: column.meaning for column in SCHEMAS.get(schema, ())}
     elif action.dest == "views":
-        from ledgerkit.collecting.manifests import VIEWS
+        from ledgerkit.frames.collected import VIEWS
 
         views = {"history": ("accounts", "ft", "staking"), "collect": VIEWS["accounts"]}
         values = dict.fromkeys(views.get(parser.prog.split()[-1], VIEWS["blocks"]), "")

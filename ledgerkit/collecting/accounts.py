@@ -6,11 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting import manifests
 from ledgerkit.collecting.outcomes import hold_unanswered, read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 
-VIEWS = manifests.VIEWS["accounts"]
+VIEWS = collected.VIEWS["accounts"]
 # A single view has a smaller response of its own; all other sets of views need the full one.
 _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("ft",): rest.ft,

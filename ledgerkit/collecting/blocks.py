@@ -15,8 +15,7 @@ from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
-from ledgerkit.collecting import manifests
-from ledgerkit.collecting.manifests import SKIPPED, TRACED
+from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import (
     MAX_RATE_LIMITED_S,
     Outcome,
@@ -29,6 +28,8 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
+from ledgerkit.frames import collected
+from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
-RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
+RPC_VIEWS = collected.VIEWS["blocks"][:6]  # block documents have more
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _ARCHIVE = (

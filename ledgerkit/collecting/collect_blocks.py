@@ -12,11 +12,12 @@ from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader
 from ledgerkit.collecting.document_reader import DocumentReader
-from ledgerkit.collecting.manifests import TRACED
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.frames import collected
+from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -242,9 +243,9 @@ def blocks_manifest(
     if verify and (source != "documents" or ledger.network.address("rpc") is None):
         expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
         raise InvalidRequestError.refuse("verify", verify, expected)
-    available = manifests.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
+    available = collected.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
     names = validation.subset_of(
-        available if views is None else views, "views", manifests.VIEWS["blocks"]
+        available if views is None else views, "views", collected.VIEWS["blocks"]
     )
     for name in names:
         if name not in available:

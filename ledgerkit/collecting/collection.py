@@ -11,7 +11,7 @@ from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
-from ledgerkit.frames import arrow_tables, build
+from ledgerkit.frames import arrow_tables, build, collected
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.visible_text import escape_invisible
 
@@ -201,7 +201,7 @@ class Collection:
            position    subject       kind
         0         1  Not An Id  malformed
         """
-        return self.pandas(manifests.ERRORS)
+        return self.pandas(collected.ERRORS)
 
     def check_files(self) -> None:
         """
@@ -284,7 +284,7 @@ class Collection:
             names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._account_filter(table, account_ids)
         rows = self.files.read(table, names, where)
-        schema = manifests.schema_name(table)
+        schema = collected.schema_name(table)
         with self.files.reading(table):
             frame = arrow_tables.frame(schema, rows)
         frame.attrs.update(network=self.network, source=self.path, schema=schema)
@@ -518,7 +518,7 @@ class Collection:
         """
         import ledgerkit.u128.dask_support  # noqa: F401 - registers u128 with Dask
 
-        name = manifests.schema_name(table)
+        name = collected.schema_name(table)
         commits: list[Commit | None] = [commit for commit, _ in self.files.of_table(table)]
         self.files.check_sizes(table)
         declared = [name for name, _ in self.files.manifest.schemas[table]]
@@ -531,7 +531,7 @@ class Collection:
 
 def _partition(folder: Folder, table: str, schema: Any, commit: Commit | None) -> pd.DataFrame:
     """Read the rows of one part, after comparing its file with the commit."""
-    name = manifests.schema_name(table)
+    name = collected.schema_name(table)
     if commit is None:
         return arrow_tables.frame(name, schema.empty_table())
     rows = read_table(folder, commit, table, schema)

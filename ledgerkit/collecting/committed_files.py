@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.part_files import check_file, read_table
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
 
@@ -112,7 +112,7 @@ class CommittedFiles:
         """Return the Arrow schema of a table, with the columns that the run declared."""
         validation.one_of(table, "table", self.tables)
         declared = {name for name, _ in self.manifest.schemas[table]}
-        full = arrow_tables.schema(manifests.schema_name(table))
+        full = arrow_tables.schema(collected.schema_name(table))
         fields = [field for field in full if _column_name(field) in declared]
         return arrow.library().schema(fields, metadata=full.metadata)
 

@@ -13,10 +13,10 @@ from ledgerkit import validation
 from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection, open_collection
 from ledgerkit.collecting.committed_files import attach
-from ledgerkit.collecting.manifests import ERRORS, SUBJECTS
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
+from ledgerkit.frames.collected import ERRORS, SUBJECTS
 from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
 

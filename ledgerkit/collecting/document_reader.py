@@ -11,8 +11,8 @@ from ledgerkit.block_data.block_tables import block_tables
 from ledgerkit.block_data.contents import DocumentContents, read_contents
 from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.collecting.blocks import skipped
-from ledgerkit.collecting.manifests import TRACED
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
+from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class DocumentReader:
     Parameters
     ----------
     views
-        Some of ``manifests.VIEWS["blocks"]``.
+        Some of ``collected.VIEWS["blocks"]``.
     verify
         Whether a document that the chain does not commit to is an error.
     """

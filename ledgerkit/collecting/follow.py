@@ -24,7 +24,7 @@ from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.progress import Line, NoLine
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class FollowedBlock(Mapping[str, pd.DataFrame]):
         self._tables = tables
 
     def __getitem__(self, view: str) -> pd.DataFrame:
-        frame = arrow_tables.frame(manifests.schema_name(view), self._tables[view])
+        frame = arrow_tables.frame(collected.schema_name(view), self._tables[view])
         frame.attrs.update(network=self._network, block_height=self.height, behind=self.behind)
         return frame
 

@@ -15,13 +15,15 @@ import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit._version import __version__
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.frames import collected
+from ledgerkit.frames.collected import ERRORS, SUBJECTS, TABLES, VIEWS
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -30,54 +32,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-
-
-class _View(NamedTuple):
-    """A view: the schema of its table, and the column that holds the subject of a row."""
-
-    schema: str
-    key: str
-
-
-_KINDS = {
-    "accounts": {
-        "accounts": _View("accounts", "account_id"),
-        "ft": _View("ft", "account_id"),
-        "nft": _View("nft", "account_id"),
-        "staking": _View("staking", "account_id"),
-        "exposure": _View("exposure", "account_id"),
-    },
-    "blocks": {
-        "blocks": _View("blocks", "block_height"),
-        "chunks": _View("chunks", "block_height"),
-        "transactions": _View("transactions", "block_height"),
-        # Those of the transactions that a block includes, in whichever block they ran.
-        "receipts": _View("collected_receipts", "tx_block_height"),
-        "events": _View("collected_events", "tx_block_height"),
-        "transfers": _View("collected_transfers", "tx_block_height"),
-        # Of block documents only.
-        "outcomes": _View("collected_outcomes", "block_height"),
-        "actions": _View("collected_actions", "block_height"),
-        "balances": _View("collected_balances", "block_height"),
-        "data_receipts": _View("collected_data_receipts", "block_height"),
-    },
-    "statements": {
-        "entries": _View("statement", "account_id"),
-        "gaps": _View("statement_gaps", "account_id"),
-        "totals": _View("statement_totals", "account_id"),
-        "rewards": _View("statement_rewards", "account_id"),
-    },
-}
-VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
-TRACED = tuple(name for name, view in _KINDS["blocks"].items() if view.key == "tx_block_height")
-_VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
-# The tables that each collection has beside its views.
-SUBJECTS, ERRORS = "subjects", "errors"
-_SCHEMAS = {
-    **{name: view.schema for name, view in _VIEWS.items()},
-    SUBJECTS: "collected",
-    ERRORS: "collection_errors",
-}
 SOURCES = ("documents", "rpc")  # of blocks
 # The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
@@ -189,16 +143,6 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def schema_name(table: str) -> str:
-    """Return the name of the schema of a table."""
-    return _SCHEMAS.get(table, table)
-
-
-def key_column(table: str) -> str:
-    """Return the column of a view's table that holds the subject of a row."""
-    return _VIEWS[table].key
-
-
 def table_names(manifest: Manifest) -> list[str]:
     """Return the names of the tables of a collection."""
     return [*manifest.views, SUBJECTS, ERRORS]
@@ -207,7 +151,7 @@ def table_names(manifest: Manifest) -> list[str]:
 def table_schemas(views: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the columns of each table with their dtypes."""
     return {
-        table: [(column.name, column.dtype) for column in SCHEMAS[schema_name(table)]]
+        table: [(column.name, column.dtype) for column in SCHEMAS[collected.schema_name(table)]]
         for table in (*views, SUBJECTS, ERRORS)
     }
 
@@ -353,7 +297,7 @@ def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
     if not set(counts) <= set(OUTCOMES) or sum(counts.values()) != n_subjects:
         yield f"it has {n_subjects} subjects and counts {cut(counts)}"
     for table, file in commit.files.items():
-        if table not in _SCHEMAS or file.name != part_path(table, commit.start, commit.generation):
+        if table not in TABLES or file.name != part_path(table, commit.start, commit.generation):
             yield f"it names the file {cut(file.name)!r} of the table {cut(table)!r}"
         if not (file.rows and file.size):
             yield f"{cut(file.name)} has {file.rows} rows and {file.size} bytes"

@@ -19,7 +19,7 @@ from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
 from ledgerkit.collecting.storage import file_errors
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _TableWriter:
     """A Parquet file being written."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
-        self._schema = arrow_tables.schema(manifests.schema_name(name))
+        self._schema = arrow_tables.schema(collected.schema_name(name))
         repeated = [column for column in _DICTIONARY_COLUMNS if column in self._schema.names]
         self._file = _HashedFile(file)
         self._writer = arrow.library("pyarrow.parquet").ParquetWriter(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -236,8 +235,8 @@ def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
         "retryable": [not subject.problem and error.retryable for subject, error, _ in bad],
         "fetched_at": [at] * len(bad),
     }
-    columns = {manifests.SUBJECTS: subjects, manifests.ERRORS: failures}
+    columns = {collected.SUBJECTS: subjects, collected.ERRORS: failures}
     return {
-        table: arrow_tables.table_of_columns(manifests.schema_name(table), values)
+        table: arrow_tables.table_of_columns(collected.schema_name(table), values)
         for table, values in columns.items()
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import manifests
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:
     return {
         table: {
             field.name: str(field.type)
-            for field in arrow_tables.schema(manifests.schema_name(table))
+            for field in arrow_tables.schema(collected.schema_name(table))
         }
         for table in manifests.table_names(manifest)
     }

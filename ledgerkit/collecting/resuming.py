@@ -14,7 +14,7 @@ from ledgerkit.collecting.part_files import Part, read_table
 from ledgerkit.collecting.part_writer import in_batches, kind_of, to_tables
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def has_waiting_before(job: Job, commit: Commit, height: int) -> bool:
 
 def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     """Return position, text and kind of the subjects of a part that are not ok."""
-    errors = _read(job, commit, manifests.ERRORS)
+    errors = _read(job, commit, collected.ERRORS)
     with parquet.reading(f"the errors of {commit.path}", commit.remedy):
         columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
     positions, texts, kinds = columns
@@ -136,7 +136,7 @@ def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
 
 
 def _read(job: Job, commit: Commit, table: str) -> Any:
-    schema = arrow_tables.schema(manifests.schema_name(table))
+    schema = arrow_tables.schema(collected.schema_name(table))
     return read_table(job.folder, commit, table, schema)
 
 
@@ -148,13 +148,13 @@ def _merged(
     positions = [str(subject.position) for subject in replaced]
     texts = [subject.text for subject in replaced]
     order = None
-    for name in (manifests.ERRORS, manifests.SUBJECTS):
+    for name in (collected.ERRORS, collected.SUBJECTS):
         stored = _without(_read(job, commit, name), "position", positions)
         table = concat([stored, *new.pop(name)]).sort_by("position")
         yield name, table
         order = table["subject"]
     for name, tables in new.items():
-        key_column = manifests.key_column(name)
+        key_column = collected.key_column(name)
         stored = _without(_read(job, commit, name), key_column, texts)
         yield name, _sorted_by_subject(concat([stored, *tables]), key_column, order)
 

@@ -13,7 +13,7 @@ from ledgerkit.collecting.collect import SourceRun
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.run import Options
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.period import locate_ends
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ledgerkit.errors import TransactionTimeoutError
     from ledgerkit.ledger import Ledger
 
-_VIEWS = manifests.VIEWS["statements"]
+_VIEWS = collected.VIEWS["statements"]
 _AT_ONCE = 8  # accounts that are read at the same time
 _PART_SIZE = 1_000  # accounts in one set of files
 
@@ -233,7 +233,7 @@ class StatementReader:
         read = [value.statement for _, value in batch if isinstance(value, _Read)]
         return {
             view: arrow_tables.table_of_frames(
-                manifests.schema_name(view),
+                collected.schema_name(view),
                 (frame for statement in read for frame in _frames(view, statement)),
             )
             for view in _VIEWS

@@ -15,6 +15,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames import collected
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.verbs import document_kinds
@@ -219,7 +220,7 @@ def _table_of_block(view: str) -> Reader:
         from ledgerkit.frames import arrow_tables
 
         contents = DocumentContents(decode_document(body, _REQUEST), [], len(body))
-        name = f"collected_{view}"
+        name = collected.schema_name(view)
         frame = arrow_tables.frame(name, block_tables([view], [contents])[view])
         frame.attrs["schema"] = name
         return frame

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledgerkit.cli import COMMANDS, main
-from ledgerkit.collecting import accounts, manifests
+from ledgerkit.frames import collected
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.localnet.worlds import WORLDS
 from ledgerkit.transport import networks
@@ -100,10 +100,10 @@ def test_options_are_those_of_the_command(name, tmp_path):
         ("ledgerkit world ", list(WORLDS)),
         ("ledgerkit serve --world ", list(WORLDS)),
         ("ledgerkit collect ids.txt out --views ft,", [
-            f"ft,{view}" for view in accounts.VIEWS if view != "ft"
+            f"ft,{view}" for view in collected.VIEWS["accounts"] if view != "ft"
         ]),
-        ("ledgerkit collect-blocks 1 2 out --views ", list(manifests.VIEWS["blocks"])),
-        ("ledgerkit diff a b --view ", list(accounts.VIEWS)),
+        ("ledgerkit collect-blocks 1 2 out --views ", list(collected.VIEWS["blocks"])),
+        ("ledgerkit diff a b --view ", list(collected.VIEWS["accounts"])),
         ("ledgerkit collect {folder}/sav", ["{folder}/saved.json"]),
         ("ledgerkit ft --from-file {folder}/sav", ["{folder}/saved.json"]),
         ("ledgerkit ft ali", []),

@@ -13,7 +13,7 @@ from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.frames import arrow_tables, build
+from ledgerkit.frames import arrow_tables, build, collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -151,7 +151,7 @@ def write_part(
     }
     tables = {}
     for table in (*views, "subjects", "errors"):
-        name = manifests.schema_name(table)
+        name = collected.schema_name(table)
         tables[table] = arrow_tables.table(name, build.build_frame(name, columns[table]))
     write_tables(out, subjects, tables)
 

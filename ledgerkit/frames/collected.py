@@ -1,0 +1,64 @@
+"""The tables of collections: those of the views of each kind, their schemas, and their subjects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class _View(NamedTuple):
+    """A view: the schema of its table, and the column that holds the subject of a row."""
+
+    schema: str
+    key: str
+
+
+_KINDS = {
+    "accounts": {
+        "accounts": _View("accounts", "account_id"),
+        "ft": _View("ft", "account_id"),
+        "nft": _View("nft", "account_id"),
+        "staking": _View("staking", "account_id"),
+        "exposure": _View("exposure", "account_id"),
+    },
+    "blocks": {
+        "blocks": _View("blocks", "block_height"),
+        "chunks": _View("chunks", "block_height"),
+        "transactions": _View("transactions", "block_height"),
+        # Those of the transactions that a block includes, in whichever block they ran.
+        "receipts": _View("collected_receipts", "tx_block_height"),
+        "events": _View("collected_events", "tx_block_height"),
+        "transfers": _View("collected_transfers", "tx_block_height"),
+        # Of block documents only.
+        "outcomes": _View("collected_outcomes", "block_height"),
+        "actions": _View("collected_actions", "block_height"),
+        "balances": _View("collected_balances", "block_height"),
+        "data_receipts": _View("collected_data_receipts", "block_height"),
+    },
+    "statements": {
+        "entries": _View("statement", "account_id"),
+        "gaps": _View("statement_gaps", "account_id"),
+        "totals": _View("statement_totals", "account_id"),
+        "rewards": _View("statement_rewards", "account_id"),
+    },
+}
+_VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
+VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
+TRACED = tuple(name for name, view in _VIEWS.items() if view.key == "tx_block_height")
+# The tables that each collection has beside its views.
+SUBJECTS, ERRORS = "subjects", "errors"
+_SCHEMAS = {
+    **{name: view.schema for name, view in _VIEWS.items()},
+    SUBJECTS: "collected",
+    ERRORS: "collection_errors",
+}
+TABLES = tuple(_SCHEMAS)
+
+
+def schema_name(table: str) -> str:
+    """Return the name of the schema of a table."""
+    return _SCHEMAS.get(table, table)
+
+
+def key_column(view: str) -> str:
+    """Return the column of a view's table that holds the subject of a row."""
+    return _VIEWS[view].key
