@@ -249,6 +249,12 @@ def test_amounts_of_near_and_gas_for_people():
     assert units.near_amount(12_340_675 * 10**21) == "12,340.68 NEAR"
     assert units.near_amount(1) == "1 yocto"
     assert units.near_amount(-1_500) == "-1,500 yocto"
+    assert units.near_amount(999_999) == "999,999 yocto"
+    assert units.near_amount(10**6, None) == "0.000000000000000001 NEAR"
+    assert (units.near_text(999_999), units.near_text(10**6)) == (
+        "999999 yocto",
+        "0.000000000000000001 NEAR",
+    )
     assert units.near_amount(0) == "0 NEAR"
     assert units.near_amount(10**24 + 1, None) == "1.000000000000000000000001 NEAR"
     assert units.gas_amount(2_427_934_563_000) == "2.43 Tgas"
