@@ -144,9 +144,9 @@ def _search_height(batch: _Batch, height: int) -> Search:
             candidate -= 1
         if candidate < 0 or height - candidate > LONGEST_GAP:
             return _missing_blocks(candidate + 1, height)
-        found = known.at(candidate) or batch.blocks.get(candidate)
-        if found is not None:
-            return found
+        block = known.at(candidate) or batch.blocks.get(candidate)
+        if block is not None:
+            return block
         yield [candidate]
 
 
