@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
     # Proves the outcomes in the document of a trace, up to a block that is trusted, if one is.
-    Prover = Callable[["Trace", bytes, object, str], Proof]
+    Prover = Callable[[TxResult, object, str], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
@@ -611,7 +611,7 @@ class Trace:
 
     def _verify_with(self, prover: Prover, trusted: str | None, source: str) -> Proof:
         """Prove the outcomes by a reader of paths, and add the result to the receipts."""
-        self._proof = proof = prover(self, self._source, trusted, source)
+        self._proof = proof = prover(self._result, trusted, source)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")
         return proof

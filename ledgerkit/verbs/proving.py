@@ -6,13 +6,10 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from ledgerkit import json_decoding, proofs, validation
+from ledgerkit import proofs, validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models import commitments
 from ledgerkit.api.models.block_documents import WholeDocument
 from ledgerkit.block_data.reading import read_documents
 from ledgerkit.block_data.verified_documents import Verification, read_verified
@@ -28,16 +25,18 @@ from ledgerkit.verbs.fetching import provenance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.api.models.commitments import Header, OutcomeProof, ProvedOutcome
+    from ledgerkit.api.models.commitments import Header, OutcomeProof
+    from ledgerkit.api.models.transactions import Transaction, TxResult
     from ledgerkit.block_data.verified_documents import VerifiedRead
     from ledgerkit.ledger import Ledger
-    from ledgerkit.tracing.trace import Trace
 
 SOURCES = {
     "rpc": "light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered, block",
     "documents": "the block documents, EXPERIMENTAL_validators_ordered, block",
 }
 
+# The members of an outcome that its leaf commits to.
+_COMMITTED = ("logs", "receipt_ids", "gas_burnt", "tokens_burnt", "status", "executor_id")
 # The block after an outcome's has its root, or a later one if the shard missed its chunk.
 _MAX_MISSED_CHUNKS = 50
 # The light-client blocks of so many epochs are followed, a year and more.
@@ -46,16 +45,10 @@ _MAX_BETWEEN = 10  # heights read for each that is needed
 _MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents prove it
 
 
-def prove(
-    ledger: Ledger,
-    trace: Trace,
-    document: bytes,
-    trusted: object = None,
-    source: str = "rpc",
-) -> Proof:
-    """Prove the outcomes in the document of a trace; see `Trace.verify`."""
+def prove(ledger: Ledger, result: TxResult, trusted: object = None, source: str = "rpc") -> Proof:
+    """Prove the outcomes in the result of a transaction; see `Trace.verify`."""
     validation.one_of(source, "source", tuple(SOURCES))
-    outcomes = read_outcomes(document, trace.tx_hash)
+    outcomes = _list_outcomes(result)
     anchor = None if trusted is None else validation.crypto_hash(trusted, "trusted")
     if source == "documents":
         rows, anchored = _prove_by_documents(ledger, outcomes, anchor)
@@ -73,66 +66,49 @@ def prove(
         is_trusted=anchored.is_named,
         trusted_hash=anchored.trusted_hash,
         is_anchored=anchor is not None,
-        is_signed_by_sender=_check_signature(document, outcomes[0].id),
+        is_signed_by_sender=_check_signature(result.transaction, outcomes[0].id),
     )
 
 
 # The document ---------------------------------------------------------------------------
 
 
-class _Signed(msgspec.Struct):
-    """The members of a transaction that its signature can be checked with."""
+class _Outcome(NamedTuple):
+    """An outcome that the trace shows, with all members that its leaf commits to."""
 
-    public_key: str | None = None
-    signature: str | None = None
-    hash: str | None = None
-
-
-class _Document(msgspec.Struct):
-    """The members of a transaction's result, in any of its forms."""
-
-    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    transactions: list[msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
-    transaction: _Signed | None = None
+    id: str
+    block_hash: str
+    outcome: Any
+    leaf: bytes
 
 
-def read_outcomes(document: bytes, tx_hash: str | None) -> list[ProvedOutcome]:
-    """Decode all outcomes of a transaction, whole, its own first."""
-    body = _body(document, tx_hash)
-    try:
-        result = json_decoding.decode(body, commitments.NodeOutcomes)
-    except msgspec.ValidationError as error:
-        problem = error
-    else:
-        return [result.transaction_outcome, *result.receipts_outcome]
-    try:
-        indexed = json_decoding.decode(body, commitments.IndexedOutcomes)
-    except msgspec.ValidationError:
-        msg = f"the outcomes are not complete: {problem}"
-        raise DecodeError(msg, path=None) from None
-    return [indexed.execution_outcome, *(pair.execution_outcome for pair in indexed.receipts)]
+def _list_outcomes(result: TxResult) -> list[_Outcome]:
+    """List the outcomes that the trace shows, that of the transaction first."""
+    if result.transaction_outcome is None:
+        raise DecodeError("the outcome of the transaction is missing", path=None)
+    shown = [result.transaction_outcome]
+    shown += [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
+    for outcome in shown:
+        members = [outcome.block_hash, *(getattr(outcome.outcome, name) for name in _COMMITTED)]
+        if None in members:
+            name = ("block_hash", *_COMMITTED)[members.index(None)]
+            msg = f"the outcomes are not complete: that of {outcome.id} has no {name}"
+            raise DecodeError(msg, path=None)
+    contents: list[Any] = [outcome.outcome for outcome in shown]
+    leaves = proofs.leaves([outcome.id for outcome in shown], contents)
+    return [
+        _Outcome(outcome.id, outcome.block_hash or "", outcome.outcome, leaf)
+        for outcome, leaf in zip(shown, leaves, strict=True)
+    ]
 
 
-def _body(document: bytes, tx_hash: str | None) -> bytes:
-    envelope = json_decoding.decode(document, _Document)
-    if envelope.result is not msgspec.UNSET:
-        return bytes(envelope.result)
-    if envelope.transactions is msgspec.UNSET:
-        return document
-    for body in map(bytes, envelope.transactions):
-        signed = json_decoding.decode(body, _Document).transaction
-        if signed is not None and signed.hash == tx_hash:
-            return body
-    raise DecodeError(f"the document has no transaction {tx_hash}", path="$.transactions")
-
-
-def _check_signature(document: bytes, tx_hash: str) -> bool | None:
+def _check_signature(transaction: Transaction | None, tx_hash: str) -> bool | None:
     """Return True if the transaction's key signed its hash; None if the document lacks either."""
-    signed = json_decoding.decode(_body(document, tx_hash), _Document).transaction
-    if signed is None or signed.public_key is None or signed.signature is None:
+    if transaction is None or transaction.public_key is None or transaction.signature is None:
         return None
-    key = PublicKey.from_text(signed.public_key, "public_key")
-    return key.verify(CryptoHash(tx_hash), Signature.from_text(signed.signature))
+    key = PublicKey.from_text(transaction.public_key, "public_key")
+    is_signed = key.verify(CryptoHash(tx_hash), Signature.from_text(transaction.signature))
+    return is_signed and transaction.hash in (None, tx_hash)
 
 
 # The head -------------------------------------------------------------------------------
@@ -158,7 +134,7 @@ def _is_before(chain: Headers, block_hash: str, later_hash: str) -> bool:
 
 
 def _trusted_head(
-    chain: Headers, trusted_hash: str, outcomes: Sequence[ProvedOutcome], *, is_named: object
+    chain: Headers, trusted_hash: str, outcomes: Sequence[_Outcome], *, is_named: object
 ) -> _Anchored:
     """Return the head: the named block if it is later than the outcomes, else a signed one."""
     headers = {h: chain.read(h) for h in dict.fromkeys(o.block_hash for o in outcomes)}
@@ -196,30 +172,30 @@ class _Row:
     note: str | None = None
 
 
-def _row_of(at: int, outcome: ProvedOutcome, leaf: bytes) -> _Row:
-    kind = "receipt" if at else "transaction"
-    return _Row(outcome.id, kind, outcome.outcome.executor_id, str(CryptoHash(leaf)))
+def _rows_of(outcomes: Sequence[_Outcome]) -> list[_Row]:
+    kinds = ["transaction", *["receipt"] * len(outcomes)]
+    return [
+        _Row(o.id, kind, o.outcome.executor_id, str(CryptoHash(o.leaf)))
+        for o, kind in zip(outcomes, kinds, strict=False)
+    ]
 
 
 def _prove_outcomes(
-    chain: Headers, outcomes: Sequence[ProvedOutcome], anchored: _Anchored
+    chain: Headers, outcomes: Sequence[_Outcome], anchored: _Anchored
 ) -> list[_Row]:
     """Read the path of each outcome, and follow it."""
-    leaves = proofs.leaves([o.id for o in outcomes], [o.outcome for o in outcomes])
     head_hash = str(anchored.head.block_hash)
     calls = [
         rpc.light_client_proof(o.id, o.outcome.executor_id, head_hash, is_transaction=not at)
         for at, o in enumerate(outcomes)
     ]
     answers = chain.ledger.send_many(calls, on_error="collect", label="proofs")
-    rows = []
-    for at, (outcome, leaf, answer) in enumerate(zip(outcomes, leaves, answers, strict=True)):
-        row = _row_of(at, outcome, leaf)
-        rows.append(row)
+    rows = _rows_of(outcomes)
+    for row, outcome, answer in zip(rows, outcomes, answers, strict=True):
         if isinstance(answer, LedgerError):
             row.note = f"its path could not be read: {answer}"
         else:
-            _follow(row, outcome, answer, leaf=leaf, anchored=anchored)
+            _follow(row, outcome, answer, anchored)
             last_hash = answer.block_header_lite.prev_block_hash
             if row.proved != "no" and not _is_before(chain, outcome.block_hash, last_hash):
                 row.proved = "no"
@@ -227,11 +203,9 @@ def _prove_outcomes(
     return rows
 
 
-def _follow(
-    row: _Row, outcome: ProvedOutcome, answer: OutcomeProof, *, leaf: bytes, anchored: _Anchored
-) -> None:
+def _follow(row: _Row, outcome: _Outcome, answer: OutcomeProof, anchored: _Anchored) -> None:
     """Follow the path from an outcome to the head, as far as it leads."""
-    shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), leaf)
+    shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), outcome.leaf)
     root = proofs.root_from(decode_path(answer.outcome_root_proof), sha256(shard_root).digest())
     lite = answer.block_header_lite
     block_hash = str(CryptoHash(block_hashes(lite).block))
@@ -252,8 +226,12 @@ def _follow(
             row.proved = "block" if anchored.is_named else "signed"
 
 
-def _check_order(outcomes: Sequence[ProvedOutcome], rows: Sequence[_Row]) -> None:
-    """Mark receipts that no outcome created, or more than one did, or that ran before it."""
+def _check_order(outcomes: Sequence[_Outcome], rows: Sequence[_Row]) -> None:
+    """Mark what has two outcomes, or no single creator, or ran before its creator."""
+    counts = Counter(outcome.id for outcome in outcomes)
+    for row in rows:
+        if counts[row.outcome_id] > 1:  # the trace shows the first one
+            row.proved, row.note = "no", "the document has more than one outcome of it"
     heights = {row.outcome_id: row.block_height for row in rows}
     creators = Counter(i for o in outcomes for i in o.outcome.receipt_ids)
     parent = {i: o.id for o in outcomes for i in o.outcome.receipt_ids}
@@ -270,7 +248,7 @@ def _check_order(outcomes: Sequence[ProvedOutcome], rows: Sequence[_Row]) -> Non
 
 
 def _prove_by_documents(
-    ledger: Ledger, outcomes: Sequence[ProvedOutcome], trusted: str | None
+    ledger: Ledger, outcomes: Sequence[_Outcome], trusted: str | None
 ) -> tuple[list[_Row], _Anchored]:
     """Prove outcomes by the documents of their blocks and of those after them."""
     headers = Headers(ledger)
@@ -282,18 +260,15 @@ def _prove_by_documents(
     else:
         reads = _read_up_to(ledger, ordered, end)
     verified = {each.read.height: each for each in reads if each.read.height in ordered}
-    leaves = proofs.leaves([o.id for o in outcomes], [o.outcome for o in outcomes])
-    rows = []
-    for at, (outcome, leaf) in enumerate(zip(outcomes, leaves, strict=True)):
-        row = _row_of(at, outcome, leaf)
-        rows.append(row)
+    rows = _rows_of(outcomes)
+    for row, outcome in zip(rows, outcomes, strict=True):
         block = verified[heights[outcome.block_hash]]
         if isinstance(block.read.value, LedgerError):
             refuted = isinstance(block.read.value, ProofError)
             row.note, row.proved = str(block.read.value), "no" if refuted else None
             continue
         header = block.committed_by
-        if header is None or block.leaves.get(outcome.id) != leaf:
+        if header is None or block.leaves.get(outcome.id) != outcome.leaf:
             row.note, row.proved = f"block {block.read.height} has not this outcome", "no"
             continue
         if end is not None and header.height > end.height:

@@ -1,5 +1,6 @@
 """Proofs of transactions and blocks of the embedded ledger, which has its own code for roots."""
 
+import copy
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,6 +132,30 @@ def test_a_changed_outcome_is_not_proved(ledger, member, value):
     assert proof.rows.loc[2, "note"] == "the path does not lead to the outcome root of a block"
     assert not proof.is_complete
     assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
+
+
+def test_what_is_proved_is_what_the_trace_shows(ledger):
+    """A forged form beside the true one, or a forged outcome before the true one, is not proved."""
+    true = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    forged = copy.deepcopy(true["receipts_outcome"])
+    for outcome in forged:
+        outcome["outcome"]["logs"] = ["forged"]
+    pairs = [
+        {"receipt": receipt, "execution_outcome": outcome}
+        for receipt, outcome in zip(true["receipts"], forged, strict=False)
+    ]
+    own = {"transaction": true["transaction"], "execution_outcome": true["transaction_outcome"]}
+    indexed = own | {"receipts": pairs}
+    for document in (
+        true | indexed,
+        true | {"transactions": [indexed]},
+        true | {"receipts_outcome": [forged[0], *true["receipts_outcome"]]},
+    ):
+        trace = lk.Trace.from_json(document)
+        assert trace.receipts["logs"][0] == ["forged"]
+        proof = lk.verify(trace, ledger=ledger)
+        assert not proof.is_complete
+        assert trace.receipts["proved"][0] == "no"
 
 
 def test_a_changed_signature_of_the_transaction_is_noticed(ledger):

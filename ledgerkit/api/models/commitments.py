@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ledgerkit.api.models import chain
-from ledgerkit.api.models.transactions import WholeOutcome
 
 UInt8 = Annotated[int, Meta(ge=0, lt=2**8)]
 UInt32 = Annotated[int, Meta(ge=0, lt=2**32)]
@@ -25,12 +24,10 @@ class PathItem(Struct, frozen=True, gc=False):
     direction: Literal["Left", "Right"]
 
 
-class ProvedOutcome(Struct, frozen=True, gc=False):
-    """An outcome with the path from it to the root of its shard."""
+class OutcomePath(Struct, frozen=True, gc=False):
+    """The path from an outcome to the root of its shard."""
 
     id: str
-    block_hash: str
-    outcome: WholeOutcome
     proof: list[PathItem] = []
 
 
@@ -126,27 +123,7 @@ class NoBlock(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 class OutcomeProof(Struct, frozen=True, gc=False):
     """``light_client_proof``: the path from an outcome to a trusted block."""
 
-    outcome_proof: ProvedOutcome
+    outcome_proof: OutcomePath
     outcome_root_proof: list[PathItem]
     block_header_lite: LiteBlock
     block_proof: list[PathItem]
-
-
-class NodeOutcomes(Struct, frozen=True, gc=False):
-    """The outcomes in the result of a transaction, as a node sends it."""
-
-    transaction_outcome: ProvedOutcome
-    receipts_outcome: list[ProvedOutcome]
-
-
-class IndexedOutcome(Struct, frozen=True, gc=False):
-    """The outcome of a receipt, as the Transactions API sends it."""
-
-    execution_outcome: ProvedOutcome
-
-
-class IndexedOutcomes(Struct, frozen=True, gc=False):
-    """The outcomes in the result of a transaction, as the Transactions API sends it."""
-
-    execution_outcome: ProvedOutcome
-    receipts: list[IndexedOutcome]

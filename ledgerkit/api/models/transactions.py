@@ -77,6 +77,7 @@ class Outcome(Struct, gc=False):
     gas_burnt: Gas | None = None
     tokens_burnt: str | None = None
     status: Status | str | None = None
+    executor_id: str | None = None
 
 
 class Cost(Struct, gc=False):
@@ -192,6 +193,7 @@ class Transaction(Struct, gc=False):
     nonce_index: int | None = None
     receiver_id: str | None = None
     actions: list[Action | str] | None = None
+    signature: str | None = None
 
 
 class Result(Struct, gc=False):
