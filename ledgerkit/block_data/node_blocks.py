@@ -1,4 +1,4 @@
-"""The blocks of many heights, from a node."""
+"""The blocks of many heights from a node, or the proof that a height was skipped."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.block_data.headers import NodeHeaders
+from ledgerkit.block_data.skipped_heights import Skipped, first_headers_above, parent_height
+from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
-    from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
-    NodeRead = tuple[int, chain.Block | LedgerError]
+    NodeRead = tuple[int, chain.Block | Skipped | LedgerError]
 
 
 def read_node_blocks(
@@ -31,9 +33,10 @@ def read_node_blocks(
     rate_limit_wait_s: float = 0.0,
 ) -> Generator[NodeRead, None, None]:
     """
-    Yield heights, each with its block or error.
+    Yield ascending heights, each with its block, `Skipped`, or the error of reading it.
 
-    With `whole` it has its whole header. The other options are those of `Session.stream`.
+    A height that no block shows to be skipped keeps its `UnknownBlockError`. With `whole`, blocks
+    have their whole headers. The other options are those of `Session.stream`.
     """
     build: Callable[[BlockReference], Call[Any]] = rpc.whole_block if whole else rpc.block
     sent: deque[int] = deque()
@@ -47,6 +50,44 @@ def read_node_blocks(
         calls(), size=size, ahead=ahead, rate_limit_wait_s=rate_limit_wait_s
     )
     with closing(stream) as batches:
-        for blocks in batches:
-            for block in blocks:
-                yield sent.popleft(), block
+        reads = ((sent.popleft(), block) for blocks in batches for block in blocks)
+        yield from _resolve_gaps(NodeHeaders(ledger, rate_limit_wait_s), reads)
+
+
+def _resolve_gaps(
+    source: NodeHeaders, reads: Iterable[tuple[int, chain.Block | LedgerError]]
+) -> Iterator[NodeRead]:
+    """Yield heights with `Skipped` in place of each error about a skipped height."""
+    gap: list[tuple[int, UnknownBlockError]] = []
+    for height, value in reads:
+        is_next = bool(gap) and height == gap[-1][0] + 1
+        if gap and not (is_next and isinstance(value, UnknownBlockError)):
+            after = value.header if is_next and not isinstance(value, LedgerError) else None
+            yield from _resolve(source, gap, after)
+            gap = []
+        if isinstance(value, UnknownBlockError):
+            gap.append((height, value))
+        else:
+            yield height, value
+    if gap:
+        yield from _resolve(source, gap, None)
+
+
+def _resolve(
+    source: NodeHeaders,
+    gap: Sequence[tuple[int, UnknownBlockError]],
+    after: chain.BlockHeader | None,
+) -> Iterator[tuple[int, Skipped | LedgerError]]:
+    """Yield the heights of a gap; `after` is the header of the block above, if it was read."""
+    last = gap[-1][0]
+    parent: int | None = None
+    try:
+        after = after or first_headers_above(source, [last]).get(last)
+        parent = None if after is None else parent_height(source, after)
+    except UnknownBlockError:
+        pass
+    except LedgerError as error:
+        yield from ((height, error) for height, _ in gap)
+        return
+    for height, absent in gap:
+        yield height, absent if parent is None or parent >= height else Skipped(parent)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-from ledgerkit.api.models import chain
-from ledgerkit.errors import LedgerError, UnknownBlockError
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.block_data.headers import HeaderSource
-
-B = TypeVar("B", bound=chain.Block)
 
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights that are requested at once
 
@@ -49,44 +44,3 @@ def first_headers_above(source: HeaderSource, heights: Sequence[int]) -> dict[in
 def parent_height(source: HeaderSource, header: BlockHeader) -> int:
     """Return the height of the block before; the headers of the first years do not have it."""
     return source.parent(header).height if header.prev_height is None else header.prev_height
-
-
-def resolve_gaps(
-    source: HeaderSource, reads: Iterable[tuple[int, B | LedgerError]]
-) -> Iterator[tuple[int, B | Skipped | LedgerError]]:
-    """
-    Yield heights, which ascend, and `Skipped` in place of each error about a skipped height.
-
-    A height that no block shows to be skipped keeps its `UnknownBlockError`.
-    """
-    gap: list[tuple[int, UnknownBlockError]] = []
-    for height, value in reads:
-        is_next = bool(gap) and height == gap[-1][0] + 1
-        if gap and not (is_next and isinstance(value, UnknownBlockError)):
-            after = value.header if is_next and not isinstance(value, LedgerError) else None
-            yield from _resolve(source, gap, after)
-            gap = []
-        if isinstance(value, UnknownBlockError):
-            gap.append((height, value))
-        else:
-            yield height, value
-    if gap:
-        yield from _resolve(source, gap, None)
-
-
-def _resolve(
-    source: HeaderSource, gap: Sequence[tuple[int, UnknownBlockError]], after: BlockHeader | None
-) -> Iterator[tuple[int, Skipped | LedgerError]]:
-    """Yield the heights of a gap; `after` is the header of the block above, if it was read."""
-    last = gap[-1][0]
-    parent: int | None = None
-    try:
-        after = after or first_headers_above(source, [last]).get(last)
-        parent = None if after is None else parent_height(source, after)
-    except UnknownBlockError:
-        pass
-    except LedgerError as error:
-        yield from ((height, error) for height, _ in gap)
-        return
-    for height, absent in gap:
-        yield height, absent if parent is None or parent >= height else Skipped(parent)

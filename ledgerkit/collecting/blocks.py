@@ -10,10 +10,9 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.block_data.block_tables import node_tables
 from ledgerkit.block_data.contents import waiting_error
-from ledgerkit.block_data.headers import NodeHeaders
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
-from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
 from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import (
@@ -32,13 +31,12 @@ from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TxResult
-    from ledgerkit.block_data.node_blocks import NodeRead
     from ledgerkit.block_data.tree_tables import TracedTransaction
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
@@ -109,29 +107,17 @@ class BlockReader:
                 pending.append(subject)
                 yield subject.position
 
-        source = NodeHeaders(ledger, MAX_RATE_LIMITED_S)
-        reads = self._cache_headers(
-            read_node_blocks(
-                ledger, heights(), size=_AHEAD, ahead=1, rate_limit_wait_s=MAX_RATE_LIMITED_S
-            )
-        )
+        wait_s = MAX_RATE_LIMITED_S
+        reads = read_node_blocks(ledger, heights(), size=_AHEAD, ahead=1, rate_limit_wait_s=wait_s)
+        read: deque[chain.Block | Skipped | LedgerError] = deque()
         with closing(reads):
-            for _, value in resolve_gaps(source, reads):
-                yield pending.popleft(), value
-
-    def _cache_headers(
-        self, reads: Generator[NodeRead, None, None]
-    ) -> Generator[NodeRead, None, None]:
-        """Pass heights on, each once the blocks after it were read."""
-        ahead: deque[NodeRead] = deque()
-        with closing(reads):
-            for height, value in reads:
-                if not isinstance(value, LedgerError):
+            for _, value in reads:
+                if not isinstance(value, Skipped | LedgerError):
                     self._cache_header(value.header)
-                ahead.append((height, value))
-                if len(ahead) > _AHEAD:
-                    yield ahead.popleft()
-        yield from ahead
+                read.append(value)
+                if len(read) > _AHEAD:
+                    yield pending.popleft(), read.popleft()
+        yield from zip(pending, read, strict=True)
 
     async def _read_contents(
         self, reader: Reader, read: tuple[Subject, chain.Block | Skipped | LedgerError]

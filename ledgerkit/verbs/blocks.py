@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_data.headers import NodeHeaders
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import read_documents
-from ledgerkit.block_data.skipped_heights import Skipped, resolve_gaps
+from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
@@ -152,7 +151,7 @@ def _node_blocks(
     ledger: Ledger, heights: range, *, verify: bool
 ) -> Generator[_BlockRead, None, None]:
     with closing(read_node_blocks(ledger, heights, size=_BATCH, whole=verify)) as reads:
-        for _, value in resolve_gaps(NodeHeaders(ledger), reads):
+        for _, value in reads:
             yield value
 
 

@@ -273,6 +273,15 @@ def test_blocks_are_verified(ledger):
         assert len(lk.blocks(start, start + 3, ledger=other)) == 3
         with pytest.raises(ProofError, match="does not have the hash"):
             lk.blocks(start, start + 3, verify=True, ledger=other)
+    seen = set()
+
+    def change_first(result):
+        if result["header"]["hash"] not in seen:
+            seen.add(result["header"]["hash"])
+            change_header(result)
+
+    with tampered(ledger, "block", change_first) as other, pytest.raises(ProofError):
+        lk.blocks(start, start + 3, verify=True, ledger=other)  # what is proved is what is shown
     documents = lk.blocks(start, start + 40, verify=True, source="documents")
     assert documents.equals(frame)
     assert documents.attrs["proved"] == "signed"
