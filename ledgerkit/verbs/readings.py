@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +34,8 @@ def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
             state = call.read(response)
         except errors.UnknownAccountError:
             return Reading("no_account")
-        values = amounts.plain([state.amount, state.locked])
-        if values is None:
-            sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
-            raise errors.DecodeError(sentence, request=call.request, path="$.result.amount")
-        return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
+        balance, locked = _integers([state.amount, state.locked], call.request)
+        return Reading("ok", balance, locked, storage_bytes=state.storage_usage)
 
     return reading_call(call, read)
 
@@ -51,9 +47,8 @@ def token_call(
     args = {"account_id": account_id} | ({} if token_id is None else {"token_id": token_id})
     method = "ft_balance_of" if token_id is None else "mt_balance_of"
 
-    def decode(result: chain.CallResult, request: str) -> Reading | None:
-        values = amounts.plain([rpc.result_json(result, str, request)])
-        return None if values is None else Reading("ok", values[0])
+    def decode(result: chain.CallResult, request: str) -> Reading:
+        return Reading("ok", *_integers([rpc.result_json(result, str, request)], request))
 
     call = rpc.call_function(contract_id, method, validation.json_args(args), at)
     return _contract_call(call, decode, "broken")
@@ -62,18 +57,34 @@ def token_call(
 def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Reading]:
     """Build the call for the stake with a pool."""
 
-    def decode(result: chain.CallResult, request: str) -> Reading | None:
-        position = rpc.result_json(result, chain.StakingPosition, request)
-        values = amounts.plain([position.staked_balance, position.unstaked_balance])
-        return None if values is None else Reading("ok", staked=values[0], unstaked=values[1])
+    def decode(result: chain.CallResult, request: str) -> Reading:
+        position = staking_position(result, request)
+        return Reading(
+            "ok", staked=int(position.staked_balance), unstaked=int(position.unstaked_balance)
+        )
 
     args = validation.json_args({"account_id": account_id})
     return _contract_call(rpc.call_function(pool_id, "get_account", args, at), decode, "not_a_pool")
 
 
+def staking_position(result: chain.CallResult, request: str) -> chain.StakingPosition:
+    """Decode the position of an account in a pool; raise `DecodeError` if it is none."""
+    position: chain.StakingPosition = rpc.result_json(result, chain.StakingPosition, request)
+    _integers([position.staked_balance, position.unstaked_balance], request)
+    return position
+
+
+def _integers(texts: list[str], request: str) -> list[int]:
+    values = amounts.plain(texts)
+    if values is None:
+        sentence = f"{' and '.join(map(repr, texts))} are not both amounts"
+        raise errors.DecodeError(sentence, request=request, path="$.result.amount")
+    return values
+
+
 def _contract_call(
     call: Call[chain.CallResult],
-    decode: Callable[[chain.CallResult, str], Reading | None],
+    decode: Callable[[chain.CallResult, str], Reading],
     other: str,
 ) -> Call[Reading]:
     """Build the call of a view method; `other` is the status of a result of another type."""
@@ -85,10 +96,10 @@ def _contract_call(
             return Reading("no_contract")
         except errors.ContractError:
             return Reading(other)
-        reading = None
-        with suppress(errors.DecodeError):
-            reading = decode(result, call.request)
-        return reading or Reading(other)
+        try:
+            return decode(result, call.request)
+        except errors.DecodeError:
+            return Reading(other)
 
     return reading_call(call, read)
 

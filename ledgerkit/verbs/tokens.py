@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 from ledgerkit import client, errors, json_decoding, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
-from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
+from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame
 
@@ -440,8 +440,7 @@ def _position(result: Any, pool_id: str) -> Any:
     if not isinstance(result, chain.CallResult):
         return result
     try:
-        decoded = rpc.result_json(result, chain.StakingPosition, f"get_account of {pool_id}")
-        amounts.parse([decoded.staked_balance, decoded.unstaked_balance])
+        decoded = readings.staking_position(result, f"get_account of {pool_id}")
     except errors.DecodeError:
         return Position("not_a_pool")
     return Position("ok", decoded.staked_balance, decoded.unstaked_balance, decoded.can_withdraw)
