@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors, validation
-from ledgerkit.api import calls, matching, rest, rpc
+from ledgerkit import errors
+from ledgerkit.api import calls, matching, rpc
 from ledgerkit.errors import UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport import retry
@@ -119,15 +119,15 @@ def test_unread_bytes_close_a_connection(fault: str, local: LocalTransport) -> N
 
 def test_ids_are_unique_and_equal_calls_stay_equal(local: LocalTransport) -> None:
     """Each attempt has an id of its own; caches and saved responses see the same one always."""
-    assert rpc.gas_price(7).key == rpc.gas_price(7).key
-    block_hash = validation.block_reference(str(local.world.chain.head.hash))
+    block_hash = str(local.world.chain.head.hash)
     with (
         out_of_step.serve(local, ["no id"], rate=0.0) as server,
         connect(server) as ledger,
     ):
-        ledger.send_many([rpc.gas_price(None)] * 20, progress=False)
-        first = ledger.send(rpc.block(block_hash))
-        assert ledger.send(rpc.block(block_hash)) == first
+        for _ in range(20):
+            lk.gas_price(ledger=ledger)
+        first = lk.block(block_hash, ledger=ledger)
+        assert lk.block(block_hash, ledger=ledger).equals(first)
     bodies = [json.loads(request.body) for request in server.requests]
     assert len({body["id"] for body in bodies}) == len(bodies) == 21
 
@@ -172,9 +172,8 @@ def test_an_error_without_an_id(
 
 
 READS: dict[str, Callable[[lk.Ledger], object]] = {
-    "ft": lambda ledger: ledger.send(rest.ft("a.near")),
-    "nft": lambda ledger: ledger.send(rest.nft("a.near")),
-    "version 0": lambda ledger: ledger.send(rest.ft_v0("a.near")),
+    "ft": lambda ledger: lk.ft("a.near", ledger=ledger),
+    "nft": lambda ledger: lk.nft("a.near", ledger=ledger),
     "any path": lambda ledger: ledger.get("/v1/account/a.near/ft"),
 }
 
@@ -211,11 +210,11 @@ def test_an_error_about_another_account() -> None:
     info = {"requested_account_id": "b.near", "block_height": 7, "block_hash": OTHER}
     with asking(lambda *_: failure("UNKNOWN_ACCOUNT", info)) as server:
         ledger = server.ledger
-        final = validation.block_reference("final")
+        query = {"request_type": "view_account", "finality": "final"}
         with pytest.raises(UnmatchedResponseError, match=r"account_id is b\.near"):
-            ledger.send(rpc.view_account("a.near", final))
+            ledger.rpc("query", {**query, "account_id": "a.near"})
         with pytest.raises(errors.UnknownAccountError):
-            ledger.send(rpc.view_account("b.near", final))
+            ledger.rpc("query", {**query, "account_id": "b.near"})
 
 
 def test_changes_of_another_account() -> None:
