@@ -98,24 +98,6 @@ def top_holders(contract_id: str) -> Call[rest.TopHolders]:
     return _get(path, rest.TopHolders, contract_id, f"the top holders of {contract_id}")
 
 
-def staking_v0(account_id: str) -> Call[rest.StakingV0]:
-    """Build the version 0 call for the staking pools of an account."""
-    path = f"/v0/account/{_quote(account_id)}/staking"
-    return calls.get(path, rest.StakingV0, request=f"the staking pools of {account_id} (v0)")
-
-
-def ft_v0(account_id: str) -> Call[rest.ContractsV0]:
-    """Build the version 0 call for the token contracts of an account."""
-    path = f"/v0/account/{_quote(account_id)}/ft"
-    return calls.get(path, rest.ContractsV0, request=f"the tokens of {account_id} (v0)")
-
-
-def nft_v0(account_id: str) -> Call[rest.ContractsV0]:
-    """Build the version 0 call for the NFT contracts of an account."""
-    path = f"/v0/account/{_quote(account_id)}/nft"
-    return calls.get(path, rest.ContractsV0, request=f"the NFTs of {account_id} (v0)")
-
-
 def status() -> Call[rest.IndexerStatus]:
     """Build the call for the status of the indexer."""
     return calls.get("/status", rest.IndexerStatus, request="the indexer's status")

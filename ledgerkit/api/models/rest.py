@@ -125,20 +125,6 @@ class Full(Listing, gc=False):
         return bool(self.state is not None or self.pools or self.tokens or self.nfts)
 
 
-class StakingV0(Struct, gc=False):
-    """``/v0/account/{id}/staking``."""
-
-    account_id: str
-    pools: list[str] | None = None
-
-
-class ContractsV0(Struct, gc=False):
-    """``/v0/account/{id}/ft`` and ``/nft``."""
-
-    account_id: str
-    contract_ids: list[str] | None = None
-
-
 class Holder(Struct, gc=False):
     """One holder of a token."""
 
