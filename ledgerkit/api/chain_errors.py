@@ -971,7 +971,6 @@ _PANIC = "Smart contract panicked: "
 
 
 def _leaf_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
-    """Return the attributes of the error for a reason."""
     attributes = _attributes(leaf.error, _values(leaf.payload))
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
         attributes["panic_msg"] = (
@@ -1010,7 +1009,6 @@ def receipt_failure(
 
 
 def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
-    """Return the innermost variant of a receipt's failure."""
     old = value if isinstance(value, dict) else {}
     kind, message = old.get("error_type"), old.get("error_message")
     if isinstance(kind, str):  # nodes of 2020 sent type and message as two texts
@@ -1349,7 +1347,6 @@ def _timeout_error(info: dict[str, Any]) -> errors.TransactionTimeoutError:
 
 
 def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
-    """Build the error of a failed view call from its text or variant."""
     values = _cause_values(errors.ContractError, info, text)
     context = _attributes(errors.ContractError, values)
     problem = info.get("vm_error")
@@ -1397,7 +1394,6 @@ _SERVER_ERROR = -32000
 
 
 def _code_error(body: dict[str, Any], text: str) -> LedgerError:
-    """Build the error of a response without a known cause."""
     code, name = _error_code(body), body.get("name")
     error = _CODES.get(code or 0) or (_NAMES.get(name) if isinstance(name, str) else None)
     if error is errors.RateLimitedError:

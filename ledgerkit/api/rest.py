@@ -55,7 +55,6 @@ def _get(path: str, kind: type[Listing], subject: str, request: str) -> Call[Lis
 
 
 def _read(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
-    """Decode a listing, and complete it with its subject."""
     value = read_listing(response, kind, request)
     if getattr(value, kind.subject) is None:
         setattr(value, kind.subject, subject)

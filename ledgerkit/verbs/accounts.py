@@ -374,7 +374,6 @@ def _all_keys(
 def _next_page(
     account_id: str, pages: list[chain.KeyList] | None, at: validation.BlockReference
 ) -> Call[chain.KeyList]:
-    """Build the call for the next page of keys, at the block of the first one."""
     if not pages:
         return rpc.view_access_key_list(account_id, at)
     return rpc.view_access_key_list(account_id, _block_of(pages[0], at), pages[-1].last_key)
@@ -392,7 +391,6 @@ def _join(pages: list[chain.KeyList]) -> chain.KeyList:
 def _one_key(
     fetcher: Fetcher, account_ids: list[str], public_key: str, at: validation.BlockReference
 ) -> list[tuple[str, chain.KeyList]]:
-    """Read one key of each account, as lists."""
     calls = {name: rpc.view_access_key(name, public_key, at) for name in account_ids}
     fetched = fetcher.fetch(calls, "accounts")
     return [

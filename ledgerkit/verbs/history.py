@@ -227,7 +227,6 @@ def _indexed_contracts(fetcher: Fetcher, account_id: str, view: str) -> list[str
 def _locate_points(
     fetcher: Fetcher, account_id: str, references: Sequence[BlockReference], start: object
 ) -> list[Point]:
-    """Locate the blocks to read at, without duplicates."""
     points: dict[str, Point] = {}
     located = fetcher.ledger.locate_many(references)
     for reference, point in zip(references, located, strict=True):
