@@ -248,8 +248,7 @@ def _deduct_allowance(
             allowance=str(allowance),
             cost=str(cost.gas_cost),
         )
-    remaining = allowance - cost.gas_cost
-    return FunctionCallPermission(remaining, permission.receiver_id, permission.method_names)
+    return replace(permission, allowance=allowance - cost.gas_cost)
 
 
 def check_permission(

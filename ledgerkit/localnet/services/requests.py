@@ -31,19 +31,16 @@ def crypto_hash(text: str) -> CryptoHash:
     try:
         return CryptoHash(text)
     except InvalidRequestError as error:
-        reason = str(error)
-    raise RefusedError(refusal(reason))
+        raise RefusedError(refusal(str(error))) from None
 
 
 def decode_body(body: bytes, body_type: type[T]) -> T:
     """Decode the body of a request; raise RefusedError as actix-web's `Json` does."""
     try:
-        decoded: T = json_decoding.decoder(body_type, _parse).decode(body)
+        decoded: T = json_decoding.decode(body, body_type, _parse)
     except (msgspec.DecodeError, InvalidRequestError) as error:
-        reason = str(error)
-    else:
-        return decoded
-    raise RefusedError(refusal(reason))
+        raise RefusedError(refusal(str(error))) from None
+    return decoded
 
 
 def refusal(reason: str) -> HttpResponse:
