@@ -27,16 +27,14 @@ class Genesis:
 
     def __init__(self, store: StateStore | None = None) -> None:
         self.store = StateStore() if store is None else store
-        self._deploy_wallet()
+        # The contract of Ethereum addresses, a global contract of the protocol itself.
+        wallet_hash = self.code(EthereumWallet.code)
+        self.store.global_codes.head[wallet_hash.hex()] = {b"": wallet_hash}
         self.validators: list[Proposal] = []
         # The validators' secret keys, as far as they are known, by their public ones.
         self.secret_keys: dict[PublicKey, SecretKey] = {}
         self._hasher = sha256()
         self.total_supply = 0
-
-    def _deploy_wallet(self) -> None:
-        code_hash = self.code(EthereumWallet.code)
-        self.store.global_codes.head[code_hash.hex()] = {b"": code_hash}
 
     def account(
         self,

@@ -526,8 +526,9 @@ class World:
         for shard in range(self._shards):
             receipts += [*self._arrived[shard], *self._delayed[shard]]
         receipts += self.runtime.postponed()
-        return sum(self._value(each) for each in receipts if isinstance(each, ActionReceipt))
-
-    def _value(self, receipt: ActionReceipt) -> int:
-        gas = self.runtime.profile.prepaid_gas(receipt.actions, receipt.receiver_id)
-        return deposits(receipt.actions) + gas * receipt.gas_price
+        prepaid_gas = self.runtime.profile.prepaid_gas
+        return sum(
+            deposits(each.actions) + prepaid_gas(each.actions, each.receiver_id) * each.gas_price
+            for each in receipts
+            if isinstance(each, ActionReceipt)
+        )

@@ -8,13 +8,14 @@ from ledgerkit.localnet import fees, rpc_json
 from ledgerkit.localnet.rpc import blocks, node, queries
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.runtime_config import runtime_config
+from ledgerkit.localnet.settings import SECOND_NS
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
-_YEAR_NS = 365 * 24 * 3600 * 10**9
+_YEAR_NS = 365 * 24 * 3600 * SECOND_NS
 
 
 def genesis_config(world: World) -> Object:
@@ -50,7 +51,8 @@ def client_config(world: World) -> Object:
     Members about peers, synchronization and threads, which this ledger does not have, are absent.
     """
     settings = world.settings
-    block_time = _duration(settings.block_time_ns)
+    seconds, nanos = divmod(settings.block_time_ns, SECOND_NS)
+    block_time = f"[{seconds},{nanos}]"
     return {
         "version": node.version(),
         "chain_id": settings.chain_id,
@@ -83,11 +85,6 @@ def client_config(world: World) -> Object:
         "cloud_archival_writer": None,
         "chunk_distribution_network": None,
     }
-
-
-def _duration(nanoseconds: int) -> str:
-    seconds, nanos = divmod(nanoseconds, 10**9)
-    return f"[{seconds},{nanos}]"
 
 
 def _common_config(world: World) -> Object:

@@ -38,7 +38,8 @@ def status(world: World) -> Object:
         "sync_info": _sync_info(world, head),
         "validator_account_id": None,
         "validator_public_key": None,
-        "node_public_key": str(_node_key(world)),
+        # It has no secret key.
+        "node_public_key": str(PublicKey("ed25519", sha256(genesis.hash).digest())),
         "node_key": None,
         "uptime_sec": (head.timestamp_ns - genesis.timestamp_ns) // SECOND_NS,
         "detailed_debug_status": None,
@@ -87,11 +88,6 @@ def _sync_info(world: World, head: Block) -> Object:
         "epoch_id": head.epoch_id,
         "epoch_start_height": head.epoch_start_height,
     }
-
-
-def _node_key(world: World) -> PublicKey:
-    """Return a public key for the node; it has no secret key."""
-    return PublicKey("ed25519", sha256(world.chain.genesis.hash).digest())
 
 
 def metrics(world: World) -> str:

@@ -37,9 +37,12 @@ def runtime_config(world: World) -> Object:
 
 def _vm_config(world: World) -> Object:
     profile = world.runtime.profile
+    costs = {name.lower(): gas for name, gas in fees.HOST_COSTS.items()} | _OTHER_COSTS
+    if profile.version < _FLAGS["yield_with_id_host_fns"]:
+        costs["yield_create_with_id_base"] = _UNUSABLE
     flags = {name: profile.version >= since for name, since in _FLAGS.items()}
     return {
-        "ext_costs": _host_costs(profile),
+        "ext_costs": costs,
         "grow_mem_cost": 1,
         "regular_op_cost": fees.REGULAR_OP,
         "linear_op_base_cost": 26_328_192,
@@ -99,13 +102,6 @@ def _fee(fee: Fee) -> Object:
         "send_not_sir": fee.send_other,
         "execution": fee.execute,
     }
-
-
-def _host_costs(profile: Profile) -> Object:
-    costs = {name.lower(): gas for name, gas in fees.HOST_COSTS.items()} | _OTHER_COSTS
-    if profile.version < _FLAGS["yield_with_id_host_fns"]:
-        costs["yield_create_with_id_base"] = _UNUSABLE
-    return costs
 
 
 def _limits(settings: Settings, profile: Profile) -> Object:

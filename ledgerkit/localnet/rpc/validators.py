@@ -21,7 +21,8 @@ def validators(world: World, params: Any) -> Object:
     block = _epoch_block(world, params)
     epoch = world.epochs.all[block.epoch_height]
     shards = list(world.settings.shard_ids)
-    produced = _blocks_produced(world, block)
+    start = world.chain.by_height(block.epoch_start_height) or block
+    produced = block.ordinal - start.ordinal + 1  # all by one validator
     return {
         "current_validators": [
             _validator(seat, shards, produced if seat.account_id == block.author else 0)
@@ -69,12 +70,6 @@ def _last_block(world: World, value: Any) -> Block:
 
 def _unknown_epoch() -> HandlerError:
     return HandlerError("UNKNOWN_EPOCH", "Unknown Epoch")
-
-
-def _blocks_produced(world: World, block: Block) -> int:
-    """Count the blocks of an epoch up to `block`; one validator produces all of them."""
-    start = world.chain.by_height(block.epoch_start_height) or block
-    return block.ordinal - start.ordinal + 1
 
 
 def _seat(record: Proposal, shards: list[int]) -> Object:
