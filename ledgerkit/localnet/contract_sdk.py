@@ -50,7 +50,7 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ledgerkit.localnet.chain_types import Account
     from ledgerkit.localnet.state import State
@@ -386,12 +386,6 @@ class JsonMap(Generic[T]):
 
     def __contains__(self, key: str) -> bool:
         return self._vm.storage_has_key(self._prefix + text(key))
-
-    def items(self) -> Iterator[tuple[str, T]]:
-        """Iterate over the keys and values, sorted by encoded key."""
-        skip = len(self._prefix) + 4  # Borsh prefixes a text with its length in four bytes
-        for key, data in self._vm.records(self._prefix):
-            yield key[skip:].decode(), self._decode(data)
 
     def _encode(self, value: T) -> bytes:
         return to_json(value)

@@ -343,7 +343,7 @@ class Dex(Contract):
 
     @classmethod
     def genesis(
-        cls, owner_id: str, pools: Iterable[Mapping[str, int]] = (), *, paused: bool = False
+        cls, owner_id: str, pools: Iterable[Mapping[str, int]] = ()
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records of an exchange with pools: amounts by token, provided by the owner."""
         count = 0
@@ -352,7 +352,7 @@ class Dex(Contract):
             pool = Pool(list(reserves), list(reserves.values()), shares=FIRST_SHARES)
             yield b"p" + text(pool_id), to_json(pool)
             yield b"s" + text(f"{pool_id}:{owner_id}"), u128(FIRST_SHARES)
-        yield STATE_KEY, to_json(cls.State(owner_id, count, paused))
+        yield STATE_KEY, to_json(cls.State(owner_id, count))
 
 
 def _parse_message(vm: Vm, msg: str) -> list[Action]:

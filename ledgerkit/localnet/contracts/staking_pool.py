@@ -522,14 +522,11 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         stake_public_key: str,
         balance: int,  # of the pool itself, in yoctoNEAR
         delegators: Mapping[str, tuple[int, int]],  # staked and unstaked yoctoNEAR
-        *,
-        fee: tuple[int, int] = (10, 100),  # numerator and denominator
-        epoch_height: int = 0,
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records that `new` and each account's deposits would write."""
         # The pool's account has to own `balance` and all staked and unstaked amounts. The total
         # staked balance, without GUARANTEE_FUND and the unstaked amounts, has to be locked.
-        state = cls.first_state(owner_id, stake_public_key, Fraction(*fee), balance, epoch_height)
+        state = cls.first_state(owner_id, stake_public_key, Fraction(10, 100), balance, 0)
         holders = {name: amounts for name, amounts in delegators.items() if any(amounts)}
         for index, (account_id, (staked, unstaked)) in enumerate(holders.items()):
             state.last_total_balance += staked + unstaked

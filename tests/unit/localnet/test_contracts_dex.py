@@ -309,9 +309,6 @@ def test_amounts_are_bounded(dex):
 def test_dex_genesis(dex):
     """The genesis writes what the calls write."""
     assert dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 2_000_000}])) == dex.records()
-    dex.call("pause", "olga.near")
-    pools = [{A: 1_000_000, B: 2_000_000}]
-    assert dict(Dex.genesis("olga.near", pools, paused=True)) == dex.records()
     assert dict(Dex.genesis("olga.near")) == {
         b"STATE": b'{"owner_id":"olga.near","pool_count":0,"paused":false}'
     }
