@@ -23,7 +23,6 @@ from ledgerkit.protocol import (
     AddKey,
     CryptoHash,
     DeleteKey,
-    FunctionCall,
     SecretKey,
     Transaction,
     Transfer,
@@ -509,18 +508,19 @@ def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
 # Interrupted, and picked up -------------------------------------------------------------
 
 
-def test_an_interrupted_wait_says_how_to_go_on(world, monkeypatch):
+@pytest.mark.parametrize("step", ["send_signed", "poll_status"])
+def test_an_interrupt_says_how_to_go_on(world, monkeypatch, step):
     """Ctrl-C leaves the transaction on its way; `resume` finds it with its signed bytes."""
-    before = balance(world, "dave.near")
-    poll_status = broadcast.poll_status
+    before, run = balance(world, "dave.near"), getattr(broadcast, step)
 
-    def interrupted(*_):
+    def interrupted(*asked):
+        run(*asked)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(broadcast, "poll_status", interrupted)
+    monkeypatch.setattr(broadcast, step, interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         lk.transfer("dave.near", "5 yocto", **ALICE)
-    monkeypatch.setattr(broadcast, "poll_status", poll_status)
+    monkeypatch.undo()
     [note] = caught.value.__notes__
     tx_hash = note.split('lk.resume("')[1].split('"')[0]
     assert f'lk.resume("{tx_hash}", "alice.near")' in note
@@ -856,31 +856,3 @@ def test_a_ledger_keeps_a_bounded_number(monkeypatch):
     del ledger
     gc.collect()
     assert world() is None
-
-
-def test_an_interrupted_sending_says_how_to_go_on(world, monkeypatch):
-    """Ctrl-C while the bytes travel leaves the hash, and the way to pick it up."""
-    del world
-    send_signed = broadcast.send_signed
-
-    def interrupted(*asked):
-        send_signed(*asked)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(broadcast, "send_signed", interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        lk.transfer("dave.near", "5 yocto", **ALICE)
-    [note] = caught.value.__notes__
-    tx_hash = note.split('lk.resume("')[1].split('"')[0]
-    assert lk.resume(tx_hash, "alice.near").wait().fully_succeeded is True
-
-
-@pytest.mark.usefixtures("world")
-def test_a_raw_call_by_its_actions():
-    """`send` takes any actions, and follows them as the other verbs do."""
-    batch = [
-        FunctionCall("increment", b'{"by": 2}', 10**13),
-        FunctionCall("increment", b'{"by": 5}', 10**13),
-    ]
-    sent = lk.send("counter.near", batch, **ALICE)
-    assert sent.logs == ["Increased number to 44", "Increased number to 49"]
