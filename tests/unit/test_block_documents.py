@@ -315,6 +315,15 @@ def test_a_receipt_without_a_chunk() -> None:
     assert frame["time"].iloc[0].value == 5
 
 
+def test_an_unknown_action_keeps_its_deposit_and_members() -> None:
+    """An action of tomorrow has its name, its deposit and its other members in the table."""
+    pair = json.loads(json.dumps(PAIR))
+    later = {"Later": {"deposit": "5", "level": 2}}
+    pair["receipt"]["receipt"]["Action"]["actions"] = [later]
+    row = lk.read(block_of(pair), "actions").iloc[0]
+    assert (row["action"], row["deposit"], row["details"]) == ("Later", 5, {"level": 2})
+
+
 def test_an_outcome_without_its_receipt() -> None:
     """An executed receipt has both: without its receipt an outcome is refused, with its path."""
     # Source: near-indexer-primitives, IndexerExecutionOutcomeWithReceipt.
