@@ -211,20 +211,11 @@ class Transaction(_Base64):
         nonce, nonce_index = read_nonce(reader) if is_tagged else (reader.u64(), None)
         receiver_id, block_hash = read_account_id(reader), CryptoHash(reader.fixed(HASH_BYTES))
         actions = reader.items(Action.read)
-        if not is_tagged:
-            return cls(signer_id, key, nonce, receiver_id, block_hash, actions)
-        mode: NonceMode = "strict" if reader.tag(2, "a nonce mode") else "monotonic"
-        return cls(
-            signer_id,
-            key,
-            nonce,
-            receiver_id,
-            block_hash,
-            actions,
-            version=1,
-            nonce_index=nonce_index,
-            nonce_mode=mode,
-        )
+        options: dict[str, Any] = {}
+        if is_tagged:
+            mode = _MODES[reader.tag(len(_MODES), "a nonce mode")]
+            options = {"version": 1, "nonce_index": nonce_index, "nonce_mode": mode}
+        return cls(signer_id, key, nonce, receiver_id, block_hash, actions, **options)
 
     @property
     def hash(self) -> CryptoHash:

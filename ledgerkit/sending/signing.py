@@ -186,7 +186,11 @@ class Draft:
             **more,
         )
 
-    def send(self) -> Submission:
+    def run(self, *, dry_run: bool) -> Submission | pd.DataFrame:
+        """Return the frame of a dry run, or send the transaction."""
+        return self._dry_run() if dry_run else self._send()
+
+    def _send(self) -> Submission:
         """Send the transaction, and wait for the level of its options."""
         submission = self._sign_and_send(self.key.open())
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s
@@ -254,7 +258,7 @@ class Draft:
         remember(submission)
         return submission, signed
 
-    def dry_run(self) -> pd.DataFrame:
+    def _dry_run(self) -> pd.DataFrame:
         """Tabulate the transaction that would be signed."""
         final = validation.block_reference("final")
         requests = [*self.key.calls(), rpc.gas_price(None), rpc.protocol_config(final)]

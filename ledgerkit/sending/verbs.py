@@ -489,7 +489,7 @@ def create_account(
         rule = f"a sub-account of {signer_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
     draft = Draft(checked, str(receiver_id), arguments.check_actions(actions))
-    return draft.dry_run() if dry_run else draft.send()
+    return draft.run(dry_run=dry_run)
 
 
 @overload
@@ -566,7 +566,7 @@ def deploy(
         rule = f"the signer's own account, {signer_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
     draft = Draft(checked, str(signer_id), arguments.check_actions([action]))
-    return draft.dry_run() if dry_run else draft.send()
+    return draft.run(dry_run=dry_run)
 
 
 # Delegated actions ------------------------------------------------------------------------
@@ -787,4 +787,4 @@ def _run(
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
     checked = _check_options(**options)
     draft = Draft(checked, receiver or str(checked.signer.account_id), actions)
-    return draft.dry_run() if dry_run else draft.send()
+    return draft.run(dry_run=dry_run)
