@@ -295,48 +295,6 @@ def test_accounts_at_one_block() -> None:
     assert frame.attrs["block_hash"] == fake_hash(103)
 
 
-def test_history() -> None:
-    """State over a range is a row a block, each read at its hash; a skipped height has none."""
-    told = {
-        "amount": str(2**128 - 1),
-        "locked": "7",
-        "code_hash": "1" * 32,
-        "storage_usage": 500,
-        "storage_paid_at": 0,
-    }
-    fake = Fake(accounts={"a.near": told})
-    fake.views["t.near", "ft_balance_of"] = as_bytes("12")
-    fake.views["u.near", "ft_balance_of"] = panic("no")
-    with asking(fake) as server:
-        frame = lk.history("a.near", 102, 107, every=1, progress=False)
-        again = lk.history("b.near", time_text(102), time_text(104), every="1s", progress=False)
-        tokens = lk.history("a.near", 120, 120, views="ft", contracts=["t.near", "u.near"])
-    columns = ("block_height", "block_hash", "status", "balance", "locked", "storage_bytes")
-    assert rows(frame, *columns) == [
-        (height, fake_hash(height), "ok", 2**128 - 1, 7, 500)
-        for height in (102, 103, 105, 106, 107)
-    ]
-    assert [time.as_unit("ns").value for time in frame["time"]] == [
-        time_ns(height) for height in (102, 103, 105, 106, 107)
-    ]
-    assert rows(again, "block_height", "status", "balance") == [
-        (102, "no_account", None),
-        (103, "no_account", None),
-    ]
-    assert rows(tokens, "contract_id", "status", "balance") == [
-        ("t.near", "ok", 12),
-        ("u.near", "broken", None),
-    ]
-    queried = [c["params"]["block_id"] for c in server.calls if c["method"] == "query"]
-    assert sorted(queried[:5]) == sorted(frame["block_hash"])
-    assert frame.attrs["source"] == "query view_account"
-
-
-def time_text(height: int) -> str:
-    """Write the time of a height, a little later."""
-    return pd.Timestamp(time_ns(height) + 100, tz="UTC").isoformat()
-
-
 def test_snapshot_card_is_escaped() -> None:
     """Text from the chain never becomes markup of the card."""
     evil = "<img src=x onerror=alert(1)>"
