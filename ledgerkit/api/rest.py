@@ -49,9 +49,11 @@ def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError
     return msgspec.DecodeError(f"Object has no {expected}, but {present or 'no members'}")
 
 
-def _get(path: str, kind: type[Listing], subject: str, request: str) -> Call[Listing]:
+def _get(path: str, kind: type[Listing], subject: str, noun: str) -> Call[Listing]:
     """Build the call for a listing; a response that does not repeat its subject is completed."""
-    return calls.get(path, kind, request=request, read=partial(_read, kind, subject, request))
+    request = f"{noun} of {subject}"
+    read = partial(_read, kind, subject, request)
+    return calls.get(path.format(_quote(subject)), kind, request=request, read=read)
 
 
 def _read(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
@@ -63,38 +65,33 @@ def _read(kind: type[Listing], subject: str, request: str, response: Response) -
 
 def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAccounts]:
     """Build the call for the accounts of a key: with full access, or with any permission."""
-    path = f"/v1/public_key/{_quote(public_key)}" + ("/all" if every_kind else "")
-    return _get(path, rest.KeyAccounts, public_key, f"the accounts of {public_key}")
+    path = "/v1/public_key/{}/all" if every_kind else "/v1/public_key/{}"
+    return _get(path, rest.KeyAccounts, public_key, "the accounts")
 
 
 def full(account_id: str) -> Call[rest.Full]:
     """Build the call for everything that is indexed about an account."""
-    path = f"/v1/account/{_quote(account_id)}/full"
-    return _get(path, rest.Full, account_id, f"the state and holdings of {account_id}")
+    return _get("/v1/account/{}/full", rest.Full, account_id, "the state and holdings")
 
 
 def staking(account_id: str) -> Call[rest.Staking]:
     """Build the call for the staking pools of an account."""
-    path = f"/v1/account/{_quote(account_id)}/staking"
-    return _get(path, rest.Staking, account_id, f"the staking pools of {account_id}")
+    return _get("/v1/account/{}/staking", rest.Staking, account_id, "the staking pools")
 
 
 def ft(account_id: str) -> Call[rest.FungibleTokens]:
     """Build the call for the fungible tokens of an account."""
-    path = f"/v1/account/{_quote(account_id)}/ft"
-    return _get(path, rest.FungibleTokens, account_id, f"the tokens of {account_id}")
+    return _get("/v1/account/{}/ft", rest.FungibleTokens, account_id, "the tokens")
 
 
 def nft(account_id: str) -> Call[rest.Collections]:
     """Build the call for the NFT collections of an account."""
-    path = f"/v1/account/{_quote(account_id)}/nft"
-    return _get(path, rest.Collections, account_id, f"the NFTs of {account_id}")
+    return _get("/v1/account/{}/nft", rest.Collections, account_id, "the NFTs")
 
 
 def top_holders(contract_id: str) -> Call[rest.TopHolders]:
     """Build the call for the largest holders of a token."""
-    path = f"/v1/ft/{_quote(contract_id)}/top"
-    return _get(path, rest.TopHolders, contract_id, f"the top holders of {contract_id}")
+    return _get("/v1/ft/{}/top", rest.TopHolders, contract_id, "the top holders")
 
 
 def status() -> Call[rest.IndexerStatus]:
