@@ -86,19 +86,19 @@ def _list_outcomes(result: TxResult) -> list[_Outcome]:
     """List the outcomes that the trace shows, that of the transaction first."""
     if result.transaction_outcome is None:
         raise DecodeError("the outcome of the transaction is missing", path=None)
-    shown = [result.transaction_outcome]
-    shown += [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
-    for outcome in shown:
+    outcomes = [result.transaction_outcome]
+    outcomes += [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
+    for outcome in outcomes:
         members = [outcome.block_hash, *(getattr(outcome.outcome, name) for name in _COMMITTED)]
         if None in members:
             name = ("block_hash", *_COMMITTED)[members.index(None)]
             msg = f"the outcomes are not complete: that of {outcome.id} has no {name}"
             raise DecodeError(msg, path=None)
-    contents: list[Any] = [outcome.outcome for outcome in shown]
-    leaves = proofs.leaves([outcome.id for outcome in shown], contents)
+    contents: list[Any] = [outcome.outcome for outcome in outcomes]
+    leaves = proofs.leaves([outcome.id for outcome in outcomes], contents)
     return [
         _Outcome(outcome.id, outcome.block_hash or "", outcome.outcome, leaf)
-        for outcome, leaf in zip(shown, leaves, strict=True)
+        for outcome, leaf in zip(outcomes, leaves, strict=True)
     ]
 
 
