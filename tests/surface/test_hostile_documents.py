@@ -80,45 +80,6 @@ def stored_heights(run: lk.Collection) -> list[int]:
     return sorted(heights)
 
 
-def hostile_archives() -> dict[str, bytes]:
-    """Return archives of the ten heights that are not what the service writes, by name."""
-    bodies = {height: DOCUMENTS[height] for height in RANGE}
-    good = document_host.tar(bodies)
-    files = [document_host.member(f"{h:012d}.json", body) for h, body in bodies.items()]
-    member = document_host.member
-
-    def packed(*members: bytes) -> bytes:
-        """Pack members as an archive."""
-        return document_host.pack(b"".join(members) + bytes(1024))
-
-    wrong_checksum = bytearray(good)
-    wrong_checksum[0:1] = b"1"
-    archive = document_host.pack(good)
-    return {
-        "truncated gzip": archive[: len(archive) // 2],
-        "no gzip": good,
-        "damaged gzip": archive[:-8] + bytes(8),
-        "truncated tar": document_host.pack(good[: len(good) // 2]),
-        "a second member": archive + archive,
-        "a path": packed(member("../../000000001010.json", bodies[1_010]), *files[1:]),
-        "an absolute path": packed(member("/tmp/000000001010.json", bodies[1_010]), *files[1:]),  # noqa: S108 - a name in an archive
-        "a link": packed(member("000000001010.json", b"", kind=b"2"), *files[1:]),
-        "a hard link": packed(member("000000001010.json", b"", kind=b"1"), *files[1:]),
-        "a device": packed(member("000000001010.json", b"", kind=b"3"), *files[1:]),
-        "a folder": packed(member("000000001010.json", b"", kind=b"5"), *files[1:]),
-        "a pax header": packed(member("pax", b"20 path=/tmp/a.json\n", kind=b"x"), *files),
-        "a file twice": packed(*files, files[0]),
-        "a file of another height": packed(*files, member("000000001020.json", DOCUMENTS[1_020])),
-        "a wrong checksum": document_host.pack(bytes(wrong_checksum)),
-        "a size beyond the end": packed(
-            *files[:9], member("000000001019.json", bodies[1_019], size=10**9)
-        ),
-    }
-
-
-ARCHIVES = hostile_archives()
-
-
 def bomb() -> bytes:
     """Return a small archive that unpacks to half a gigabyte."""
     packer = zlib.compressobj(1, wbits=31)
@@ -128,10 +89,22 @@ def bomb() -> bytes:
     return b"".join([*pieces, packer.compress(bytes(1024)), packer.flush()])
 
 
-@pytest.mark.parametrize("name", [*ARCHIVES, "a bomb"])
-def test_a_hostile_archive_stores_nothing(name: str, tmp_path: Path) -> None:
+BODIES = {height: DOCUMENTS[height] for height in RANGE}
+ESCAPING = document_host.member("../../000000001010.json", BODIES[1_010])
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: document_host.tar(BODIES),
+        lambda: document_host.pack(ESCAPING + bytes(1024)),
+        bomb,
+    ],
+    ids=["no gzip", "a path", "a bomb"],
+)
+def test_a_hostile_archive_stores_nothing(build: Callable[[], bytes], tmp_path: Path) -> None:
     """No height of it is stored; each is listed with a typed error; the next archive is read."""
-    body = ARCHIVES.get(name) or bomb()
+    body = build()
 
     def fault(path: str, _earlier: int) -> Reply | None:
         return Reply(200, body) if path.endswith(ARCHIVE) else None

