@@ -68,13 +68,9 @@ def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
     return token_frames.nft_columns(rows)
 
 
-def _pool_columns(views: Sequence[Any]) -> dict[str, Any]:
-    return token_frames.pool_columns(token_frames.pool_rows(views))
-
-
 _COLUMNS: dict[str, BuildColumns] = {
     "accounts": account_frames.account_columns,
     "ft": token_frames.ft_columns,
     "nft": _nft_columns,
-    "staking": _pool_columns,
+    "staking": lambda views: token_frames.pool_columns(token_frames.pool_rows(views)),
 }

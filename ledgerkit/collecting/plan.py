@@ -72,11 +72,20 @@ class Plan:
         return None if self.requests is None else self.limit.seconds(self.requests)
 
     def __str__(self) -> str:
+        requests = f"{self.request} for each id; the ids can be read only once"
+        if self.requests is not None:
+            requests = f"{self.requests:,} x {self.request}"
+        time = str(self.limit)
+        if self.seconds is not None:
+            time += f": {duration_text(self.seconds)} or more"
+        stored = f"{self.stored:,} already"
+        if self.failed:
+            stored += f", {self.failed:,} of them failed (retry_failed=True requests them again)"
         lines = [
             f"would collect from {self.network} to {self.out}",
-            f"  requests   {self._requests_text()}",
-            f"  time       {self._time_text()}",
-            f"  stored     {self.stored:,} already{self._failed_text()}",
+            f"  requests   {requests}",
+            f"  time       {time}",
+            f"  stored     {stored}",
         ]
         if self.expected_bytes is not None:
             lines.append(f"  files      about {_size_text(self.expected_bytes)}, as those stored")
@@ -88,20 +97,6 @@ class Plan:
             columns = ", ".join(f"{name} {arrow_type}" for name, arrow_type in types.items())
             lines.append(f"  {table + '/part-*.parquet'}\n    {columns}")
         return escape_invisible("\n".join(lines), keep="\n")
-
-    def _requests_text(self) -> str:
-        if self.requests is None:
-            return f"{self.request} for each id; the ids can be read only once"
-        return f"{self.requests:,} x {self.request}"
-
-    def _failed_text(self) -> str:
-        if not self.failed:
-            return ""
-        return f", {self.failed:,} of them failed (retry_failed=True requests them again)"
-
-    def _time_text(self) -> str:
-        limit = str(self.limit)
-        return limit if self.seconds is None else f"{limit}: {duration_text(self.seconds)} or more"
 
 
 def duration_text(seconds: float) -> str:
