@@ -37,6 +37,25 @@ def rules_by_epoch(
     return rules
 
 
+def headers_with_rules(
+    ledger: Ledger, hashes: Sequence[str], *, progress: bool
+) -> tuple[dict[str, BlockHeader], dict[str, Rules | None]]:
+    """Read headers by hash, and the rules by epoch; the first ones in the same round trip."""
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    first = [] if rules else hashes[:1]
+    calls: list[Any] = [rpc.block(validation.received_hash(h)) for h in hashes]
+    calls += [rpc.protocol_config(validation.received_hash(h)) for h in first]
+    answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
+    headers: dict[str, BlockHeader] = {}
+    for block_hash, answer in zip(hashes, answers, strict=False):
+        if isinstance(answer, LedgerError):
+            raise answer
+        headers[block_hash] = answer.header
+    for block_hash, answer in zip(first, answers[len(hashes) :], strict=True):
+        add_rules(rules, headers[block_hash].epoch_id, answer)
+    return headers, rules_by_epoch(ledger, headers)
+
+
 def read_rules(ledger: Ledger, header: BlockHeader) -> Rules | None:
     """
     Return the rules in force at a block; None if there is no node, or it does not send them.

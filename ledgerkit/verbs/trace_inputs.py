@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rpc
 from ledgerkit.api.models.transactions import TransactionResponse
-from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.block_data.protocol_rules import (
     common_rules,
-    rules_by_epoch,
+    headers_with_rules,
     rules_by_height,
 )
 from ledgerkit.tracing.trace import Trace
@@ -49,8 +48,7 @@ def _traces_without_heights(
     """Build the traces of results without heights; with `blocks`, read their blocks."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
-    headers = headers_by_hash(ledger, unique, progress=progress)
-    rules = rules_by_epoch(ledger, headers)
+    headers, rules = headers_with_rules(ledger, unique, progress=progress)
     tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
     return [
         build_trace(

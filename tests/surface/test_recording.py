@@ -34,15 +34,14 @@ from ledgerkit.errors import (
     TransportError,
     UnknownAccountError,
 )
-from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey, Transfer
 from ledgerkit.transport import recording_files, secret_bytes
 from ledgerkit.transport.recording_files import RecordFile, zstd
 from ledgerkit.validation import block_reference
 from tests.loopback import Reply, serve
-from tools.campaigns._recorded_kernel import addresses
-from tools.campaigns._recorded_kernel import serve as serve_world
+from tests.served_world import addresses
+from tests.served_world import serve as serve_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +119,7 @@ def test_every_surface_over_http_then_without_sockets(
 ) -> None:
     """What was read over HTTP is read again from the file alone, and is the same."""
     world = open_world("demo")
-    with lk.connect("local", record=case, **addresses(serve_world(world, Faults()))):
+    with lk.connect("local", record=case, **addresses(serve_world(world))):
         recorded = verbs(world)
     forbid_sockets(monkeypatch)
     with lk.connect(case):
@@ -226,7 +225,7 @@ def test_failures_are_replayed_with_their_errors(case: Path) -> None:
 def test_a_wait_takes_no_time_and_ends(case: Path) -> None:
     """Sending and waiting are replayed at once; a wait for more than was recorded ends."""
     world = open_world("demo")
-    url = serve_world(world, Faults())
+    url = serve_world(world)
 
     def send() -> lk.Submission:
         lk.use_signer("alice.near", world.keys()["alice.near"])
@@ -258,7 +257,7 @@ def test_a_fork_of_a_recording(case: Path) -> None:
             return trace.balance_changes.to_csv()
 
     world = open_world("demo")
-    with lk.connect("local", record=case, **addresses(serve_world(world, Faults()))) as ledger:
+    with lk.connect("local", record=case, **addresses(serve_world(world))) as ledger:
         recorded = simulate(ledger)
     assert simulate(case) == recorded
     assert recorded
@@ -383,7 +382,7 @@ def test_the_key_is_in_no_recording(case: Path, key_in: Any) -> None:
 def test_the_path_of_a_host_and_signed_bytes_are_not_stored(case: Path) -> None:
     """A provider's key in an address, and the bytes of a signed transaction, stay out."""
     world = open_world("demo")
-    url = serve_world(world, Faults())
+    url = serve_world(world)
     signed: list[str] = []
 
     def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
@@ -609,7 +608,7 @@ def test_ledgers_of_two_chains_are_not_mixed(tmp_path: Path, case: Path) -> None
 def test_within_a_block_connect_records_and_the_default_comes_back(case: Path) -> None:
     """A ledger that is opened in the block is recorded too; after it the old default is used."""
     with lk.connect("local") as outer:
-        url = serve_world(outer.world, Faults())
+        url = serve_world(outer.world)
         unrecorded = lk.connect("local", make_default=False, **addresses(url))
         with lk.record(case):
             with lk.connect("local") as inner:
@@ -707,7 +706,7 @@ def test_answers_read_at_once(case: Path) -> None:
     calls: list[Any] = [rpc.block(block_reference(height)) for height in heights]
     calls += [rest.ft(name) for name in ("alice.near", "bob.near")]
     world = open_world("demo")
-    with lk.connect("local", record=case, **addresses(serve_world(world, Faults()))) as ledger:
+    with lk.connect("local", record=case, **addresses(serve_world(world))) as ledger:
         recorded = ledger.send_many(calls)
     with lk.connect(case) as ledger:
         assert ledger.send_many(calls[::-1]) == recorded[::-1]
