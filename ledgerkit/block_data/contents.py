@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.block_data.reading import look_ahead, read_documents
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
-from ledgerkit.block_data.verified_documents import read_verified
-from ledgerkit.block_data.verified_headers import Headers
+from ledgerkit.block_data.verified_documents import Headers, read_verified
 from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeoutError
 
 if TYPE_CHECKING:

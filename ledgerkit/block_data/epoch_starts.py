@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.block_data.headers import NodeHeaders, headers_by_hash
-from ledgerkit.block_data.skipped_heights import first_headers_above
+from ledgerkit.block_data.headers import NodeHeaders, first_headers_above, headers_by_hash
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:

@@ -1,8 +1,12 @@
-"""Headers of blocks, by height or hash, from a node or from the block documents."""
+"""
+Headers of blocks, by height or hash, from a node or from the block documents.
+
+The chain skipped a height without a block if the parent of the next block is below it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ledgerkit import validation
 from ledgerkit.api import rpc, services
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _MAX_SKIPPED = 100  # heights in a row
+_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights that are requested at once
 
 
 class HeaderSource(Protocol):
@@ -115,6 +120,39 @@ class DocumentHeaders:
             return parent
         sentence = f"{_MAX_SKIPPED} heights in a row have no block, so {request} is not known"
         raise TransportError(sentence, request=request)
+
+
+class Skipped(NamedTuple):
+    """A height without a block; the next block has a parent below it."""
+
+    previous_height: int  # of that parent
+
+
+def first_headers_above(source: HeaderSource, heights: Sequence[int]) -> dict[int, BlockHeader]:
+    """Read the first header above each height, up to the last final block and 255 heights on."""
+    headers: dict[int, BlockHeader] = {}
+    end: int | None = None
+    for size in _SLICES:  # each slice starts at twice the distance of the previous one
+        missing = [height for height in heights if height not in headers]
+        if not missing:
+            break
+        if size > 1 and end is None:
+            end = source.final().height + 1
+        above = {
+            height: range(height + size, min(height + 2 * size, end or height + 2))
+            for height in missing
+        }
+        read = source.at(sorted({height for listed in above.values() for height in listed}))
+        for height, listed in above.items():
+            header = next((read[at] for at in listed if at in read), None)
+            if header is not None:
+                headers[height] = header
+    return headers
+
+
+def parent_height(source: HeaderSource, header: BlockHeader) -> int:
+    """Return the height of the block before; the headers of the first years do not have it."""
+    return source.parent(header).height if header.prev_height is None else header.prev_height
 
 
 def headers_by_hash(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.headers import NodeHeaders
-from ledgerkit.block_data.skipped_heights import Skipped, first_headers_above, parent_height
+from ledgerkit.block_data.headers import NodeHeaders, Skipped, first_headers_above, parent_height
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:

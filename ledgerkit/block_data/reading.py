@@ -9,8 +9,7 @@ from ledgerkit.api import matching, services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
 from ledgerkit.block_data.archives import BLOCKS, archive_start
 from ledgerkit.block_data.bodies import read_bodies
-from ledgerkit.block_data.headers import DocumentHeaders
-from ledgerkit.block_data.skipped_heights import Skipped, first_headers_above
+from ledgerkit.block_data.headers import DocumentHeaders, Skipped, first_headers_above
 from ledgerkit.errors import (
     LedgerError,
     ProofNotReadyError,

@@ -12,8 +12,8 @@ from msgspec.structs import asdict
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import look_ahead, read_documents
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.errors import LedgerError, UnknownBlockError
 

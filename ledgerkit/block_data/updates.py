@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_document
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
 

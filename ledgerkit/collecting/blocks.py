@@ -10,9 +10,9 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.block_data.block_tables import node_tables
 from ledgerkit.block_data.contents import waiting_error
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
 from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import (

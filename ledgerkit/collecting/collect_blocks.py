@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import rpc
 from ledgerkit.block_data.archives import BLOCKS
-from ledgerkit.block_data.headers import final_header
+from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader
@@ -289,7 +288,7 @@ class BlockRun(Run):
         if manifest.source == "documents":
             head = final_header(ledger).height
         else:
-            head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
+            head = NodeHeaders(ledger).final().height
         if last > head + 1:
             expected = f"at most {head + 1}: the last final block is {head}"
             raise InvalidRequestError.refuse("stop", last, expected)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.block_data.block_tables import block_tables
 from ledgerkit.block_data.contents import DocumentContents, read_contents
-from ledgerkit.block_data.skipped_heights import Skipped
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.collecting.blocks import skipped
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.frames.collected import TRACED

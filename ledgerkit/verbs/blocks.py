@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import read_documents
-from ledgerkit.block_data.skipped_heights import Skipped
-from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
+from ledgerkit.block_data.verified_documents import HeaderChecks, Headers
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import transactions as transaction_frames

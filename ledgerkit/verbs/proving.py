@@ -12,8 +12,12 @@ from ledgerkit import proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import WholeDocument
 from ledgerkit.block_data.reading import read_documents
-from ledgerkit.block_data.verified_documents import Verification, read_verified
-from ledgerkit.block_data.verified_headers import HeaderChecks, Headers
+from ledgerkit.block_data.verified_documents import (
+    HeaderChecks,
+    Headers,
+    Verification,
+    read_verified,
+)
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, ProofError
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes

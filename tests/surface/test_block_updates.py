@@ -12,8 +12,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import calls, services
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_document
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.block_data.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, TransportError
 from ledgerkit.transport.networks import ApiKey, Network

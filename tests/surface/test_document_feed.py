@@ -12,7 +12,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.block_data import following
 from ledgerkit.block_data.following import DocumentFeed, Link
-from ledgerkit.block_data.skipped_heights import Skipped
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.errors import (
     AuthError,
     InvalidRequestError,

@@ -12,12 +12,12 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.api import calls, services
 from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import (
     DocumentRead,
     read_document,
     read_documents,
 )
-from ledgerkit.block_data.skipped_heights import Skipped
 from ledgerkit.errors import (
     DecodeError,
     InvalidRequestError,

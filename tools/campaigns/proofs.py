@@ -79,9 +79,9 @@ def collect() -> Evidence:
             call = rpc.light_client_proof(
                 each.tx_hash, each.signer_id, head_hash, is_transaction=True
             )
-            trace = lk.trace(each.tx_hash, each.signer_id, ledger=ledger)
-            leaf = CryptoHash(trace.verify().rows["leaf"].iloc[0])
-            outcomes.append((bytes(leaf), ledger.send(call)))
+            answer = ledger.send(call)
+            proof = lk.verify(each.tx_hash, each.signer_id, ledger=ledger)
+            outcomes.append((decode_hashes(proof.rows["leaf"][0])[0], answer))
         hashes = [str(made.hash) for made in ledger.world.chain.blocks()]
         headers = [ledger.send(rpc.block_header(each)).header for each in hashes]
     return Evidence(outcomes, headers, start, block)
