@@ -76,27 +76,23 @@ def node_tables(
 
 def _balances(documents: Sequence[BlockDocument]) -> Any:
     """Build the table of the accounts that changed, after each change."""
-    rows = [
-        (document.block.header.height, shard.shard_id, change, change.account())
-        for document in documents
-        for shard in document.shards
-        for change in shard.state_changes
-    ]
-    causes = [change.cause for _, _, change, _ in rows]
+    shards = [(each.block.header.height, shard) for each in documents for shard in each.shards]
+    changes = [change for _, shard in shards for change in shard.state_changes]
+    accounts = [change.account() for change in changes]
+    causes = [change.cause for change in changes]
     tx_hashes = {
         pair.receipt.receipt_id: pair.tx_hash
-        for document in documents
-        for shard in document.shards
+        for _, shard in shards
         for pair in shard.receipt_execution_outcomes
     }
     columns = {
-        "block_height": [height for height, *_ in rows],
-        "shard_id": [shard_id for _, shard_id, *_ in rows],
-        "account_id": [account.account_id for *_, account in rows],
-        "type": [change.type for _, _, change, _ in rows],
-        "amount": [account.amount for *_, account in rows],
-        "locked": [account.locked for *_, account in rows],
-        "storage_usage": [account.storage_usage for *_, account in rows],
+        "block_height": [height for height, shard in shards for _ in shard.state_changes],
+        "shard_id": [shard.shard_id for _, shard in shards for _ in shard.state_changes],
+        "account_id": [account.account_id for account in accounts],
+        "type": [change.type for change in changes],
+        "amount": [account.amount for account in accounts],
+        "locked": [account.locked for account in accounts],
+        "storage_usage": [account.storage_usage for account in accounts],
         "cause": [cause.type for cause in causes],
         "tx_hash": [cause.tx_hash or tx_hashes.get(cause.receipt_hash or "") for cause in causes],
         "receipt_id": [cause.receipt_hash for cause in causes],

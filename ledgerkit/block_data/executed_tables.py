@@ -61,30 +61,24 @@ def list_executed(documents: Sequence[BlockDocument]) -> list[Executed]:
 
 
 def _converted(item: ConvertedTransaction) -> Executed:
-    sent = item.transaction
+    sent, execution = item.transaction, item.outcome.execution_outcome
+    signer_id, receiver_id = sent.signer_id, sent.receiver_id
     return Executed(
-        execution=item.outcome.execution_outcome,
-        tx_hash=sent.hash,
-        receipt_id=None,
-        predecessor_id=sent.signer_id,
-        receiver_id=sent.receiver_id,
-        signer_id=sent.signer_id,
-        body=None,
-        nonce_index=sent.nonce_index,
+        execution, sent.hash, None, signer_id, receiver_id, signer_id, None, sent.nonce_index
     )
 
 
 def _executed(pair: ExecutedReceipt) -> Executed:
     receipt, body = pair.receipt, pair.receipt.receipt.action
     return Executed(
-        execution=pair.execution_outcome,
-        tx_hash=pair.tx_hash,
-        receipt_id=receipt.receipt_id,
-        predecessor_id=receipt.predecessor_id,
-        receiver_id=receipt.receiver_id,
-        signer_id=body.signer_id if body else None,
-        body=body,
-        nonce_index=None,
+        pair.execution_outcome,
+        pair.tx_hash,
+        receipt.receipt_id,
+        receipt.predecessor_id,
+        receipt.receiver_id,
+        body.signer_id if body else None,
+        body,
+        None,
     )
 
 
@@ -151,10 +145,11 @@ def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
 
 def _gas(name: str, values: Sequence[int | None]) -> Sequence[int | None]:
     """Check that amounts of gas have 64 bits, as all but sums have."""
-    for row, value in enumerate(values):
-        if value is not None and value > _MAX_GAS:
-            msg = f"{name} {cut(str(value))} in row {row} does not fit uint64"
-            raise DecodeError(msg, path=f"{name}[{row}]")
+    largest = max((value for value in values if value is not None), default=0)
+    if largest > _MAX_GAS:
+        row = values.index(largest)
+        msg = f"{name} {cut(str(largest))} in row {row} does not fit uint64"
+        raise DecodeError(msg, path=f"{name}[{row}]")
     return values
 
 

@@ -171,11 +171,12 @@ class StateChange(Struct, gc=False):
         account = self.change
         if self.type == _DELETION:
             return ChangedAccount(account.account_id, "0", "0", 0)
-        for name in ("amount", "locked", "storage_usage"):
-            if getattr(account, name) is None:
-                path = f"$.shards[].state_changes[].change.{name}"
-                sentence = f"an {self.type} of {account.account_id} lacks a balance at {path}"
-                raise DecodeError(sentence, path=path)
+        balances = [account.amount, account.locked, account.storage_usage]
+        if None in balances:
+            name = ("amount", "locked", "storage_usage")[balances.index(None)]
+            path = f"$.shards[].state_changes[].change.{name}"
+            sentence = f"an {self.type} of {account.account_id} lacks a balance at {path}"
+            raise DecodeError(sentence, path=path)
         return account
 
 
