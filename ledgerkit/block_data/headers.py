@@ -6,7 +6,7 @@ The chain skipped a height without a block if the parent of the next block is be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc, services
@@ -20,24 +20,12 @@ from ledgerkit.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.chain import Block, BlockHeader
     from ledgerkit.ledger import Ledger
 
 _MAX_SKIPPED = 100  # heights in a row
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights that are requested at once
-
-
-class HeaderSource(Protocol):
-    """What headers are read from."""
-
-    def final(self) -> BlockHeader:
-        """Read the header of the last final block."""
-
-    def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
-        """Read the headers at heights; heights without a block are left out."""
-
-    def parent(self, header: BlockHeader) -> BlockHeader:
-        """Read the header of the block before."""
 
 
 class NodeHeaders:
@@ -58,26 +46,36 @@ class NodeHeaders:
 
     def final(self) -> BlockHeader:
         """Read the header of the last final block."""
-        return self._ledger.send(rpc.block(validation.block_reference("final"))).header
+        return self._read(rpc.block(validation.block_reference("final")))
 
     def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
         """Read the headers at heights; heights without a block are left out."""
         calls = [rpc.block(validation.block_reference(height)) for height in heights]
-        batches = self._ledger.session.stream(
-            calls, size=max(1, len(calls)), rate_limit_wait_s=self._rate_limit_wait_s
-        )
         headers = {}
-        answers = (answer for batch in batches for answer in batch)
-        for height, answer in zip(heights, answers, strict=True):
+        for height, answer in zip(heights, self._answers(calls), strict=True):
             if not isinstance(answer, LedgerError):
                 headers[height] = answer.header
             elif not isinstance(answer, UnknownBlockError):
                 raise answer
         return headers
 
-    def parent(self, header: BlockHeader) -> BlockHeader:
-        """Read the header of the block before."""
-        return self._ledger.send(rpc.block(validation.received_hash(header.prev_hash))).header
+    def parent_height(self, header: BlockHeader) -> int:
+        """Return the height of the block before; the headers of the first years do not have it."""
+        if header.prev_height is not None:
+            return header.prev_height
+        return self._read(rpc.block(validation.received_hash(header.prev_hash))).height
+
+    def _read(self, call: Call[Block]) -> BlockHeader:
+        [answer] = self._answers([call])
+        if isinstance(answer, LedgerError):
+            raise answer
+        return answer.header
+
+    def _answers(self, calls: Sequence[Call[Block]]) -> list[Block | LedgerError]:
+        batches = self._ledger.session.stream(
+            calls, size=max(1, len(calls)), rate_limit_wait_s=self._rate_limit_wait_s
+        )
+        return [answer for batch in batches for answer in batch]
 
 
 class DocumentHeaders:
@@ -128,7 +126,9 @@ class Skipped(NamedTuple):
     previous_height: int  # of that parent
 
 
-def first_headers_above(source: HeaderSource, heights: Sequence[int]) -> dict[int, BlockHeader]:
+def first_headers_above(
+    source: NodeHeaders | DocumentHeaders, heights: Sequence[int]
+) -> dict[int, BlockHeader]:
     """Read the first header above each height, up to the last final block and 255 heights on."""
     headers: dict[int, BlockHeader] = {}
     end: int | None = None
@@ -148,11 +148,6 @@ def first_headers_above(source: HeaderSource, heights: Sequence[int]) -> dict[in
             if header is not None:
                 headers[height] = header
     return headers
-
-
-def parent_height(source: HeaderSource, header: BlockHeader) -> int:
-    """Return the height of the block before; the headers of the first years do not have it."""
-    return source.parent(header).height if header.prev_height is None else header.prev_height
 
 
 def headers_by_hash(

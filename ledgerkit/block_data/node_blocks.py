@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.headers import NodeHeaders, Skipped, first_headers_above, parent_height
+from ledgerkit.block_data.headers import NodeHeaders, Skipped, first_headers_above
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _resolve(
     parent: int | None = None
     try:
         after = after or first_headers_above(source, [last]).get(last)
-        parent = None if after is None else parent_height(source, after)
+        parent = None if after is None else source.parent_height(after)
     except UnknownBlockError:
         pass
     except LedgerError as error:
