@@ -48,9 +48,9 @@ _LOG = logging.getLogger("ledgerkit.localnet")
 class Gateway:
     """The JSON-RPC, REST API, node's pages and services of one world, as one HTTP host."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, faults: Faults | None = None) -> None:
         self.world = world
-        self.faults = Faults()
+        self.faults = Faults() if faults is None else faults
 
     async def answer(self, request: HttpRequest, clock: Clock) -> HttpResponse:
         """Compute a response; raises UnansweredError of the clock or of a fork."""
