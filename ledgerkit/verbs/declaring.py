@@ -20,6 +20,22 @@ _PARAMETERS = {
     "ids": _IDS,
     "account_ids": _IDS,
     "at": "A height, block hash, finality name or time; None is ``final``.",
+    "tx_hash": "The transaction's hash.",
+    "sender": (
+        "The account that signed it. None reads the transaction from the Transactions API; with\n"
+        "    it, a node is asked, which has a new transaction some seconds earlier."
+    ),
+    "wait_until": (
+        "The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,\n"
+        "    EXECUTED or FINAL. A transaction that does not reach it in time is returned as far\n"
+        "    as it is known."
+    ),
+    "blocks": (
+        "Read the protocol configuration in force, for shards and contract rewards, and the "
+        "blocks\n"
+        "    in which the receipts ran, for heights and times: a node does not send them with a\n"
+        "    transaction. Each is read once and cached."
+    ),
     "on_error": (
         "``raise`` raises the first failure; ``collect`` returns a second frame of all\n"
         "    failures."

@@ -47,8 +47,6 @@ def tx(
 
     Parameters
     ----------
-    tx_hash
-        The transaction's hash.
     sender
         The account that signed it. None looks it up in the Transactions API.
     wait_until
@@ -100,22 +98,6 @@ def trace(
 ) -> Trace:
     """
     Return the trace of a transaction: its tree of receipts.
-
-    Parameters
-    ----------
-    tx_hash
-        The transaction's hash.
-    sender
-        The account that signed it. None reads the transaction from the Transactions API; with
-        it, a node is asked, which has a new transaction some seconds earlier.
-    wait_until
-        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
-        as it is known.
-    blocks
-        Read the protocol configuration in force, for shards and contract rewards, and the blocks
-        in which the receipts ran, for heights and times: a node does not send them with a
-        transaction. Each is read once and cached.
 
     Returns
     -------
@@ -263,14 +245,6 @@ def traces(
     tx_hashes
         The transactions' hashes, read from the Transactions API, twenty a request. A pair of a
         hash and the account that signed the transaction is read from a node.
-    wait_until
-        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
-        as it is known.
-    blocks
-        Read the protocol configuration in force, for shards and contract rewards, and the blocks
-        in which the receipts ran, for heights and times: a node does not send them with a
-        transaction. Each is read once and cached.
     on_error
         ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
         by transaction hash.
@@ -320,7 +294,6 @@ def traces(
 
 
 def _check_item(item: object) -> Key:
-    """Check a transaction's hash, or a pair of its hash and sender."""
     if isinstance(item, str):
         return _check_key(item, None)
     items = tuple(item) if isinstance(item, Iterable) else ()
@@ -331,13 +304,11 @@ def _check_item(item: object) -> Key:
 
 
 def _check_key(tx_hash: str, sender: str | None) -> Key:
-    """Check a transaction's hash, and its sender if there is one."""
     checked = validation.crypto_hash(tx_hash, "tx_hash")
     return checked, None if sender is None else validation.account_id(sender, "sender")
 
 
 def _check_level(wait_until: str) -> str:
-    """Check the level to wait for."""
     return validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
 
 
@@ -434,7 +405,6 @@ def trace_block(
 
 
 def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
-    """Read the traces of a block's transactions from block documents."""
     ledger = fetcher.ledger
     reference = ledger.locate(at)
     height, block_hash = reference.params.get("block_id"), None
@@ -463,15 +433,6 @@ def receipts(
 
     Parameters
     ----------
-    tx_hash
-        The transaction's hash.
-    sender
-        The account that signed it. None reads the transaction from the Transactions API; with
-        it, a node is asked, which has a new transaction some seconds earlier.
-    wait_until
-        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
-        as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times.
 
