@@ -33,7 +33,7 @@ from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.frame_columns import edge_columns
-from ledgerkit.tracing.tree.linking import DataEdges, ReceiptRows, data_positions, pair_data
+from ledgerkit.tracing.tree.linking import DataEdges, find_rows
 
 RECEIPTS = 200_000
 AGAINST_NETWORKX = 20
@@ -120,22 +120,24 @@ def by_ledgerkit(links: Links) -> tuple[int, int, int]:
 def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]:
     """Link the receipts and sort them: ids, parents, depths and data edges in causal order."""
     n_rows = len(links.ids)
-    rows = ReceiptRows(links.ids)
+    row_of = dict(zip(links.ids, range(n_rows), strict=True))
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
-    created_ids = chain.from_iterable(filter(None, links.created))
-    children = rows.find([*links.ids[:1], *created_ids])[1:]
-    creation = (np.repeat(np.arange(n_rows), counts), children)
-    data_ids = [data_id for data_id, _ in links.awaited]
+    children = find_rows(row_of, chain.from_iterable(filter(None, links.created)))
+    creators = np.repeat(np.arange(n_rows), counts)
+    parents = np.full(n_rows, -1, dtype=np.int64)
+    parents[children] = creators
+    rows_of_data = dict(links.sent)
+    producers = np.array([rows_of_data[data_id] for data_id, _ in links.awaited], dtype=np.int64)
     consumers = np.array([row for _, row in links.awaited], dtype=np.int64)
-    data = pair_data(dict(links.sent), data_ids, consumers, data_ids)
-    tree = graph.arrange(creation, [0], n_rows, data=(data.producers, data.consumers))
+    data_ids = np.array([data_id for data_id, _ in links.awaited], dtype=object)
+    depths = graph.depths(parents)
+    order = graph.sort((creators, children), np.array([0]), depths, (producers, consumers))
     position = np.empty(n_rows, dtype=np.int64)
-    position[tree.order] = np.arange(n_rows)
-    above = tree.parents[tree.order]
-    parents = np.where(above < 0, -1, position[above])
-    names = np.array(rows.ids, dtype=object)
-    data = data_positions(data, tree.is_kept, position)
-    return names[tree.order], parents, tree.depths[tree.order], data
+    position[order] = np.arange(n_rows)
+    above = parents[order]
+    names = np.array(list(row_of), dtype=object)
+    data = DataEdges(position[producers], position[consumers], data_ids).sort()
+    return names[order], np.where(above < 0, -1, position[above]), depths[order], data
 
 
 def by_library(library: str) -> Any:
@@ -231,7 +233,7 @@ def decode_alone(data: bytes) -> None:
     gc.disable()
     result = decode_transaction(data, request="a document")
     for part in (result.outcomes, result.bodies):
-        for _ in part.pieces() if part is not None else ():
+        for _ in part or ():
             pass
     gc.enable()
 

@@ -60,9 +60,8 @@ def _shard_receipts(
     result = shard.result(f"{prefix}.receipt_execution_outcomes")
     tree = build_tree(result)
     frame = build.build_frame("receipts", tree.columns).set_index("receipt_id", drop=False)
-    ids = [outcome.id for _, piece in result.outcomes.pieces() for outcome in piece]
     # The tree also has the receipts that were created, and ran in later blocks.
-    frame = frame.loc[list(dict.fromkeys(ids))].reset_index(drop=True)
+    frame = frame.loc[[outcome.id for outcome in result.outcomes]].reset_index(drop=True)
     local_ids = shard.chunk.local_ids() if shard.chunk else set()
     frame["is_local"] = frame["receipt_id"].isin(local_ids)
     frame["shard_id"] = pd.array([shard.shard_id] * len(frame), dtype="Int64")

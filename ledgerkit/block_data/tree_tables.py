@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from ledgerkit.api.models.actions import read_actions
-from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult, TxResults
+from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult
 from ledgerkit.block_data.protocol_rules import common_rules
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.tracing.actions import (
-    actions_by_receipt,
     event_columns,
     parse_events,
     with_receipts,
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import BlockHeader, ChunkTransaction
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import LongList
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
@@ -55,9 +52,9 @@ def tree_tables(
     """
     Return a `pyarrow.Table` for each view, some of `collected.TRACED`; its rows are by transaction.
 
-    Raises `DecodeError` if a value fits no column, or a receipt belongs to two transactions.
+    Raises `DecodeError` if a value fits no column.
     """
-    forest = build_forest(_join([item.result for item in transactions]))
+    forest = build_forest([item.result for item in transactions])
     events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
     columns: dict[str, tuple[np.ndarray, Columns]] = {
         "receipts": (forest.trees, _receipts(forest, transactions)),
@@ -68,29 +65,10 @@ def tree_tables(
     }
     if "transfers" in views:
         rules = [item.rules for item in transactions]
-        values = ReceiptValues(forest, actions_by_receipt(forest), rules)
-        transfers = list_transfers(values, events)[0]
+        transfers = list_transfers(ReceiptValues(forest, rules), events)[0]
         keyed = with_receipts(transfer_columns(transfers), forest.columns)
         columns["transfers"] = _trees(forest, transfers), keyed
     return {view: _table(view, transactions, *columns[view]) for view in views}
-
-
-def _join(results: Sequence[TxResult]) -> TxResults:
-    outcomes = [_elements(result.outcomes) for result in results]
-    ids = [id_ for listed in outcomes for id_ in {outcome.id for outcome in listed}]
-    if len(set(ids)) < len(ids):
-        raise DecodeError("a receipt belongs to two transactions", path="$..receipt_ids")
-    executions = [_elements(result.executions) for result in results]
-    bodies = [_elements(result.bodies) for result in results]
-    lists = [
-        DecodedList(list(chain.from_iterable(part)), "$.receipts")
-        for part in (outcomes, executions, bodies)
-    ]
-    return TxResults(results, [len(listed) for listed in outcomes], *lists)
-
-
-def _elements(values: LongList[Any] | None) -> list[Any]:
-    return [] if values is None else [item for _, piece in values.pieces() for item in piece]
 
 
 def _table(
@@ -130,12 +108,12 @@ def trace_result(
     """Add heights, times and shards to a node's result: headers are by hash, rules by epoch."""
     known = [headers[block_hash] for block_hash in result.block_hashes()]
     common = common_rules([rules.get(header.epoch_id) for header in known])
-    outcomes, executions = _elements(result.outcomes), _elements(result.executions)
-    for outcome, execution in zip(outcomes, executions, strict=True):
-        header = headers.get(outcome.block_hash)
+    outcomes = list(result.outcomes)
+    for outcome in outcomes:
+        header = headers.get(outcome.block_hash or "")
         if header is not None:
             outcome.block_height, outcome.block_timestamp = header.height, header.time_ns
-        executor_id = execution.outcome.executor_id
+        executor_id = outcome.outcome.executor_id
         if common is not None and executor_id is not None:
             outcome.shard_id = common.shard_of(executor_id)
     complete = replace(result, outcomes=DecodedList(outcomes, result.outcomes.path))
@@ -154,10 +132,9 @@ def trace_included(included: IncludedTransaction) -> TracedTransaction:
     actions = None if has_run else _actions(own)
     names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
     transaction = Transaction(own.hash, *names, actions)
-    conversion: Any = included.conversion  # it has the members of an ExecutionOutcome
-    executions = DecodedList([pair.execution_outcome for pair in executed], "$.receipts")
-    bodies = DecodedList([pair.receipt for pair in executed], "$.receipts")
-    result = TxResult(None, None, transaction, conversion, executions, executions, bodies)
+    outcomes = DecodedList([pair.execution_outcome for pair in executed])
+    bodies = DecodedList([pair.receipt for pair in executed])
+    result = TxResult(None, None, transaction, included.conversion, outcomes, bodies)
     return TracedTransaction(included.block_height, own.hash, result, included.rules)
 
 

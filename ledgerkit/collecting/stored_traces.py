@@ -61,7 +61,6 @@ def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger 
 
 
 def _rules(answers: Sequence[TransactionResponse], ledger: Ledger | None) -> list[Rules | None]:
-    """Return the rules under which the receipts of each transaction ran, if they are known."""
     if ledger is None:
         return [None] * len(answers)
     spans = [answer.result.height_span() or () for answer in answers]
@@ -105,7 +104,6 @@ class _Stored:
     def _read(
         self, table: str, column: str, values: Sequence[Any], names: Sequence[str] | None = None
     ) -> list[Row]:
-        """Read the rows that have one of some values in a column."""
         pa, compute = arrow.library(), arrow.library("pyarrow.compute")
         kind = pa.int64() if column == "block_height" else pa.string()
         where = compute.field(column).isin(pa.array(values, kind))
@@ -170,7 +168,6 @@ class _Stored:
         return sorted(descendants.values(), key=lambda row: row["block_height"])
 
     def _execution(self, execution_id: str, row: Row) -> Row:
-        """Build an execution outcome with its place."""
         gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]
         profile = None if gas[0] is None else [{"gas_used": str(value)} for value in gas]
         return {
@@ -208,7 +205,6 @@ class _Stored:
         }
 
     def _receipt_actions(self, receipt_id: str | None) -> list[Any]:
-        """Build the actions of a receipt."""
         rows = self._actions.get(receipt_id or "", [])
         inner = defaultdict(list)
         for row in rows:
@@ -220,13 +216,11 @@ class _Stored:
 
 
 def _created(row: Row) -> list[str]:
-    """Return the ids of the receipts that an execution created."""
     created: list[str] | None = row["receipt_ids"]
     return created or []
 
 
 def _status(row: Row) -> Any:
-    """Build the status of an execution."""
     status = row["status"]
     if status == "success_value":
         return {"SuccessValue": row["success_value"]}
@@ -256,7 +250,6 @@ def _action(row: Row, inner: list[Any]) -> Any:
 
 
 def _args(row: Row) -> str:
-    """Return the arguments of a call in base64."""
     exact: str | None = row["args_base64"]
     if exact is not None:
         return exact
@@ -266,10 +259,8 @@ def _args(row: Row) -> str:
 
 
 def _digits(value: Any) -> str | None:
-    """Return an amount as digits."""
     return None if value is None else str(int(value))
 
 
 def _integer(value: Any) -> int | None:
-    """Return gas as an integer."""
     return None if value is None else int(value)

@@ -390,8 +390,7 @@ class Submission:
         if self.tracker.answer is None:
             return
         result = self.tracker.answer.result
-        outcomes = [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
-        for outcome in (result.transaction_outcome, *outcomes):
+        for outcome in (result.transaction_outcome, *result.outcomes):
             status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
             if outcome is not None and failure is not msgspec.UNSET:

@@ -21,9 +21,8 @@ from ledgerkit.tracing.action_fields import decode_all_args, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
@@ -55,30 +54,10 @@ def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
     }
 
 
-def actions_by_receipt(forest: Forest) -> list[Actions | None]:
-    """List the actions of each receipt, by position; None where the document lacks them."""
-    position = {receipt_id: at for at, receipt_id in enumerate(forest.ids.tolist())}
-    actions: list[Actions | None] = [None] * len(forest)
-    results = forest.results
-    for result in results.transactions:
-        # The body of the first receipt may be missing: the transaction has its actions.
-        first, transaction = result.transaction_outcome, result.transaction
-        receipt_ids = (first.outcome.receipt_ids or ()) if first else ()
-        if transaction is not None and transaction.actions is not None and receipt_ids:
-            actions[position[receipt_ids[0]]] = transaction.actions
-    pieces = results.bodies.pieces() if results.bodies is not None else ()
-    # Backwards: the first of repeated bodies is written last.
-    for receipt in reversed([receipt for _, piece in pieces for receipt in piece]):
-        body = receipt.receipt.action if receipt.receipt else None
-        if body is not None and receipt.receipt_id in position:
-            actions[position[receipt.receipt_id]] = body.actions or ()
-    return actions
-
-
-def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns:
-    """Compute the columns of the actions frame, by position, from the actions of each receipt."""
+def action_columns(forest: Forest) -> Columns:
+    """Compute the columns of the actions frame, by position of the receipt."""
     parties = forest.columns["predecessor_id"], forest.columns["receiver_id"]
-    rows = list(action_rows(zip(actions, *parties, strict=True)))
+    rows = list(action_rows(zip(forest.actions(), *parties, strict=True)))
     calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
     deposits = [deposit(row.action) for row in rows]
     return {

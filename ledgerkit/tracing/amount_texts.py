@@ -47,7 +47,6 @@ class AmountTexts:
         return self._format(asset, amount, 2, has_contract=True)
 
     def _format(self, asset: str, amount: int, digits: int | None, *, has_contract: bool) -> str:
-        """Format an amount of NEAR or of a token."""
         if asset == NEAR or asset.startswith(GAS_KEY):
             return near_amount(amount, digits)
         standard, contract_id, token_id = split_asset(asset)

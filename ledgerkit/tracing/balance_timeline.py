@@ -95,7 +95,6 @@ class _Timeline:
 
     @property
     def _gas_asset(self) -> str:
-        """The asset that pays for gas: NEAR, or a gas key's balance."""
         [key] = self._values.gas_keys
         return NEAR if key is None else gas_key_asset(key)
 
@@ -121,14 +120,12 @@ class _Timeline:
         change: int | None,
         memo: str | None = None,
     ) -> BalanceChange:
-        """Build a change."""
         receipt_id, method_name, actions = self._names[at]
         return BalanceChange(
             *place, at, receipt_id, method_name, actions, kind, asset, *ends, change, memo
         )
 
     def changes(self, transfer: Transfer) -> Iterator[BalanceChange]:
-        """List the changes of the two balances of a transfer; gas is listed by `gas`."""
         at, kind, asset, sender_id, receiver_id, amount, memo, _ = transfer
         if kind == "fee":
             return
@@ -147,5 +144,4 @@ class _Timeline:
         return transfer.kind in _AT_RUN or transfer.asset != NEAR
 
     def _created(self, at: int) -> Place:
-        """Return the block in which a receipt was created: that of its creator's execution."""
         return self._ran[self._values.parents[at]] if at >= 0 else self._ran[-1]

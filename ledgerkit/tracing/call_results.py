@@ -82,7 +82,6 @@ class Calls:
 
     @cached_property
     def _value_rows(self) -> list[Transfer]:
-        """The transfers of known amounts between accounts."""
         return _value_rows(self.tx.transfers)
 
     def has(self, *methods: str) -> bool:
@@ -124,7 +123,6 @@ def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
 
 
 def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
-    """Select the transfers of known amounts between accounts: no fees, refunds or rewards."""
     return [row for row in transfers if row.kind in _VALUE_KINDS and row.amount]
 
 
@@ -163,7 +161,6 @@ def as_clause(sentence: str) -> str:
 
 
 def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
-    """Select NEAR and fungible tokens."""
     return {asset: n for asset, n in amounts.items() if not asset.startswith("nep171:")}
 
 
@@ -171,7 +168,6 @@ def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
 
 
 def _creation(data: Calls) -> Summary | None:
-    """Summarize the creation of an account by a contract."""
     columns, names = data.tx.tree.columns, data.tx.column("actions")
     created = [at for at in data.tx.own_receipts if "CreateAccount" in (names[at] or "").split("+")]
     if len(created) != 1:
@@ -218,7 +214,6 @@ def _transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
 
 
 def _swap(data: Calls) -> Summary | None:
-    """Summarize a swap: fungible tokens went out, and other ones came in."""
     call, receiver_id = _transfer_call(data)
     gives, gets = _only_fungible(data.gives), _only_fungible(data.gets)
     if not gives or not gets or not (call or data.has_word("swap")):
@@ -363,7 +358,6 @@ def _storage(data: Calls) -> Summary | None:
 
 
 def _social(data: Calls) -> Summary | None:
-    """Summarize a write to the social database."""
     path = social_path(data.calls[0]) if len(data.calls) == 1 and data.has("set") else None
     return None if path is None else Summary(f"wrote {path} on {data.contract_id}")
 
@@ -400,7 +394,6 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
 
 
 def _deletion(tx: TransactionData, request: Request) -> str | None:
-    """Describe the deletion of an account whose balance has reached its beneficiary."""
     rows = [row for row in tx.transfers if row.kind == "beneficiary"]
     if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None

@@ -57,7 +57,6 @@ def explain(tx: TransactionData, notes: Iterable[str]) -> str:
 
 
 def _describe_request(tx: TransactionData) -> str:
-    """Describe the transaction's actions, their sender and their receiver."""
     request, transaction = tx.request, tx.result.transaction
     if request is None:
         return "The document does not contain the transaction."
@@ -75,14 +74,12 @@ def _describe_request(tx: TransactionData) -> str:
 
 
 def _list_actions(actions: Actions | None) -> str:
-    """List actions in their order."""
     if actions is None:
         return "the document does not contain its actions"
     return ", then ".join(map(_describe_action, actions)) or "no actions"
 
 
 def _describe_action(action: Action | str) -> str:
-    """Describe one action."""
     call = None if isinstance(action, str) else action.function_call
     yocto = deposit(action)
     amount = near_amount(yocto) if yocto else ""
@@ -118,7 +115,6 @@ def _describe_outcome(tx: TransactionData) -> str:
 
 
 def _describe_partial_failure(tx: TransactionData) -> str:
-    """Describe the failed receipts of a transaction whose status is success."""
     own, n_failed = tx.own_receipts, len(tx.failed_receipts)
     if not n_failed:
         return (
@@ -149,7 +145,6 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
 
 
 def _describe_return_value(result: TxResult) -> str:
-    """Quote the return value if it is text."""
     value = result.status.success_value if isinstance(result.status, Status) else None
     if not isinstance(value, str) or not value:
         return ""
@@ -207,7 +202,6 @@ def _steps(tx: TransactionData) -> list[tuple[str, str, int]]:
 
 
 def _place(height: int | None, shard_id: int | None) -> str:
-    """Return the block and the shard if they are known."""
     block = "" if height is None else f" in block {height}"
     return block + ("" if shard_id is None else f", shard {shard_id}")
 
@@ -222,7 +216,6 @@ _STATUS_TEXTS = {
 
 
 def _describe_waiting(tx: TransactionData) -> str:
-    """Describe the receipts that waited for the results of others."""
     producers: dict[int, list[int]] = {}
     for producer, consumer, _ in tx.data_edges:
         positions = producers.setdefault(consumer, [])
@@ -239,7 +232,6 @@ def _describe_waiting(tx: TransactionData) -> str:
 
 
 def _list_names(tx: TransactionData, positions: list[int]) -> str:
-    """List the names of receipts, equal names once."""
     counts = Counter(map(tx.name, positions))
     names = [f"{name} ({count} times)" if count > 1 else name for name, count in counts.items()]
     n_others = len(names) - _MAX_NAMED
@@ -249,7 +241,6 @@ def _list_names(tx: TransactionData, positions: list[int]) -> str:
 
 
 def _describe_external_data(tx: TransactionData) -> list[str]:
-    """Describe the receipts that wait for data from outside the transaction (NEP-519)."""
     inputs, status = tx.column("input_data_ids"), tx.column("status")
     if not any(inputs):
         return []
@@ -269,7 +260,6 @@ def _describe_external_data(tx: TransactionData) -> list[str]:
 
 
 def _describe_failures(tx: TransactionData) -> list[str]:
-    """Describe each kind of failure once."""
     groups: dict[tuple[str, str], list[int]] = {}
     for at in tx.failed_receipts:
         error = tx.failures[at]
@@ -284,7 +274,6 @@ def _describe_failures(tx: TransactionData) -> list[str]:
 
 
 def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
-    """Describe one kind of failure: its reason, its effect, and what to do."""
     at, columns = positions[0], tx.tree.columns
     error = tx.failures[at]
     times = f" ({len(positions)} times)" if len(positions) > 1 else ""
@@ -336,7 +325,6 @@ _NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary", "burnt")
 
 
 def _describe_transfers(tx: TransactionData) -> str:
-    """Describe the transfers between accounts, and the deposits that were refunded."""
     rows = [
         row
         for row in tx.transfers
@@ -374,7 +362,6 @@ def _describe_no_transfers(tx: TransactionData) -> str:
 
 
 def _describe_transfer(tx: TransactionData, row: Transfer) -> str:
-    """Describe one transfer."""
     amount = tx.amounts.with_contract(row.asset, row.amount or 0)
     sender_id, receiver_id = account(row.sender_id), account(row.receiver_id)
     if row.kind in ("burnt", "gas_key"):
@@ -400,7 +387,6 @@ _HAVE_RUN = (*SUCCEEDED, "failure", "unknown")
 
 
 def _describe_cost(tx: TransactionData) -> str:
-    """Describe the gas burnt, its cost and payer, and contract rewards."""
     first, gas_burnt = tx.tree.conversion, tx.column("gas_burnt")
     gas = (first.gas_burnt or 0) + sum(filter(None, gas_burnt))
     if not gas:
@@ -423,7 +409,6 @@ def _describe_cost(tx: TransactionData) -> str:
 
 
 def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
-    """Sum the transfers of one kind by receiver."""
     sums: dict[str, int] = {}
     for row in transfers:
         if row.kind == kind:
@@ -439,7 +424,6 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
 
 
 def _describe_duration(tx: TransactionData) -> str:
-    """Describe how long the receipts took, in blocks and seconds."""
     heights = [height for height in tx.column("block_height") if height is not None]
     if not heights:
         return ""
@@ -457,6 +441,5 @@ def _describe_duration(tx: TransactionData) -> str:
 
 
 def _describe_notes(notes: Iterable[str]) -> str:
-    """List the notes."""
     listed = "; ".join(plain(note, _MAX_NOTE) for note in notes)
     return f"Notes: {listed}." if listed else ""

@@ -11,10 +11,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
 from pandas import NA
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.actions import Action, action_name
-from ledgerkit.frames.amounts import plain
+from ledgerkit.api.models.transactions import Metadata, decode_member
 from ledgerkit.protocol.actions import call_bytes
 from ledgerkit.tracing.action_fields import deposit, parse_amount, total_deposit
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -32,15 +34,15 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import Metadata, TxResult
+    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
 
 FAILURE, UNKNOWN = "failure", "unknown"
-_IN_PROFILE = -1  # the gas that only the gas profile of an outcome contains
 NO_NAMES, CALLS, TRANSFERS = map(frozenset, ((), ("FunctionCall",), ("Transfer",)))
 _EXECUTED = frozenset({*SUCCEEDED, FAILURE})
+_METADATA: json_decoding.Decoder[Metadata | None] = json_decoding.decoder(Metadata | None)
 
 
 class ReceiptValues:
@@ -54,17 +56,13 @@ class ReceiptValues:
     ----------
     forest
         The receipt trees.
-    actions
-        The actions of each receipt.
     rules
         The rules in force when each transaction ran; without them rewards are unknown.
     """
 
-    def __init__(
-        self, forest: Forest, actions: list[Actions | None], rules: Sequence[Rules | None]
-    ) -> None:
-        self.forest, self.rules, self.actions = forest, rules, actions
-        self.has_bodies = forest.results.bodies is not None
+    def __init__(self, forest: Forest, rules: Sequence[Rules | None]) -> None:
+        self.forest, self.rules, self.actions = forest, rules, forest.actions()
+        self.has_bodies = all(result.bodies is not None for result in forest.results)
         self.trees: list[int] = forest.trees.tolist()
         self.starts: list[int] = forest.starts.tolist()
         self.parents: list[int] = forest.parents.tolist()
@@ -74,18 +72,23 @@ class ReceiptValues:
         self.senders: list[str | None] = forest.listed("predecessor_id")
         self.tokens_burnt: list[int | None] = forest.listed("tokens_burnt")
         self.gas_burnt: list[int | None] = forest.listed("gas_burnt")
-        contents = [_names_and_deposit(receipt_actions) for receipt_actions in actions]
+        contents = [_names_and_deposit(receipt_actions) for receipt_actions in self.actions]
         self.names = [names for names, _ in contents]
         self.deposits = [total for _, total in contents]
         self.was_executed = [
             status in _EXECUTED or (status == UNKNOWN and gas != 0)
             for status, gas in zip(self.status, self.gas_burnt, strict=True)
         ]
-        self.gas_keys = [_gas_key(result) for result in forest.results.transactions]
+        self.gas_keys = [_gas_key(result) for result in forest.results]
         self.refund_kinds = [
             self._refund_kind(at) if is_refund else None
             for at, is_refund in enumerate(self.is_refund)
         ]
+
+    @cached_property
+    def executions(self) -> list[ExecutionOutcome | None]:
+        """The outcome of each receipt."""
+        return self.forest.executions()
 
     @cached_property
     def taken(self) -> list[int | None]:
@@ -97,17 +100,7 @@ class ReceiptValues:
     @cached_property
     def gas_in_calls(self) -> list[int | None]:
         """The gas that each receipt burnt in calls."""
-        gas = [self._gas_in_calls(at) for at in range(len(self.forest))]
-        ids = self.forest.ids
-        in_profile = {ids[at]: at for at, burnt in enumerate(gas) if burnt == _IN_PROFILE}
-        gas = [None if burnt == _IN_PROFILE else burnt for burnt in gas]
-        pieces = self.forest.results.executions.pieces() if in_profile else ()
-        for execution in (execution for _, piece in pieces for execution in piece):
-            # Of repeated outcomes the first is used.
-            position = in_profile.pop(execution.id, None)
-            if position is not None:
-                gas[position] = _profile_gas(execution.outcome.metadata)
-        return gas
+        return [self._gas_in_calls(at) for at in range(len(self.forest))]
 
     @cached_property
     def rewards(self) -> list[int | None]:
@@ -208,7 +201,7 @@ class ReceiptValues:
     def _split_in_tree(self, tree: int) -> list[BurntTokens]:
         """Split the tokens that a transaction itself and its receipts burnt."""
         first = self.forest.conversions[tree]
-        own = self.forest.results.transactions[tree].transaction_outcome
+        own = self.forest.results[tree].transaction_outcome
         own_block = None if own is None else own.block_hash
         executions = [Execution(first.tokens_burnt, first.gas_burnt, own_block)]
         for at in self.rows(tree):
@@ -228,7 +221,10 @@ class ReceiptValues:
         if self.is_refund[at] or not has_calls:
             return 0
         fees = self._fees(at)
-        return _IN_PROFILE if fees is None or burnt < fees else burnt - fees
+        if fees is not None and fees <= burnt:
+            return burnt - fees
+        execution = self.executions[at]
+        return None if execution is None else _profile_gas(execution.outcome.metadata)
 
     def _fees(self, at: int) -> int | None:
         """Sum the fees of a receipt that has only calls; None unless all fees are known."""
@@ -268,7 +264,6 @@ class ReceiptValues:
         return SYSTEM if self.refund_kinds[at] == "refund_gas" else self.receivers[parent]
 
     def _reward(self, at: int, burnt: int | None) -> int | None:
-        """Return the contract's share of the gas that its calls burnt, including failed calls."""
         if burnt == 0 or not self.was_executed[at]:
             return 0
         rules = self.rules[self.trees[at]]
@@ -310,23 +305,17 @@ def _gas_key(result: TxResult) -> str | None:
     return transaction.public_key or ""
 
 
-def _profile_gas(metadata: Metadata | None) -> int | None:
-    """Sum a gas profile; None if there is none."""
-    costs = None if metadata is None else metadata.gas_profile
+def _profile_gas(metadata: Raw | Metadata | None) -> int | None:
+    profile = metadata
+    if isinstance(metadata, Raw):
+        profile = decode_member(metadata, "$..metadata", _METADATA)
+    costs = profile.gas_profile if isinstance(profile, Metadata) else None
     if costs is None:
         return None
-    values = [cost.gas_used for cost in costs]
-    integers = plain(values)  # if all are texts, as nodes send them
-    return sum(map(_profile_entry, values) if integers is None else integers)
-
-
-def _profile_entry(value: int | str | None) -> int:
-    """Parse the gas of a profile's entry, which nodes send as text."""
-    return parse_amount(value, "$..gas_profile") if isinstance(value, str) else value or 0
+    return sum(parse_amount(str(cost.gas_used or 0), "$..gas_profile") for cost in costs)
 
 
 def _names_and_deposit(actions: Actions | None) -> tuple[frozenset[str], int | None]:
-    """Return the names of actions, and the sum of their deposits."""
     if actions is not None and len(actions) == 1:
         action = actions[0]
         if type(action) is Action and action.delegate is None and action.delegate_v2 is None:
@@ -356,5 +345,4 @@ def gas_columns(values: ReceiptValues) -> Columns:
 
 
 def _or_na(values: list[int | None]) -> list[Any]:
-    """Replace None by NA."""
     return [NA if value is None else value for value in values]

@@ -42,7 +42,6 @@ def headline(tx: TransactionData) -> str:
 
 
 def _summarize(tx: TransactionData, request: Request) -> Summary:
-    """Summarize a request by its result."""
     outcome = tx.verdict
     if outcome in _SUCCEEDED:
         summary = summarize_calls(tx, request) or summarize_plainly(tx, request)
@@ -57,7 +56,6 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
 
 
 def _failure_clauses(tx: TransactionData) -> tuple[str, ...]:
-    """Describe the first failed receipt of a transaction that succeeded, and count the others."""
     failed = tx.failed_receipts
     if not failed:
         return ()
@@ -68,7 +66,6 @@ def _failure_clauses(tx: TransactionData) -> tuple[str, ...]:
 
 
 def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
-    """Return the reason of a failed transaction: that of the transaction or of its last failure."""
     first = tx.tree.conversion
     if first.status == "failure":
         reason = as_clause(first.error_message or first.error_kind or "")

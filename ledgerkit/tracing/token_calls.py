@@ -132,28 +132,15 @@ class CallReader:
 
     def returned(self, call: TokenCall) -> Any:
         """Decode the JSON that a call returned; a StandardError says why there is none."""
-        text = self._returned.get(self.values.forest.ids[call.at])
-        if text is None or not call.is_last:
+        execution = self.values.executions[call.at]
+        status = execution.outcome.status if execution else None
+        text = status.success_value if isinstance(status, Status) else None
+        if not isinstance(text, str) or not call.is_last:
             raise StandardError("its result is not in the document")
         try:
             return json_decoding.decode(base64.b64decode(text))
         except ValueError:  # not base64, or not JSON
             raise StandardError("its result is not JSON") from None
-
-    @cached_property
-    def _returned(self) -> dict[str, str]:
-        """The returned values as base64, by receipt; a promise is no value."""
-        outcomes = (
-            outcome
-            for _, piece in self.values.forest.results.outcomes.pieces()
-            for outcome in piece
-        )
-        return {
-            outcome.id: status.success_value
-            for outcome in outcomes
-            if isinstance(status := outcome.outcome.status, Status)
-            and isinstance(status.success_value, str)
-        }
 
 
 def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Movement]:
@@ -174,7 +161,6 @@ def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Mov
 
 
 def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
-    """Build the movement of a log line of a call."""
     sender_id, amount = groups.get("sender"), groups["amount"]
     if amount is None:
         # The line names the sender of the tokens, who has no account any more: those burnt are
@@ -212,7 +198,6 @@ def _movement(sender_id: str | None, receiver_id: str | None, amount: int) -> li
 
 
 def _predecessor(call: TokenCall) -> str:
-    """Return the account that called."""
     if call.predecessor_id is None:
         raise StandardError("its predecessor is not in the document")
     return call.predecessor_id
@@ -283,21 +268,18 @@ def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Moveme
 
 
 def _read_new(call: TokenCall, _: CallReader) -> list[Movement]:
-    """Read the total supply, minted for the owner."""
     arguments = _arguments(call)
     amount = read_amount(arguments, "total_supply", _ARGS)
     return _movement(None, read_text(arguments, "owner_id", _ARGS), amount)
 
 
 def _read_mint(call: TokenCall, _: CallReader) -> list[Movement]:
-    """Read an amount minted for an account."""
     arguments = _arguments(call)
     amount = read_amount(arguments, "amount", _ARGS)
     return _movement(None, read_text(arguments, "account_id", _ARGS), amount)
 
 
 def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
-    """Read an amount that the predecessor burnt."""
     return _movement(_predecessor(call), None, read_amount(_arguments(call), "amount", _ARGS))
 
 

@@ -81,7 +81,6 @@ class _Reports:
         self._notes: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets
 
     def add(self, at: int, movements: list[Movement], evidence: str) -> None:
-        """Add the transfers of a receipt's movements."""
         contract_id = self.reader.values.receivers[at]
         if contract_id is None:
             if movements:
@@ -93,7 +92,6 @@ class _Reports:
             self.transfers.append(Transfer(at, _KINDS[standard], asset, *fields))
 
     def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
-        """Note something of a receipt that is not counted."""
         values = self.reader.values
         contract_id = values.receivers[at] or "an unknown contract"
         text = f"{name} of {contract_id} in {values.forest.ids[at]}"
@@ -101,7 +99,6 @@ class _Reports:
         names[f"{text} ({reason})" if reason else text] = None
 
     def notes(self) -> tuple[str, ...]:
-        """Describe what is not counted."""
         return tuple(f"{note}: {first_names(list(names))}" for note, names in self._notes.items())
 
 

@@ -64,7 +64,6 @@ def read_event(standard: str, event: str, data: Any) -> list[Movement]:
 def _element_movements(
     standard: str, parties: tuple[str | None, str | None], element: Any, place: str
 ) -> Iterator[Movement]:
-    """Read the movements of one element of an event's data."""
     if not isinstance(element, dict):
         raise StandardError(f"{place} is not an object")
     sender_id, receiver_id = [name and read_text(element, name, place) for name in parties]
@@ -75,7 +74,6 @@ def _element_movements(
 
 
 def _tokens(standard: str, element: dict[str, Any], place: str) -> list[tuple[str | None, int]]:
-    """Return the id and the amount of each token in an event's element."""
     if standard == FUNGIBLE:
         return [(None, read_amount(element, "amount", place))]
     ids = _texts(element, "token_ids", place)
@@ -89,7 +87,6 @@ def _tokens(standard: str, element: dict[str, Any], place: str) -> list[tuple[st
 
 
 def _texts(element: dict[str, Any], name: str, place: str) -> list[str]:
-    """Return a member that is a list of texts."""
     values = _member(element, name, place)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise StandardError(f"{place}.{name} is not a list of texts")

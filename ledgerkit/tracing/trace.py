@@ -18,7 +18,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
-from ledgerkit.tracing import balance_changes, balance_timeline, stake_changes
+from ledgerkit.tracing import balance_timeline, stake_changes
 from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import headline as headlines
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.tracing.actions import Event
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.token_events import Transfer
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
-    # Proves the outcomes in the document of a trace, up to a block that is trusted, if one is.
+    # Proves the outcomes of a result, up to a block that is trusted, if one is.
     Prover = Callable[[TxResult, object, str], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
@@ -295,31 +294,24 @@ class Trace:
         builders: dict[str, Callable[[], dict[str, Any]]] = {
             "receipts": lambda: {**tree.columns},
             "edges": tree.edges,
-            "actions": lambda: action_rows.action_columns(tree, self._receipt_actions),
+            "actions": lambda: action_rows.action_columns(tree),
             "logs": lambda: action_rows.log_columns(tree),
             "events": lambda: action_rows.event_columns(tree, self._events),
             "transfers": lambda: transfer_rows.transfer_columns(self._transfers[0]),
-            "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
+            "balance_changes": lambda: transfer_rows.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
         with _remedy_of_saved(is_saved=self._is_saved):
             return builders[name]()
 
     def _frame(self, name: str) -> pd.DataFrame:
-        """Build a frame of this transaction."""
         with _remedy_of_saved(is_saved=self._is_saved):
             columns = action_rows.with_receipts(self._columns(name), self._tree.columns)
             return build.build_frame(name, columns, attrs=self._attrs)
 
     @cached_property
-    def _receipt_actions(self) -> list[Actions | None]:
-        """The actions of each receipt."""
-        return action_rows.actions_by_receipt(self._tree)
-
-    @cached_property
     def _values(self) -> ReceiptValues:
-        """The deposits, gas and rewards of each receipt."""
-        return receipt_gas.ReceiptValues(self._tree, self._receipt_actions, [self._context.rules])
+        return receipt_gas.ReceiptValues(self._tree, [self._context.rules])
 
     def _lacks_gas_profile(self) -> bool:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
@@ -329,12 +321,10 @@ class Trace:
 
     @cached_property
     def _events(self) -> list[Event]:
-        """The events of the receipts."""
         return action_rows.parse_events(self._tree)
 
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
-        """The transfers, and notes about tokens that are not counted."""
         return transfer_rows.list_transfers(self._values, self._events)
 
     def balance_timeline(self) -> list[BalanceChange]:
@@ -419,7 +409,7 @@ class Trace:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on missing parts of the document, and on contradictions that were ignored."""
+        """Notes on missing parts of the document, and on what is therefore not counted."""
         level = self._result.final_execution_status
         is_final = level in (None, "FINAL")
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
@@ -521,7 +511,6 @@ class Trace:
             return headlines.headline(data)
 
     def _data(self, *, metadata: bool) -> TransactionData:
-        """Return what the headline and the explanation are written from."""
         amounts = AmountTexts(self._token_facts if metadata else {})
         with _remedy_of_saved(is_saved=self._is_saved):
             return TransactionData(
@@ -530,7 +519,7 @@ class Trace:
                 self._result,
                 self._values,
                 self._transfers[0],
-                failures_by_receipt(self._tree, self._result),
+                failures_by_receipt(self._tree),
                 amounts,
             )
 
@@ -727,7 +716,6 @@ def _remedy_of_saved(*, is_saved: bool) -> Iterator[None]:
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:
-    """Return a document as bytes."""
     if isinstance(data, str):
         return validation.plain_text(data, "data").encode()
     if not isinstance(data, dict):

@@ -128,7 +128,6 @@ class Traces(Mapping[str, "Trace"]):
         )
 
     def _frame(self, name: str) -> pd.DataFrame:
-        """Combine one frame of all traces."""
         if not self._traces:
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
@@ -141,7 +140,6 @@ class Traces(Mapping[str, "Trace"]):
         return f"<Traces: {self._count()}>"
 
     def _count(self) -> str:
-        """Count the transactions and their verdicts."""
         verdicts = Counter(trace.verdict for trace in self.values())
         counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
         return count_text(len(self), "transaction") + (f" ({counts})" if counts else "")
@@ -198,7 +196,6 @@ def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
 
 
 def _n_rows(columns: Mapping[str, Any]) -> int:
-    """Return the length of columns."""
     return len(next(iter(columns.values())))
 
 
@@ -212,7 +209,6 @@ def _positions(tree: Tree, columns: Mapping[str, Any]) -> Sequence[int]:
 
 
 def _concat(parts: Sequence[Any]) -> Any:
-    """Concatenate arrays, masked arrays or lists."""
     if isinstance(parts[0], np.ma.MaskedArray):
         missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
         return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)

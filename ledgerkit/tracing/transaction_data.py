@@ -78,7 +78,6 @@ class TransactionData:
         return self._names[at]
 
     def _build_name(self, at: int) -> str:
-        """Build the name of a receipt."""
         receiver_id = account(self.column("receiver_id")[at])
         if self.column("kind")[at] == "refund":
             return f"the refund to {receiver_id}"
@@ -120,17 +119,14 @@ def account(account_id: str | None) -> str:
     return "an unknown account" if account_id is None else plain(account_id)
 
 
-def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
-    """Return the errors of receipts by position; of repeated outcomes the first is used."""
-    statuses = tree.listed("status")
+def failures_by_receipt(tree: Tree) -> dict[int, LedgerError]:
+    """Return the errors of receipts by position."""
     errors: dict[int, LedgerError] = {}
-    if "failure" not in statuses:
+    if "failure" not in tree.listed("status"):
         return errors
-    position = {tree.ids[at]: at for at, status in enumerate(statuses) if status == "failure"}
-    for outcome in (outcome for _, piece in result.outcomes.pieces() for outcome in piece):
-        status, at = outcome.outcome.status, position.get(outcome.id)
-        if isinstance(status, Status) and status.failure is not UNSET and at is not None:
-            failure = decode_member(status.failure, f"the outcome of {outcome.id}")
-            error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
-            errors.setdefault(at, error)
+    for at, execution in enumerate(tree.executions()):
+        status = execution.outcome.status if execution else None
+        if execution is not None and isinstance(status, Status) and status.failure is not UNSET:
+            failure = decode_member(status.failure, f"the outcome of {execution.id}")
+            errors[at] = chain_errors.receipt_failure(failure, receipt_id=execution.id)
     return errors

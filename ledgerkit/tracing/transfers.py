@@ -1,8 +1,10 @@
-"""Transfers of NEAR and tokens: sender, receiver and amount, in the order of receipts."""
+"""Transfers of NEAR and tokens, in the order of receipts, and their sums by account."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from pandas import NA
 
 from ledgerkit.api.models.actions import action_name, kind_of
 from ledgerkit.protocol.actions import KINDS_BY_NAME
@@ -15,7 +17,7 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.actions import Event
@@ -39,7 +41,6 @@ def list_transfers(
 
 
 def _fees(values: ReceiptValues) -> Iterator[Transfer]:
-    """List the fees of the transactions."""
     for tree, conversion in enumerate(values.forest.conversions):
         signer_id, fee = conversion.signer_id, values.transaction_fee(tree)
         if signer_id is not None and fee != 0:
@@ -49,7 +50,6 @@ def _fees(values: ReceiptValues) -> Iterator[Transfer]:
 
 
 def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
-    """List the transfers of NEAR that receipts made: with the fees, the changes of all balances."""
     rows = zip(values.status, values.names, values.deposits, values.rewards, strict=True)
     for at, (status, names, amount, reward) in enumerate(rows):
         if status not in SUCCEEDED:
@@ -85,7 +85,6 @@ def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
 
 
 def _deposits_by_kind(actions: Actions) -> list[tuple[str, int]]:
-    """Sum the deposits of a receipt's actions by kind of transfer."""
     totals: dict[str, int] = {}
     for action in actions:
         known = kind_of(action)
@@ -95,7 +94,6 @@ def _deposits_by_kind(actions: Actions) -> list[tuple[str, int]]:
 
 
 def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Iterator[Transfer]:
-    """List the transfers into gas keys of an account, and out of them."""
     for action in actions:
         if isinstance(action, str):
             continue
@@ -166,7 +164,6 @@ def unknown_values(values: ReceiptValues) -> list[str]:
 
 
 def _missing(amounts: Sequence[int | None]) -> list[int]:
-    """List the positions of unknown amounts."""
     return [at for at, amount in enumerate(amounts) if amount is None] if None in amounts else []
 
 
@@ -186,3 +183,20 @@ def transfer_columns(transfers: Sequence[Transfer]) -> dict[str, Any]:
     """Compute the columns of the transfers frame, by position of the receipt."""
     columns = zip(*transfers, strict=True) if transfers else [()] * len(Transfer._fields)
     return dict(zip(Transfer._fields, columns, strict=True))
+
+
+def balance_change_columns(transfers: Iterable[Transfer]) -> dict[str, Any]:
+    """Compute the columns of the balance_changes frame, by account and asset."""
+    changes: dict[tuple[str, str], Any] = {}
+    for transfer in transfers:
+        amount = NA if transfer.amount is None else transfer.amount
+        for account_id, change in (transfer.sender_id, -amount), (transfer.receiver_id, amount):
+            if account_id is not None and account_id != SYSTEM:
+                key = (account_id, transfer.asset)
+                changes[key] = changes.get(key, 0) + change
+    rows = sorted(key for key, change in changes.items() if change is NA or change)
+    return {
+        "account_id": [account_id for account_id, _ in rows],
+        "asset": [asset for _, asset in rows],
+        "change": [changes[row] for row in rows],
+    }

@@ -90,8 +90,7 @@ def _list_outcomes(result: TxResult) -> list[_Outcome]:
     """List the outcomes that the trace shows, that of the transaction first."""
     if result.transaction_outcome is None:
         raise DecodeError("the outcome of the transaction is missing", path=None)
-    outcomes = [result.transaction_outcome]
-    outcomes += [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
+    outcomes = [result.transaction_outcome, *result.outcomes]
     for outcome in outcomes:
         members = [outcome.block_hash, *(getattr(outcome.outcome, name) for name in _COMMITTED)]
         if None in members:

@@ -161,7 +161,6 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
 
 
 def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
-    """Build the reader of a view from a call's decoder and a frame builder."""
     return lambda body, _: frame(calls.read_saved(call, body))
 
 
@@ -176,7 +175,6 @@ def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.Dat
 
 
 def _nft(response: rest_models.Collections | rest_models.Full) -> pd.DataFrame:
-    """Tabulate the collections of an ``/nft`` or ``/full`` response."""
     entries = response.nfts if isinstance(response, rest_models.Full) else response.tokens
     return token_frames.nft([(response.account_id, entries)])
 
@@ -199,13 +197,11 @@ def _block_reader(
 
 
 def _decode(body: bytes, kind: type[T]) -> T:
-    """Decode a document that has no envelope."""
     document: T = calls.read_api(calls.Response(body), kind, _REQUEST)
     return document
 
 
 def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
-    """Tabulate a whole block, or one as a node sends it."""
     if kind is document_kinds.WHOLE_BLOCK:
         return chain_frames.blocks([decode_document(body, _REQUEST).block])
     return chain_frames.blocks([calls.read_saved(rpc.block(_FINAL), body)])
@@ -229,7 +225,6 @@ def _table_of_block(view: str) -> Reader:
 
 
 def _read_chunk(body: bytes) -> chain.Chunk:
-    """Decode a chunk, as a node or as the block service sends it."""
     try:
         return calls.read_saved(rpc.chunk(_ANY_HASH), body)
     except DecodeError as error:
@@ -240,7 +235,6 @@ def _read_chunk(body: bytes) -> chain.Chunk:
 
 
 def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
-    """Tabulate a chunk, or the chunk headers of a block."""
     if kind is document_kinds.BLOCK:
         block = calls.read_saved(rpc.block(_FINAL), body)
         return chain_frames.chunks(chain_frames.chunk_rows(block, []))
@@ -249,7 +243,6 @@ def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
 
 
 def _trace(body: bytes) -> Trace:
-    """Read a receipt tree."""
     from ledgerkit.tracing.trace import Trace
 
     try:

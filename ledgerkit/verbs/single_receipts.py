@@ -53,7 +53,6 @@ def _body(response: TransactionResponse, receipt_id: str) -> Json:
 
 
 def _transaction_from_node(ledger: Ledger, receipt_id: str) -> TransactionResponse | None:
-    """Read the transaction of a receipt; None if the node cannot look it up."""
     try:
         origin = ledger.send(rpc.receipt_origin(receipt_id))
     except (NotFoundError, RpcMethodNotFoundError):  # only some nodes have the index
@@ -86,15 +85,12 @@ def _origin(ledger: Ledger, response: TransactionResponse | None, receipt_id: st
 
 
 def _outcome(result: TxResult, receipt_id: str) -> ExecutionOutcome | None:
-    """Return the outcome of a receipt; None if it has not run."""
-    outcomes = (outcome for _, piece in result.outcomes.pieces() for outcome in piece)
-    return next((outcome for outcome in outcomes if outcome.id == receipt_id), None)
+    return next((outcome for outcome in result.outcomes if outcome.id == receipt_id), None)
 
 
 def _place(
     outcome: ExecutionOutcome | None, headers: Mapping[str, BlockHeader]
 ) -> tuple[int | None, int | None]:
-    """Return height and time of an outcome's block; None where unknown."""
     if outcome is None:
         return None, None
     if outcome.block_height is not None:

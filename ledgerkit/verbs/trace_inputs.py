@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rpc
@@ -21,76 +22,54 @@ from ledgerkit.verbs.trace_results import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.ledger import Ledger
-    from ledgerkit.tracing.trace import Prover, TokenLookup
-
-    Span = tuple[int, int]  # the first and the last height at which receipts ran
 
 
 def build_traces(
     ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
-    """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
+    """
+    Build the traces of results; with `blocks`, read their blocks and the rules in force.
+
+    Documents of the Transactions API have heights; their gas profiles are read from a node.
+    """
     spans = [answer.result.height_span() if blocks else None for answer in answers]
-    pairs = list(zip(answers, spans, strict=True))
-    documents = [(answer, span) for answer, span in pairs if span is not None]
-    others = [answer for answer, span in pairs if span is None]
-    from_documents = iter(_traces_with_heights(ledger, documents))
-    from_others = iter(_traces_without_heights(ledger, others, blocks=blocks, progress=progress))
-    return [next(from_others if span is None else from_documents) for span in spans]
-
-
-def _traces_without_heights(
-    ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool
-) -> list[Trace]:
-    """Build the traces of results without heights; with `blocks`, read their blocks."""
-    hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
-    unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
-    headers, rules = headers_with_rules(ledger, unique, progress=progress)
-    tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
-    return [
-        build_trace(
-            answer,
-            {h: headers[h] for h in listed},
-            rules,
-            _attrs(ledger, answer),
-            tokens=tokens,
-            prover=prover,
-        )
-        for answer, listed in zip(answers, hashes, strict=True)
+    hashes = [
+        answer.result.block_hashes() if blocks and span is None else []
+        for answer, span in zip(answers, spans, strict=True)
     ]
+    rules_at = rules_by_height(ledger, chain.from_iterable(filter(None, spans)))
+    unique = list(dict.fromkeys(chain.from_iterable(hashes)))
+    headers, rules_in = headers_with_rules(ledger, unique, progress=progress)
+    options: dict[str, Any] = {
+        "tokens": partial(read_token_facts, ledger),
+        "prover": partial(prove, ledger),
+    }
 
-
-def _traces_with_heights(
-    ledger: Ledger, documents: Sequence[tuple[TransactionResponse, Span]]
-) -> list[Trace]:
-    """Build the traces of documents, with the gas profiles that only nodes send."""
-    heights = [height for _, span in documents for height in span]
-    rules_at = rules_by_height(ledger, heights)
-    tokens, prover = partial(read_token_facts, ledger), partial(prove, ledger)
-
-    def build(answer: TransactionResponse, span: Span, **options: Any) -> Trace:
-        rules = common_rules([rules_at[height] for height in span])
-        attrs = _attrs(ledger, answer)
-        return Trace(
-            answer.result,
-            answer.body,
-            rules=rules,
-            attrs=attrs,
-            tokens=tokens,
-            prover=prover,
-            **options,
+    def build(at: int, answer: TransactionResponse, places: dict[str, tuple[int, int]]) -> Trace:
+        span, own_headers = spans[at], [headers[block_hash] for block_hash in hashes[at]]
+        rules = common_rules(
+            [rules_in.get(header.epoch_id) for header in own_headers]
+            if span is None
+            else [rules_at[height] for height in span]
         )
+        attrs = provenance(ledger, source_of([answer]))
+        result, body = answer.result, answer.body
+        return Trace(result, body, blocks=places, rules=rules, attrs=attrs, **options)
 
-    traces = [build(*document) for document in documents]
+    traces = [
+        build(at, answer, {h: (headers[h].height, headers[h].time_ns or 0) for h in hashes[at]})
+        for at, answer in enumerate(answers)
+    ]
     # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
     # needed for receipts that do more than call, which burn gas that no result names.
-    lacking = {at: trace for at, trace in enumerate(traces) if trace._lacks_gas_profile()}  # noqa: SLF001 - of this package
+    lacking = {
+        at: trace
+        for at, trace in enumerate(traces)
+        if spans[at] is not None and trace._lacks_gas_profile()  # noqa: SLF001 - of this package
+    }
     for at, answer in _read_profiles(ledger, lacking):
-        document, span = documents[at]
-        traces[at] = build(answer, span, blocks=document.result.block_places())
+        traces[at] = build(at, answer, answers[at].result.block_places())
     return traces
 
 
@@ -104,29 +83,3 @@ def _read_profiles(
     for at, answer in zip(lacking, answers, strict=True):
         if isinstance(answer, TransactionResponse) and answer.result.has_finished():
             yield at, answer
-
-
-def _attrs(ledger: Ledger, answer: TransactionResponse) -> dict[str, Any]:
-    """Return the provenance of a result."""
-    return provenance(ledger, source_of([answer]))
-
-
-def build_trace(
-    answer: TransactionResponse,
-    headers: Mapping[str, BlockHeader],
-    rules: Mapping[str, Rules | None],
-    attrs: Mapping[str, Any] | None = None,
-    *,
-    tokens: TokenLookup | None = None,
-    prover: Prover | None = None,
-) -> Trace:
-    """Build the trace of one result, with its block headers by hash and the rules by epoch."""
-    return Trace(
-        answer.result,
-        answer.body,
-        blocks={h: (header.height, header.time_ns or 0) for h, header in headers.items()},
-        rules=common_rules([rules.get(header.epoch_id) for header in headers.values()]),
-        attrs=attrs,
-        tokens=tokens,
-        prover=prover,
-    )

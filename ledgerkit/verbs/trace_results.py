@@ -53,7 +53,6 @@ def read_results(
 def _read_documents(
     fetcher: Fetcher, tx_hashes: Sequence[str]
 ) -> dict[str, TransactionResponse | LedgerError]:
-    """Read transactions from the Transactions API, or the errors of those that it cannot send."""
     values: dict[str, TransactionResponse | LedgerError] = {}
     if not tx_hashes:
         return values
@@ -82,7 +81,6 @@ def _signer_to_ask(value: TransactionResponse | LedgerError, wait_until: str) ->
 def _read_from_node(
     fetcher: Fetcher, pairs: Sequence[tuple[str, str]], wait_until: str
 ) -> dict[str, TransactionResponse | LedgerError]:
-    """Read transactions from a node, or the errors of those that it cannot send."""
     if not pairs:
         return {}
     calls = [rpc.transaction_or_timeout(*pair, wait_until) for pair in pairs]

@@ -12,7 +12,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import cut
-from ledgerkit.tracing.balance_changes import balance_change_columns
+from ledgerkit.tracing.transfers import balance_change_columns
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.u128.human_units import is_missing
 from ledgerkit.units import count_text, gas_amount, near_amount
@@ -126,8 +126,7 @@ class ReceiptDetails:
         """The return values that are not empty, in base64, by receipt."""
         statuses = (
             (outcome.id, getattr(outcome.outcome.status, "success_value", None))
-            for _, piece in self._tx.result.outcomes.pieces()
-            for outcome in piece
+            for outcome in self._tx.result.outcomes
         )
         return {id_: value for id_, value in statuses if isinstance(value, str) and value}
 

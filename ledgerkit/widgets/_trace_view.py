@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ledgerkit.cards import STATUSES, UNKNOWN_STATUS
 from ledgerkit.errors import InvalidRequestError, cut
-from ledgerkit.tracing.balance_changes import balance_change_columns
+from ledgerkit.tracing.transfers import balance_change_columns
 from ledgerkit.units import count_text, gas_amount
 from ledgerkit.widgets._blocks import Block
 from ledgerkit.widgets._receipt_details import ReceiptDetails, change_value, id_value

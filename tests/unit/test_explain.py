@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.tracing.trace import Trace
 from tests.unit import builders
 
@@ -273,29 +273,9 @@ def test_shuffled_documents_tell_the_same():
         assert found.verdict == expected.verdict
 
 
-def test_a_ring_is_cut_and_told():
-    """Receipts that made each other end the reading nowhere; the notes name the cut."""
-    document = handed_on()
-    document["receipts_outcome"][1]["outcome"]["receipt_ids"] = ["R2"]
-    document["receipts_outcome"][2]["outcome"]["receipt_ids"] = ["R0", "R1"]
-    document["receipts_outcome"][0]["outcome"]["status"] = {"SuccessReceiptId": "R0"}
-    found = everything(document)
-    assert any("creator" in note for note in found.notes)
-
-
-def test_doubled_outcomes_count_once():
-    """A second outcome of a receipt moves nothing again."""
-    document = handed_on()
-    document["receipts_outcome"] += copy.deepcopy(document["receipts_outcome"])
-    document["receipts"] += copy.deepcopy(document["receipts"])
-    found = everything(document)
-    assert found.balance_changes.equals(everything(handed_on()).balance_changes)
-    assert "repeated outcomes were ignored for R0, R1, R2 and 2 more" in found.notes
-
-
 @given(st.data())
-def test_no_corruption_ends_in_anything_but_frames_and_notes(data: st.DataObject):
-    """Whatever is missing, doubled, or points to the wrong receipt: an answer, never a hang."""
+def test_no_corruption_ends_in_anything_but_frames_or_a_refusal(data: st.DataObject):
+    """Whatever is missing or points to the wrong receipt is read or refused, and never hangs."""
     document = handed_on()
     outcomes, bodies = document["receipts_outcome"], document["receipts"]
     ids = st.sampled_from(["R0", "R1", "R2", "R3", "R4", "R9", "T"])
@@ -316,4 +296,8 @@ def test_no_corruption_ends_in_anything_but_frames_and_notes(data: st.DataObject
     document["receipts"] = [bodies[at] for at in data.draw(kept)]
     if data.draw(st.booleans()):
         del document[data.draw(st.sampled_from(sorted(document)))]
-    everything(document)
+    try:
+        trace = Trace.from_json(document)
+    except DecodeError:
+        return  # it contradicts itself
+    assert everything(document).verdict == trace.verdict

@@ -1,8 +1,8 @@
-"""Rows in causal order: sorted by depth where that is enough, otherwise level by level."""
+"""Rows in causal order, and sums below them."""
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.tracing.tree import graph
-
-NO_DATA = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 @st.composite
@@ -27,18 +25,37 @@ def created_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[int], in
     return sorted(pairs, key=lambda pair: pair[0]), roots, n_rows
 
 
-@given(created_pairs())
-def test_the_order_by_depth_is_that_by_level(drawn: tuple[list[tuple[int, int]], list[int], int]):
-    """The fast sort gives the same order as the general one, or none."""
+def sort_row_by_row(created: list[tuple[int, int]], roots: list[int], n_rows: int, data: Any):
+    """Sort the plain way: a row follows when the last of those it depends on is passed."""
+    following: list[list[int]] = [[] for _ in range(n_rows)]
+    waits = [0] * n_rows
+    for before, after in [*created, *sorted(data, key=lambda pair: pair[0])]:
+        following[before].append(after)
+        waits[after] += 1
+    free = [row for row in range(n_rows) if not waits[row]]
+    order = [*(root for root in roots if root in free), *(row for row in free if row not in roots)]
+    for row in order:
+        for after in following[row]:
+            waits[after] -= 1
+            if not waits[after]:
+                order.append(after)
+    return order
+
+
+@given(created_pairs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12))
+def test_rows_are_sorted_as_row_by_row(
+    drawn: tuple[list[tuple[int, int]], list[int], int], drawn_data: list[tuple[int, int]]
+):
+    """By depth without data, by levels with data, which may be listed twice or in a cycle."""
     listed, roots, n_rows = drawn
     creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
-    created = (creators, rows)
-    depths = graph._depths(graph._parents(created, n_rows))
-    by_level = graph._order_by_level(created, roots, n_rows, NO_DATA).tolist()
-    by_depth = graph._order_by_depth(created, roots, depths)
-    assert by_depth is None or by_depth.tolist() == by_level
-    if by_level == list(range(n_rows)):
-        assert by_depth is not None
+    parents = np.full(n_rows, -1)
+    parents[rows] = creators
+    for data in ([], [(before % n_rows, after % n_rows) for before, after in drawn_data]):
+        producers, consumers = np.array(data, dtype=np.int64).reshape(-1, 2).T
+        depths, first = graph.depths(parents), np.array(roots, dtype=np.int64)
+        order = graph.sort((creators, rows), first, depths, (producers, consumers))
+        assert order.tolist() == sort_row_by_row(listed, roots, n_rows, data)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
@@ -62,19 +79,4 @@ def test_rows_in_or_below_a_cycle_have_the_largest_depth(parents: list[int]):
     """Their depths are the number of rows, which no depth outside a cycle reaches."""
     below = np.array([*parents, -1, len(parents)])
     n_rows = len(below)
-    assert graph._depths(below).tolist() == [n_rows] * len(parents) + [0, 1]
-
-
-@given(created_pairs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12))
-def test_the_order_by_arrays_is_that_row_by_row(
-    drawn: tuple[list[tuple[int, int]], list[int], int], drawn_data: list[tuple[int, int]]
-):
-    """With data edges too, listed twice or in a cycle, both ways to sort deep trees agree."""
-    listed, roots, n_rows = drawn
-    creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
-    producers, consumers = np.array(drawn_data, dtype=np.int64).reshape(-1, 2).T % n_rows
-    sort = partial(graph._order_by_level, (creators, rows), roots, n_rows, (producers, consumers))
-    by_arrays = sort().tolist()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(graph, "_MANY_LEVELS", 1)
-        assert sort().tolist() == by_arrays
+    assert graph.depths(below).tolist() == [n_rows] * len(parents) + [0, 1]

@@ -20,6 +20,7 @@ from ledgerkit.api.models.transactions import (
     ActionReceipt,
     DataReceiver,
     DecodedList,
+    ExecutionOutcome,
     Receipt,
     ReceiptBody,
     TxResult,
@@ -29,15 +30,10 @@ from ledgerkit.api.models.transactions import (
 from ledgerkit.errors import DecodeError
 
 
-class Execution(Struct, gc=False):
+class Execution(ExecutionOutcome, gc=False):
     """An outcome and its place; height, time and shard are those of the document."""
 
-    id: str
     outcome: WholeOutcome
-    block_hash: str | None = None
-    block_height: chain.UInt63 | None = None
-    block_timestamp: chain.UInt63 | None = None
-    shard_id: chain.UInt63 | None = None
 
 
 class Conversion(Struct, gc=False):
@@ -214,16 +210,9 @@ class Shard(Struct, gc=False):
     def result(self, path: str) -> TxResult:
         """Return the executed receipts; `path` is the place of their list in the document."""
         pairs = self.receipt_execution_outcomes
-        executions = [pair.execution_outcome for pair in pairs]
-        return TxResult(
-            None,
-            None,
-            None,
-            None,
-            DecodedList(executions, path),
-            DecodedList(executions, path),
-            DecodedList([pair.receipt for pair in pairs], path),
-        )
+        outcomes = DecodedList([pair.execution_outcome for pair in pairs], path)
+        bodies = DecodedList([pair.receipt for pair in pairs], path)
+        return TxResult(None, None, None, None, outcomes, bodies)
 
 
 class BlockDocument(Struct, gc=False):

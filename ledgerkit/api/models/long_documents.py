@@ -14,6 +14,7 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -33,7 +34,7 @@ LONG = 2**20  # bytes of a document, below which its lists are not cut
 SLICE = 2**18  # bytes of a slice, at least
 _NEAR = 2**16  # bytes in which an element ends after them
 _KEY = 200  # bytes in which the first key of an element ends
-_LISTS = ("outcomes", "executions", "bodies")
+_LISTS = ("outcomes", "bodies")
 _LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')
 
 
@@ -55,17 +56,16 @@ class SlicedList(Generic[T]):
         """The place in the document."""
         return self.after.path
 
-    @property
-    def member(self) -> str | None:
-        """The member of the elements that is read."""
-        return self.after.member
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the decoded elements, without nulls."""
+        return chain.from_iterable(self.pieces())
 
-    def pieces(self) -> Iterator[tuple[int, list[T]]]:
-        """Yield the first position and the decoded elements of each slice, without nulls."""
+    def pieces(self) -> Iterator[list[T]]:
+        """Yield the decoded elements of each slice, without nulls."""
         position = 0
         try:
             for elements in self._decoded():
-                yield position, self.after.members(elements)
+                yield self.after.members(elements)
                 position += len(elements)
         except msgspec.DecodeError:
             yield from self.read_whole().pieces(position)
@@ -109,7 +109,6 @@ def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
 
 
 def _read_list(decode: Callable[[bytes], TxResult], data: bytes, name: str) -> LazyList[Any]:
-    """Read one list of a whole document."""
     elements: LazyList[Any] = getattr(decode(data), name)
     return elements
 
@@ -139,7 +138,6 @@ def _slices(data: bytes, begin: int) -> Iterator[tuple[int, int]]:
 
 
 def _shortened(data: bytes, slices_by_mark: Mapping[bytes, Slices]) -> bytes:
-    """Return the document with marks in place of the slices."""
     parts: list[bytes] = []
     at = 0
     for mark, slices in slices_by_mark.items():

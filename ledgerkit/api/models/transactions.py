@@ -1,5 +1,5 @@
 """
-The result of a transaction, as nodes and the Transactions API send it.
+The result of a transaction, decoded into one form from the documents of all services.
 
 Its long lists are decoded piece by piece, because tens of thousands of receipts as structs would
 take more memory than the document.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 import msgspec
@@ -69,21 +70,12 @@ class Status(Struct, gc=False, rename="pascal"):
     failure: Raw | UnsetType = UNSET
 
 
-class Outcome(Struct, gc=False):
-    """The outcome of an execution: what it burnt, logged and created."""
-
-    logs: list[str] | None = None
-    receipt_ids: list[str] | None = None
-    gas_burnt: Gas | None = None
-    tokens_burnt: str | None = None
-    status: Status | str | None = None
-    executor_id: str | None = None
-
-
 class Cost(Struct, gc=False):
-    """One entry of a gas profile."""
+    """One entry of a gas profile; `cost` is what the gas was used for."""
 
     gas_used: Gas | str | None = None
+    cost: str | None = None
+    cost_category: str | None = None
 
 
 class Metadata(Struct, gc=False):
@@ -92,42 +84,17 @@ class Metadata(Struct, gc=False):
     gas_profile: list[Cost] | None = None
 
 
-class Executor(Struct, gc=False):
-    """The executing account and the gas profile of an outcome."""
-
-    executor_id: str | None = None
-    metadata: Metadata | None = None
-
-
-class Execution(Struct, gc=False):
-    """An outcome of which only executor and gas profile are read."""
-
-    outcome: Executor
-    id: str | None = None
-
-
-class CategorizedCost(Struct, gc=False):
-    """One entry of a gas profile, with what the gas was used for."""
-
-    gas_used: Gas | str | None = None
-    cost: str | None = None
-    cost_category: str | None = None
-
-
-class CategorizedMetadata(Struct, gc=False):
+class CategorizedMetadata(Metadata, gc=False):
     """
     The gas profile of calls, summed when it is decoded: a document has thousands of entries.
 
     It has three entries, without their names: WASM instructions, host functions and actions.
     """
 
-    gas_profile: list[CategorizedCost] | None = None
-
     def __post_init__(self) -> None:
         """Sum the profile; raise `ValueError` if an entry is not as documented."""
         if self.gas_profile:
-            totals = _gas_by_category(self.gas_profile)
-            self.gas_profile = [CategorizedCost(gas) for gas in totals]
+            self.gas_profile = [Cost(gas) for gas in _gas_by_category(self.gas_profile)]
 
     def gas(self, category: int) -> int | None:
         """Return the total of a category, by its position; None without a profile."""
@@ -137,7 +104,7 @@ class CategorizedMetadata(Struct, gc=False):
         return int(total)
 
 
-def _gas_by_category(profile: list[CategorizedCost]) -> tuple[int, int, int]:
+def _gas_by_category(profile: list[Cost]) -> tuple[int, int, int]:
     """Sum the entries of a gas profile: WASM instructions, host functions and actions."""
     texts: list[Any] = [cost.gas_used for cost in profile]
     if not "".join(texts).encode().isdigit():  # a `TypeError` if one is no text
@@ -160,6 +127,18 @@ def _gas_by_category(profile: list[CategorizedCost]) -> tuple[int, int, int]:
     return wasm, host, actions
 
 
+class Outcome(Struct, gc=False):
+    """The outcome of an execution: what it burnt, logged and created."""
+
+    logs: list[str] | None = None
+    receipt_ids: list[str] | None = None
+    gas_burnt: Gas | None = None
+    tokens_burnt: str | None = None
+    status: Status | str | None = None
+    executor_id: str | None = None
+    metadata: Raw = Raw(b"null")  # the gas profile is left encoded, because few are read
+
+
 class WholeOutcome(Outcome, gc=False):
     """An outcome as block documents have it: complete, with its account and gas profile."""
 
@@ -170,7 +149,7 @@ class WholeOutcome(Outcome, gc=False):
     tokens_burnt: str
     status: Status | str
     executor_id: str
-    metadata: CategorizedMetadata | None = None
+    metadata: CategorizedMetadata | None = None  # type: ignore[assignment]  # read at once
 
 
 class ExecutionOutcome(Struct, gc=False):
@@ -219,12 +198,6 @@ class IndexedOutcome(Struct, gc=False):
     execution_outcome: ExecutionOutcome | None = None
 
 
-class IndexedExecution(Struct, gc=False):
-    """A pair of receipt and outcome of which only executor and gas profile are read."""
-
-    execution_outcome: Execution | None = None
-
-
 class IndexedTransaction(Struct, gc=False):
     """One transaction of a Transactions API response."""
 
@@ -267,31 +240,26 @@ _CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs forma
 
 
 class LongList(Protocol[T_co]):
-    """
-    A long list in a document, whose elements are yielded a piece at a time.
-
-    `path` is its place in the document. In a Transactions API document outcomes and bodies are
-    members of pairs, and `member` is the one to read.
-    """
+    """A long list in a document, decoded when it is read; `path` is its place there."""
 
     @property
     def path(self) -> str:
         """The place in the document."""
 
-    @property
-    def member(self) -> str | None:
-        """The member of the elements to read; None for the elements themselves."""
+    def pieces(self) -> Iterable[Sequence[T_co]]:
+        """Yield the decoded elements, without nulls, a piece at a time."""
 
-    def pieces(self) -> Iterable[tuple[int, Sequence[T_co]]]:
-        """Return the first position and the decoded elements of each piece, without nulls."""
+    def __iter__(self) -> Iterator[T_co]:
+        """Iterate over the decoded elements, without nulls."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LazyList(Generic[T]):
     """
-    A `LongList` of encoded elements of one type, decoded a piece at a time.
+    A `LongList` of encoded elements of one type; one of a single piece is decoded once.
 
-    With `is_cached`, a list of a single piece is decoded once.
+    In a Transactions API document outcomes and bodies are members of pairs, and `member` is the one
+    to read.
     """
 
     raws: Sequence[Raw]
@@ -299,21 +267,21 @@ class LazyList(Generic[T]):
     path: str
     request: str
     member: str | None = None
-    is_cached: bool = True
-    _decoded: list[tuple[int, list[T]]] = dataclasses.field(
-        default_factory=list, init=False, compare=False
-    )
+    _decoded: list[list[T]] = dataclasses.field(default_factory=list, init=False, compare=False)
 
-    def pieces(self, first: int = 0) -> Iterable[tuple[int, list[T]]]:
-        """Return the first position and the decoded elements of each piece, without nulls."""
-        if first or not self.is_cached or len(self.raws) > PIECE:
+    def pieces(self, first: int = 0) -> Iterable[list[T]]:
+        """Yield the decoded elements from a position on, without nulls, a piece at a time."""
+        if first or len(self.raws) > PIECE:
             return self._decode_pieces(first)
         if not self._decoded:
             self._decoded[:] = self._decode_pieces(0)  # at once: a thread may do the same
         return self._decoded
 
-    def _decode_pieces(self, first: int) -> Iterator[tuple[int, list[T]]]:
-        """Yield the first position and the decoded elements of each piece, without nulls."""
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the decoded elements, without nulls."""
+        return chain.from_iterable(self.pieces())
+
+    def _decode_pieces(self, first: int) -> Iterator[list[T]]:
         decoder = json_decoding.decoder(self.element)
         for start in range(first, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
@@ -321,7 +289,7 @@ class LazyList(Generic[T]):
                 piece = decoder.decode_all(raws)
             except msgspec.DecodeError:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
-            yield start, self.members(piece)
+            yield self.members(piece)
 
     def members(self, elements: list[Any]) -> list[T]:
         """Return the members to read of decoded elements, without nulls."""
@@ -340,16 +308,19 @@ class LazyList(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DecodedList:
+class DecodedList(Generic[T]):
     """A `LongList` that is decoded already."""
 
-    elements: Sequence[Any]
-    path: str
-    member: str | None = None
+    elements: Sequence[T]
+    path: str = "$.receipts"
 
-    def pieces(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        """Yield all elements as one piece."""
-        yield 0, self.elements
+    def pieces(self) -> Iterable[Sequence[T]]:
+        """Return all elements as one piece."""
+        return [self.elements]
+
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the elements."""
+        return iter(self.elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,75 +337,46 @@ class TxResult:
     transaction: Transaction | None
     transaction_outcome: ExecutionOutcome | None
     outcomes: LongList[ExecutionOutcome]
-    executions: LongList[Execution]
     bodies: LongList[Receipt] | None
+    is_indexed: bool = False  # a document of the Transactions API, not a node's result
 
-    def alone(self) -> TxResults:
-        """Return the results of this transaction only."""
-        return TxResults((self,), (), self.outcomes, self.executions, self.bodies)
+    def created_ids(self) -> list[str]:
+        """List the receipts that the transaction itself created."""
+        first = self.transaction_outcome
+        return (first.outcome.receipt_ids or []) if first else []
 
     def receipt_ids(self) -> set[str]:
         """Return the ids of the receipts that ran."""
-        return {outcome.id for _, piece in self.outcomes.pieces() for outcome in piece}
+        return {outcome.id for outcome in self.outcomes}
 
     def block_hashes(self) -> list[str]:
         """List the blocks in which receipts ran, each once."""
-        hashes = (outcome.block_hash for _, piece in self.outcomes.pieces() for outcome in piece)
-        return [block_hash for block_hash in dict.fromkeys(hashes) if block_hash is not None]
-
-    @property
-    def is_indexed(self) -> bool:
-        """True for a document of the Transactions API, False for a node's result."""
-        return self.outcomes.member is not None
+        hashes = dict.fromkeys(outcome.block_hash for outcome in self.outcomes)
+        return [block_hash for block_hash in hashes if block_hash is not None]
 
     def height_span(self) -> tuple[int, int] | None:
         """Return the first and the last height at which receipts ran; None if one is unknown."""
-        pieces = (piece for _, piece in self.outcomes.pieces())
-        heights = [outcome.block_height for piece in pieces for outcome in piece]
+        heights = [outcome.block_height for outcome in self.outcomes]
         known = [height for height in heights if height is not None]
         return (min(known), max(known)) if known and len(known) == len(heights) else None
 
     def block_places(self) -> dict[str, tuple[int, int]]:
         """Return the height and time of each block that the document names with both."""
-        pieces = [piece for _, piece in self.outcomes.pieces()]
-        if self.transaction_outcome is not None:
-            pieces.append([self.transaction_outcome])
         return {
             outcome.block_hash: (outcome.block_height, outcome.block_timestamp)
-            for piece in pieces
-            for outcome in piece
-            if outcome.block_hash is not None
+            for outcome in (*self.outcomes, self.transaction_outcome)
+            if outcome is not None
+            and outcome.block_hash is not None
             and outcome.block_height is not None
             and outcome.block_timestamp is not None
         }
 
     def has_finished(self) -> bool:
         """Return True if every receipt that the transaction led to has run."""
-        first = self.transaction_outcome
-        if first is None:
-            return False
-        created, executed = set(first.outcome.receipt_ids or ()), set()
-        for _, piece in self.outcomes.pieces():
-            for outcome in piece:
-                executed.add(outcome.id)
-                created.update(outcome.outcome.receipt_ids or ())
-        return created <= executed
-
-
-@dataclass(frozen=True, slots=True)
-class TxResults:
-    """
-    The results of several transactions, and the joined lists of their receipts, in their order.
-
-    `n_outcomes` counts the outcomes of each, and is empty for a single transaction; those lists of
-    `transactions` are not read. No receipt belongs to two transactions.
-    """
-
-    transactions: Sequence[TxResult]
-    n_outcomes: Sequence[int]
-    outcomes: LongList[ExecutionOutcome]
-    executions: LongList[Execution]
-    bodies: LongList[Receipt] | None
+        created = set(self.created_ids())
+        for outcome in self.outcomes:
+            created.update(outcome.outcome.receipt_ids or ())
+        return self.transaction_outcome is not None and created <= self.receipt_ids()
 
 
 class TransactionResponse(NamedTuple):
@@ -519,7 +461,6 @@ def decode_context(data: bytes) -> TraceContext:
 
 
 def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult:
-    """Decode a document of any of the three kinds."""
     document = decode_with_unknown_actions(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
         raise chain_errors.from_rpc(json_decoding.decode(document.error), request=request)
@@ -548,6 +489,7 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
     if result is None or result == Result():
         sentence = f"the response to {request} contains no transaction at {path}"
         raise errors.DecodeError(sentence, request=request, path=path)
+    _check_hash(result.transaction, result.transaction_outcome, request)
     bodies, outcomes = result.receipts, result.receipts_outcome or []
     return TxResult(
         result.final_execution_status,
@@ -555,15 +497,24 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
         result.transaction,
         result.transaction_outcome,
         LazyList(outcomes, ExecutionOutcome, f"{path}.receipts_outcome", request),
-        LazyList(outcomes, Execution, f"{path}.receipts_outcome", request, is_cached=False),
         None if bodies is None else LazyList(bodies, Receipt, f"{path}.receipts", request),
     )
+
+
+def _check_hash(
+    transaction: Transaction | None, outcome: ExecutionOutcome | None, request: str
+) -> None:
+    """Check that the outcome of a transaction is that of the transaction itself."""
+    tx_hash = transaction.hash if transaction else None
+    if outcome is not None and tx_hash not in (None, outcome.id):
+        problem = f"the outcome of {tx_hash} is of {outcome.id}"
+        sentence = f"the response to {request} is not as documented: {problem}"
+        raise errors.DecodeError(sentence, request=request, path="$")
 
 
 def _select_transaction(
     transactions: list[IndexedTransaction], tx_hash: str | None, request: str
 ) -> TxResult:
-    """Convert the requested transaction of a list."""
     matches = [
         (position, transaction)
         for position, transaction in enumerate(transactions)
@@ -581,7 +532,7 @@ def _select_transaction(
 
 
 def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str) -> TxResult:
-    """Convert one transaction of the Transactions API."""
+    _check_hash(indexed.transaction, indexed.execution_outcome, request)
     pairs, path = indexed.receipts or [], f"{path}.receipts"
     return TxResult(
         None,
@@ -589,8 +540,8 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
         indexed.transaction,
         indexed.execution_outcome,
         LazyList(pairs, IndexedOutcome, path, request, "execution_outcome"),
-        LazyList(pairs, IndexedExecution, path, request, "execution_outcome", is_cached=False),
         LazyList(pairs, IndexedReceipt, path, request, "receipt"),
+        is_indexed=True,
     )
 
 

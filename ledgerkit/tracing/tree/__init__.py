@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +18,18 @@ from msgspec import UNSET
 
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction
 from ledgerkit.tracing.action_fields import parse_amount
-from ledgerkit.tracing.tree.column_builders import list_values
+from ledgerkit.tracing.tree.arrays import list_values, objects
 from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
-from ledgerkit.tracing.tree.linking import link_receipts
+from ledgerkit.tracing.tree.linking import LinkedReceipts
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, failure_texts, status_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ledgerkit.api.models.transactions import TxResult, TxResults
-    from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
+    from ledgerkit.api.models.actions import Actions
+    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
+    from ledgerkit.tracing.tree.linking import DataEdges
+    from ledgerkit.tracing.tree.outcomes import Outcomes
 
 __all__ = ["Conversion", "Forest", "Tree", "build_forest", "build_tree", "verdict"]
 
@@ -51,10 +54,11 @@ class Forest:
 
     `columns` are those of the receipts frame, `conversions` those of the transactions, `trees` is
     the number of each row's transaction, and `starts` the first row of each tree and their end.
-    `parents` is the position of each row's creator (-1: none).
+    `parents` is the position of each row's creator (-1: none), and `outcome_at`
+    that of each row's outcome in the joined lists of the results (-1: not executed).
     """
 
-    results: TxResults = field(repr=False)
+    results: Sequence[TxResult] = field(repr=False)
     columns: Mapping[str, Any]
     conversions: tuple[Conversion, ...]
     notes: tuple[str, ...]
@@ -63,6 +67,7 @@ class Forest:
     starts: np.ndarray = field(repr=False)
     parents: np.ndarray = field(repr=False)
     data: DataEdges = field(repr=False)
+    outcome_at: np.ndarray = field(repr=False)
     _listed: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -75,6 +80,27 @@ class Forest:
         if values is None:
             values = self._listed[name] = list_values(self.columns[name])
         return values
+
+    def executions(self) -> list[ExecutionOutcome | None]:
+        """List the outcomes of the receipts; None for one that has not run."""
+        outcomes = [outcome for result in self.results for outcome in result.outcomes]
+        listed: list[ExecutionOutcome | None]
+        listed = objects(outcomes)[self.outcome_at].tolist()
+        return listed
+
+    def actions(self) -> list[Actions | None]:
+        """List the actions of the receipts; None where the document lacks them."""
+        actions: list[Actions | None] = [None] * len(self)
+        at = {receipt_id: row for row, receipt_id in enumerate(self.ids.tolist())}
+        for result in self.results:
+            # The body of the first receipt may be missing: the transaction has its actions.
+            transaction = result.transaction
+            if transaction is not None and result.created_ids():
+                actions[at[result.created_ids()[0]]] = transaction.actions
+            for receipt in result.bodies or ():
+                if receipt.receipt is not None and receipt.receipt.action is not None:
+                    actions[at[receipt.receipt_id]] = receipt.receipt.action.actions or ()
+        return actions
 
     def edges(self) -> dict[str, Any]:
         """Compute the columns of the edges frame."""
@@ -147,7 +173,8 @@ def build_tree(
     Raises
     ------
     DecodeError
-        If an amount is not decimal digits of at most 128 bits, or gas does not fit 64 bits.
+        If an amount is not decimal digits of at most 128 bits, gas does not fit 64 bits, or the
+        document contradicts itself: a receipt that was created twice, or a cycle.
 
     Notes
     -----
@@ -157,58 +184,56 @@ def build_tree(
 
     The critical path ends in the executed receipt with the highest `order`. Before each receipt
     on it comes the latest of its creator and the producers of its data.
-
-    A document that contradicts itself (an id twice, two creators, a cycle) is not an error: the
-    first mention is used, and `notes` lists what was ignored.
     """
-    receipts = link_receipts(result.alone(), blocks or {})
-    leaf = receipts.leaf()
+    receipts = LinkedReceipts([result], blocks or {})
     return Tree(
         **_members(receipts, shard_of),
         overall=_overall_status(result.status),
         level=result.final_execution_status,
-        leaf=None if leaf is None else STATUS_NAMES[leaf],
+        leaf=_leaf(result, receipts.outcomes),
     )
 
 
 @_collector_paused()
-def build_forest(results: TxResults) -> Forest:
-    """
-    Compute the receipt trees of transactions, each as `build_tree` does, all at once.
-
-    Parameters
-    ----------
-    results
-        The decoded results, with heights, times and shards.
-
-    Returns
-    -------
-    forest
-        One row per receipt, tree by tree; `order` counts from 0 in each.
-
-    Raises
-    ------
-    DecodeError
-        As `build_tree`.
-    """
-    return Forest(**_members(link_receipts(results, {}), None))
+def build_forest(results: Sequence[TxResult]) -> Forest:
+    """Compute the receipt trees of transactions, each as `build_tree` does, all at once."""
+    return Forest(**_members(LinkedReceipts(results, {}), None))
 
 
 def _members(
     receipts: LinkedReceipts, shard_of: Callable[[str], int | None] | None
 ) -> dict[str, Any]:
-    """Return the members of a forest of linked receipts."""
     return {
         "results": receipts.results,
         "columns": receipt_columns(receipts, shard_of),
-        "conversions": tuple(map(_conversion, receipts.results.transactions)),
+        "conversions": tuple(map(_conversion, receipts.results)),
         "notes": tuple(receipts.notes),
         "ids": receipts.ids,
         "trees": receipts.trees,
         "starts": receipts.starts,
         "parents": receipts.parents,
         "data": receipts.data,
+        "outcome_at": receipts.outcome_at,
     }
+
+
+def _leaf(result: TxResult, outcomes: Outcomes) -> str | None:
+    """Return the status at which the chain of SuccessReceiptId ends; None without a chain."""
+    if result.transaction_outcome is None:
+        return None
+    status = result.transaction_outcome.outcome.status
+    code = status_code(status)
+    target = status.success_receipt_id if isinstance(status, Status) else None
+    rows = {} if target is None else dict(zip(outcomes.ids, count(), strict=False))
+    seen = set()
+    while target is not None:
+        if target in seen:
+            return None
+        seen.add(target)
+        row = rows.get(target)
+        code = NOT_EXECUTED if row is None else outcomes.codes[row]
+        target = None if row is None else outcomes.result_ids.get(row)
+    return STATUS_NAMES[code]
 
 
 def verdict(tree: Tree, *, expired: bool = False) -> str:
@@ -256,7 +281,6 @@ _ALL_BUT_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL")
 
 
 def _verdict_on_success(tree: Tree) -> str:
-    """Return the verdict on a transaction whose result is a value."""
     statuses = tree.columns["status"]
     if (statuses == "failure").any():
         return "succeeded_with_failed_receipts"
@@ -285,7 +309,6 @@ def _overall_status(status: Status | str | None) -> str | None:
 
 
 def _conversion(result: TxResult) -> Conversion:
-    """Read the outcome of the transaction itself."""
     transaction = result.transaction or Transaction()
     first = result.transaction_outcome
     outcome = first.outcome if first else Outcome()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,138 +12,136 @@ from ledgerkit.api.models.actions import (
     Action,
     Deposit,
     FunctionCall,
-    GasKeyDeposit,
     action_name,
     deposit_texts,
     function_calls,
     total_gas,
 )
-from ledgerkit.api.models.transactions import ActionReceipt, ReceiptBody
+from ledgerkit.api.models.transactions import ActionReceipt, DecodedList, ReceiptBody
 from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
-from ledgerkit.tracing.tree.column_builders import (
-    EMPTY_LIST,
-    AmountColumn,
-    IntegerColumn,
-    ObjectColumn,
-    share_texts,
-)
+from ledgerkit.tracing.tree.arrays import JoinedLists, amounts, integers, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.api.models.actions import Actions
-    from ledgerkit.api.models.transactions import Receipt
-    from ledgerkit.tracing.tree.column_builders import PiecePath, Texts
+    from ledgerkit.api.models.transactions import Receipt, TxResult
+    from ledgerkit.tracing.tree.outcomes import Texts
 
 _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
 _NO_CALL = FunctionCall(gas=0)
-_NEITHER = GasKeyDeposit(deposit="0")  # where an action is neither a call nor a transfer
+_NO_DEPOSIT = Deposit("0")
+_OTHER = Action()  # neither a call nor a transfer
 _NAMES: dict[Any, str] = {FunctionCall: "FunctionCall", Deposit: "Transfer"}
+_COLUMNS = (
+    "predecessor_id",
+    "receiver_id",
+    "signer_id",
+    "actions",
+    "method_name",
+    "args",
+    "deposit",
+    "gas_attached",
+    "input_data_ids",
+    "output_data_receivers",
+)
 _DISTRIBUTION = "GlobalContractDistribution"
-
-
-class DataIds:
-    """The data_ids of bodies, one after another, and how many each body has."""
-
-    def __init__(self) -> None:
-        """Start without ids."""
-        self.ids: list[str] = []
-        self.counts: list[int] = []
-
-    def add(self, ids: Iterable[str], lists: Iterable[Sequence[object]]) -> None:
-        """Append the ids of bodies, and the lengths of the lists that they come from."""
-        self.ids += ids
-        self.counts += map(len, lists)
 
 
 class Bodies:
     """
-    The bodies of receipts, in the order in which they are added.
+    The bodies of receipts, in the order of the results; those of data receipts are left out.
 
     Parameters
     ----------
+    results
+        The results of the transactions.
     texts
         Texts to share memory with.
-    expected_ids
-        Ids to share memory with, where the bodies come in the same order.
     """
 
-    def __init__(self, texts: Texts, expected_ids: Sequence[str]) -> None:
-        self._texts, self._expected_ids = texts, expected_ids
+    def __init__(self, results: Sequence[TxResult], texts: Texts) -> None:
+        self._texts = texts
+        self.lists = JoinedLists()  # of the results
         self.ids: list[str] = []
-        self.inputs, self.outputs = DataIds(), DataIds()
-        self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
-        self.signer_id = ObjectColumn()
-        self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
-        self.deposit = AmountColumn("receipt.Action")
-        self.gas_attached = IntegerColumn("receipt.Action", np.uint64)
-        self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
+        self.inputs: list[tuple[int, str]] = []  # row and data_id
+        self.outputs: list[tuple[int, str]] = []
+        self._values: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        for result in results:
+            bodies = result.bodies or DecodedList(())
+            self.lists.add(bodies.path, len(self.ids))
+            for piece in bodies.pieces():
+                self._add([r for r in piece if r.receipt is None or r.receipt.data is UNSET])
 
-    def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
-        """Append the bodies of a piece at `place`; data receipts are skipped."""
-        receipts = [r for r in piece if r.receipt is None or r.receipt.data is UNSET]
-        if not receipts:
-            return
-        bodies = [receipt.receipt or _NO_BODY for receipt in receipts]
-        contents = [body.action or _NO_ACTIONS for body in bodies]
-        ids, start = [receipt.receipt_id for receipt in receipts], len(self.ids)
-        expected = self._expected_ids[start : start + len(ids)]
-        self.ids += expected if expected == ids else ids
-        inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
-        outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
-        self.inputs.add(chain.from_iterable(filter(None, inputs)), inputs)
-        receivers = list(chain.from_iterable(filter(None, outputs)))
-        self.outputs.add([receiver.get("data_id", "") for receiver in receivers], outputs)
-        self.input_data_ids.add(inputs)
-        self.output_data_receivers.add(outputs)
-        self.predecessor_id.add(self._share([receipt.predecessor_id for receipt in receipts]))
-        self.receiver_id.add(self._share([receipt.receiver_id for receipt in receipts]))
-        self.signer_id.add(self._share([content.signer_id for content in contents]))
-        self._add_actions([content.actions for content in contents], bodies, place)
+    def add_inferred(self, bodies: Sequence[Receipt]) -> None:
+        """Append bodies that were not sent."""
+        self.lists.add("$..transaction", len(self.ids))
+        self._add(bodies)
 
-    def _add_actions(
-        self, actions: Sequence[Any], bodies: Sequence[ReceiptBody], place: PiecePath
-    ) -> None:
-        """Append the actions: single calls and transfers all at once, others one by one."""
-        simple = list(map(_simple_action, actions))
-        calls = [action if isinstance(action, FunctionCall) else _NO_CALL for action in simple]
-        columns: list[list[Any]] = [
-            [_NAMES.get(type(action)) for action in simple],
-            self._share([call.method_name for call in calls]),
+    def _add(self, bodies: Sequence[Receipt]) -> None:
+        start = len(self.ids)
+        contents = [(body.receipt or _NO_BODY).action or _NO_ACTIONS for body in bodies]
+        inputs = [content.input_data_ids or [] for content in contents]
+        outputs = [content.output_data_receivers or [] for content in contents]
+        self.ids += [body.receipt_id for body in bodies]
+        self.inputs += [(row, data_id) for row, ids in enumerate(inputs, start) for data_id in ids]
+        self.outputs += [
+            (row, receiver.get("data_id", ""))
+            for row, receivers in enumerate(outputs, start)
+            for receiver in receivers
+        ]
+        accounts = (
+            [body.predecessor_id for body in bodies],
+            [body.receiver_id for body in bodies],
+            [content.signer_id for content in contents],
+        )
+        shared = [list(map(self._texts.setdefault, ids, ids)) for ids in accounts]
+        actions = self._actions([content.actions for content in contents], bodies)
+        for name, values in zip(_COLUMNS, (*shared, *actions, inputs, outputs), strict=True):
+            self._values[name] += values
+
+    def _actions(
+        self, actions: Sequence[Actions | None], bodies: Sequence[Receipt]
+    ) -> tuple[list[Any], ...]:
+        """Return the columns of actions: single calls and transfers at once, others one by one."""
+        single = [listed[0] if listed and len(listed) == 1 else _OTHER for listed in actions]
+        known = [action if type(action) is Action else _OTHER for action in single]
+        calls = [action.function_call or _NO_CALL for action in known]
+        simple = [action.function_call or action.transfer or _NO_DEPOSIT for action in known]
+        columns: tuple[list[Any], ...] = (
+            [_NAMES[type(action)] for action in simple],
+            [call.method_name for call in calls],
             decode_all_args([call.args for call in calls]),
             [action.deposit for action in simple],
             [call.gas for call in calls],
-        ]
+        )
+        start = len(self.ids) - len(bodies)
         for at, action in enumerate(simple):
-            if action is _NEITHER:
-                fields = _action_fields(actions[at], bodies[at], place, at)
+            if action is _NO_DEPOSIT:
+                fields = _action_fields(actions[at], bodies[at], self._path(start + at))
                 for column, value in zip(columns, fields, strict=True):
                     column[at] = value
-        names, methods, args, deposits, gas = columns
-        self.actions.add(names)
-        self.method_name.add(methods)
-        self.args.add(args)
-        self.deposit.add(deposits, place)
-        self.gas_attached.add(gas, place)
+        return columns
 
-    def _share(self, texts: Sequence[str | None]) -> list[str | None]:
-        """Replace texts by equal ones of other receipts."""
-        return share_texts(texts, self._texts)
+    def _path(self, row: int) -> str:
+        return f"{self.lists.path(row)}.receipt.Action"
 
+    def columns(self, rows: np.ndarray) -> dict[str, Any]:
+        """Return the columns of these rows; row -1 is a receipt without a body."""
+        return {name: self._array(name, values)[rows] for name, values in self._values.items()}
 
-def _simple_action(actions: Actions | None) -> FunctionCall | Deposit | GasKeyDeposit:
-    """Return the call or the transfer of a receipt with one action; otherwise `_NEITHER`."""
-    if not actions or len(actions) > 1 or not isinstance(actions[0], Action):
-        return _NEITHER
-    return actions[0].function_call or actions[0].transfer or _NEITHER
+    def _array(self, name: str, values: list[Any]) -> Any:
+        if name == "deposit":
+            return amounts(values, self._path)
+        if name == "gas_attached":
+            return integers(values, self._path, np.uint64)
+        return objects(values, NA if name == "args" else None)
 
 
-def _action_fields(
-    actions: Actions | None, body: ReceiptBody, place: PiecePath, at: int
-) -> tuple[Any, ...]:
-    """Return names, methods, arguments, deposit (as text) and gas of a receipt's actions."""
+def _action_fields(actions: Actions | None, receipt: Receipt, path: str) -> tuple[Any, ...]:
     if actions is None:
+        body = receipt.receipt or _NO_BODY
         is_distribution = body.global_contract_distribution is not UNSET
         return _DISTRIBUTION if is_distribution else None, None, NA, None, None
     calls = list(function_calls(actions))
@@ -153,14 +150,13 @@ def _action_fields(
         "+".join(map(action_name, actions)),
         "+".join([call.method_name or "" for call in calls]) if calls else None,
         NA if not args else args[0] if len(args) == 1 else args,
-        _total_deposit(actions, place, at),
+        _total_deposit(actions, path),
         total_gas(calls),
     )
 
 
-def _total_deposit(actions: Actions, place: PiecePath, at: int) -> str | None:
+def _total_deposit(actions: Actions, path: str) -> str | None:
     texts = deposit_texts(actions)
     if texts is None or len(texts) == 1:
         return None if texts is None else texts[0]
-    path = place.member("receipt.Action", at)
     return str(sum(parse_amount(text, path) for text in texts))

@@ -9,9 +9,8 @@ import numpy as np
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.frames.amounts import exact
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.column_builders import EMPTY_LIST
 from ledgerkit.tracing.tree.linking import is_free
-from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, UNKNOWN
+from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
@@ -23,22 +22,21 @@ if TYPE_CHECKING:
     ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"  # the sender of refunds
-_STATUSES = np.array(STATUS_NAMES, dtype=object)
 _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
 
 def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -> Columns:
     """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
-    outcomes, bodies = receipts.outcomes, receipts.bodies
-    outcome_at, body_at = receipts.outcome_at, receipts.body_at
-    gas_burnt = outcomes.gas_burnt.take(outcome_at)
-    tokens_burnt = outcomes.tokens_burnt.take(outcome_at)
-    predecessors = bodies.predecessor_id.take(body_at)
-    receivers = bodies.receiver_id.take(body_at)
-    waits_for, on_critical_path = _waiting(receipts)
-    shards = outcomes.shard_id.take(outcome_at)
-    kinds = _kinds(receipts, predecessors, tokens_burnt)
+    outcomes = receipts.outcomes.columns(receipts.outcome_at)
+    bodies = receipts.bodies.columns(receipts.body_at)
+    kinds = _kinds(receipts, bodies["predecessor_id"], outcomes["tokens_burnt"])
+    outcomes["status"][_not_given(receipts, kinds)] = STATUS_NAMES[UNKNOWN]
+    if shard_of is not None:
+        _fill_shards(outcomes["shard_id"], receipts.outcome_at, bodies["receiver_id"], shard_of)
+    gas_burnt = outcomes["gas_burnt"].filled(0)
+    on_critical_path = np.zeros(len(kinds), dtype=bool)
+    on_critical_path[_critical_path(receipts)] = True
     return {
         "receipt_id": receipts.ids.copy(),
         "parent_id": _parent_ids(receipts),
@@ -46,26 +44,10 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
         "order": np.arange(len(receipts.ids)) - receipts.starts[receipts.trees],
         "kind": kinds,
         "is_local": receipts.is_local,
-        "predecessor_id": predecessors,
-        "receiver_id": receivers,
-        "signer_id": bodies.signer_id.take(body_at),
-        "shard_id": _fill_shards(shards, outcome_at, receivers, shard_of),
-        "block_hash": outcomes.block_hash.take(outcome_at),
-        "block_height": outcomes.height.take(outcome_at),
-        "time": outcomes.time.take(outcome_at),
-        "actions": bodies.actions.take(body_at),
-        "method_name": bodies.method_name.take(body_at),
-        "args": bodies.args.take(body_at),
-        "deposit": bodies.deposit.take(body_at),
-        "gas_attached": bodies.gas_attached.take(body_at),
-        "gas_burnt": gas_burnt,
-        "tokens_burnt": tokens_burnt,
-        **_status_columns(receipts, _not_given(receipts, kinds)),
-        "logs": outcomes.logs.take(outcome_at),
-        "input_data_ids": bodies.input_data_ids.take(body_at),
-        "output_data_receivers": bodies.output_data_receivers.take(body_at),
-        "waits_for": waits_for,
-        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0))),
+        **outcomes,
+        **bodies,
+        "waits_for": _waits_for(receipts),
+        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt)),
         "on_critical_path": on_critical_path,
     }
 
@@ -90,22 +72,17 @@ def _fill_shards(
     shards: np.ma.MaskedArray[Any, Any],
     outcome_at: np.ndarray,
     receivers: np.ndarray,
-    shard_of: ShardOf | None,
-) -> np.ma.MaskedArray[Any, Any]:
-    """Fill in missing shards: a receipt runs on the shard of its receiver."""
+    shard_of: ShardOf,
+) -> None:
     missing = np.ma.getmaskarray(shards) & (outcome_at >= 0)
-    if shard_of is None or not missing.any():
-        return shards
     shard_by_account = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
     for at in np.flatnonzero(missing).tolist():
         shard_id = shard_by_account.get(receivers[at])
         if shard_id is not None:
             shards[at] = shard_id
-    return shards
 
 
 def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
-    """Return the id of each receipt's creator; None at position -1."""
     parent_ids: np.ndarray = receipts.ids[receipts.parents]
     parent_ids[receipts.parents < 0] = None
     return parent_ids
@@ -114,11 +91,9 @@ def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
 def _kinds(
     receipts: LinkedReceipts, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
-    """Return the kind of each receipt; None for one with neither body nor outcome."""
     codes = (predecessors == SYSTEM).astype(np.int8)
-    transactions = receipts.results.transactions
     for at in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - an array compares each value
-        refunded = is_free(transactions[receipts.trees[at]], tokens_burnt[at])
+        refunded = is_free(receipts.results[receipts.trees[at]], tokens_burnt[at])
         codes[at] = 2 if receipts.outcome_at[at] < 0 else refunded
     kinds: np.ndarray = _RECEIPT_KINDS[codes]
     return kinds
@@ -129,53 +104,27 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
     has_run = np.zeros(len(kinds), dtype=bool)
     missing = receipts.outcome_at < 0
     for tree in set(receipts.trees[missing].tolist()):
-        result, first = receipts.results.transactions[tree], int(receipts.starts[tree])
+        result, first = receipts.results[tree], int(receipts.starts[tree])
         rows = slice(first, int(receipts.starts[tree + 1]))
-        level, own = result.final_execution_status, result.transaction_outcome
+        level = result.final_execution_status
         if level == "FINAL":
             has_run[rows] = True
         elif level in ("EXECUTED_OPTIMISTIC", "EXECUTED"):  # only refunds may be missing
             has_run[rows] = kinds[rows] == _RECEIPT_KINDS[0]
         if isinstance(result.status, Status):  # the result comes from the first receipt
-            has_run[first] |= own is not None and receipts.ids[first] in (
-                own.outcome.receipt_ids or ()
-            )
+            has_run[first] |= receipts.ids[first] in result.created_ids()
     return has_run & missing
 
 
-def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
-    """Return the status of each receipt, and the error of those that failed."""
-    codes = np.frombuffer(receipts.outcomes.codes + bytes([NOT_EXECUTED]), dtype=np.uint8)
-    statuses = _STATUSES[codes[receipts.outcome_at]]
-    statuses[not_given] = STATUS_NAMES[UNKNOWN]
-    kinds = np.full(len(codes), None, dtype=object)
-    messages = kinds.copy()
-    for at, (kind, message) in receipts.outcomes.failures.items():
-        kinds[at], messages[at] = kind, message
-    at_receipts = receipts.outcome_at
-    return {
-        "status": statuses,
-        "error_kind": kinds[at_receipts],
-        "error_message": messages[at_receipts],
-    }
-
-
-def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
-    """Return the producers that each receipt waits for, and whether it is on the critical path."""
-    waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
-    ends = receipts.data.consumers.tolist(), receipts.data.producers.tolist()
-    for consumer, producer in dict.fromkeys(zip(*ends, strict=True)):
-        if waits_for[consumer] is EMPTY_LIST:
-            waits_for[consumer] = [receipts.ids[producer]]
-        else:
-            waits_for[consumer].append(receipts.ids[producer])
-    critical = np.zeros(len(receipts.parents), dtype=bool)
-    critical[_critical_path(receipts)] = True
-    return waits_for, critical
+def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
+    """Return the producers that each receipt waits for, each once."""
+    waits_for: list[list[str]] = [[] for _ in receipts.ids]
+    for producer, consumer in dict.fromkeys((edge[0], edge[1]) for edge in receipts.data):
+        waits_for[consumer].append(receipts.ids[producer])
+    return waits_for
 
 
 def _critical_path(receipts: LinkedReceipts) -> list[int]:
-    """Return the positions on the critical path of each tree: it ends in the last that ran."""
     executed = np.flatnonzero(receipts.outcome_at >= 0)
     trees = receipts.trees[executed]
     is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]

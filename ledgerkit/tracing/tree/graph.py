@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,80 +12,21 @@ if TYPE_CHECKING:
 
     Pairs = tuple[np.ndarray, np.ndarray]
 
-_MANY_LEVELS = 512
 _SAFE = 2.0**62  # sums up to here fit 64 bits, whatever the rounding of floats
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+def depths(parents: np.ndarray) -> np.ndarray:
     """
-    Rows in causal order, and the edges that were kept.
+    Count the creators above each row.
 
-    `parents` is the creator of each row (-1: none), `depths` the number of creators above it, and
-    `is_kept` marks the pairs of producer and consumer that were kept. The other three list rows of
-    which an edge was dropped, because it contradicted an earlier one.
+    `parents` is the creator of each row (-1: none). In or below a cycle, the count is that of all
+    rows.
     """
-
-    order: np.ndarray
-    parents: np.ndarray
-    depths: np.ndarray
-    is_kept: np.ndarray
-    listed_twice: list[int]
-    cut_from_cycle: list[int]
-    cut_from_data: list[int]
-
-
-def arrange(
-    created: Pairs,
-    roots: Sequence[int],
-    n_rows: int,
-    *,
-    data: Pairs,
-    heights: np.ndarray | None = None,
-    trees: np.ndarray | None = None,
-) -> Graph:
-    """
-    Sort rows so that none precedes what it depends on.
-
-    `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
-    consumer. No row created the `roots`; they come first. With `heights` (0 where unknown), rows of
-    lower blocks come first, as far as the edges allow. With `trees`, the number of each row's
-    tree, rows are sorted tree by tree; no edge leads from one to another.
-    """
-    created, listed_twice = _one_creator_each(created, roots, n_rows)
-    cut: list[int] = []
-    parents = _parents(created, n_rows)
-    depths = _depths(parents)
-    if depths.max(initial=0) >= n_rows:
-        created, cut = _cut_cycles(created, parents, set(np.flatnonzero(depths >= n_rows).tolist()))
-        parents = _parents(created, n_rows)
-        depths = _depths(parents)
-    is_kept = data[0] != data[1]
-    order = _order(created, roots, depths, _select(data, is_kept))
-    cyclic: list[int] = []
-    if len(order) < n_rows:
-        cyclic = sorted(_unreached(order, n_rows))
-        is_kept &= ~(np.isin(data[0], cyclic) & np.isin(data[1], cyclic))
-        order = _order(created, roots, depths, _select(data, is_kept))
-    if heights is not None:
-        order = _by_height(order, parents, _select(data, is_kept), heights)
-    if trees is not None:
-        order = order[np.argsort(trees[order], kind="stable")]
-    return Graph(order, parents, depths, is_kept, listed_twice, cut, cyclic)
-
-
-def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:
-    """Return the pairs that are marked."""
-    return pairs if is_kept.all() else (pairs[0][is_kept], pairs[1][is_kept])
-
-
-def _depths(parents: np.ndarray) -> np.ndarray:
-    """Count the creators above each row; in or below a cycle, they are as many as the rows."""
-    depths = np.zeros(len(parents) + 1, dtype=np.int64)  # the last element is above all rows
-    depths[:-1] = parents >= 0
+    counts = np.zeros(len(parents) + 1, dtype=np.int64)  # the last element is above all rows
+    counts[:-1] = parents >= 0
     for above in _ancestors(parents):
-        depths += depths[above]
-    return np.minimum(depths[:-1], len(parents), out=depths[:-1])
+        counts += counts[above]
+    return np.minimum(counts[:-1], len(parents))
 
 
 def _ancestors(parents: np.ndarray) -> Iterator[np.ndarray]:
@@ -126,62 +66,41 @@ def latest_chains(ends: Sequence[int], parents: np.ndarray, data: Pairs) -> list
     return path
 
 
-def _one_creator_each(created: Pairs, roots: Sequence[int], n_rows: int) -> tuple[Pairs, list[int]]:
-    """Drop all creators of a row but the first; the transaction comes before all receipts."""
-    creators, rows = created
-    times = np.bincount(rows, minlength=n_rows)
-    times[list(roots)] += 1
-    if times.max(initial=0) <= 1:
-        return created, []
-    keep = np.zeros(len(rows), dtype=bool)
-    keep[np.unique(rows, return_index=True)[1]] = True
-    keep &= ~np.isin(rows, list(roots))
-    return (creators[keep], rows[keep]), rows[~keep].tolist()
+def sort(created: Pairs, roots: np.ndarray, depths: np.ndarray, data: Pairs) -> np.ndarray:
+    """
+    Sort rows so that none precedes what it depends on; rows in or after a cycle are omitted.
 
-
-def _parents(created: Pairs, n_rows: int) -> np.ndarray:
-    """Return the creator of each row; -1 for none."""
-    creators, rows = created
-    parents = np.full(n_rows, -1, dtype=np.int64)
-    parents[rows] = creators
-    return parents
-
-
-def _order(created: Pairs, roots: Sequence[int], depths: np.ndarray, data: Pairs) -> np.ndarray:
-    """Sort rows topologically, level by level; rows in or after a cycle are omitted."""
+    `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
+    consumer. No row created the `roots`; they come first.
+    """
     order = None if len(data[0]) else _order_by_depth(created, roots, depths)
     return _order_by_level(created, roots, len(depths), data) if order is None else order
 
 
-def _order_by_depth(created: Pairs, roots: Sequence[int], depths: np.ndarray) -> np.ndarray | None:
+def _order_by_depth(created: Pairs, roots: np.ndarray, depths: np.ndarray) -> np.ndarray | None:
     """Sort rows by depth; None if rows of one depth are not in the order of their creation."""
     # The fastest to sort are 16 bits.
     is_short = depths.max(initial=0) <= np.iinfo(np.int16).max
     order = np.argsort(depths.astype(np.int16) if is_short else depths, kind="stable")
     creation = np.arange(len(depths)) - len(depths)  # of rows without a creator
-    creation[list(roots)] = np.arange(len(roots)) - 2 * len(depths)
+    creation[roots] = np.arange(len(roots)) - 2 * len(depths)
     creation[created[1]] = np.arange(len(created[1]))
     by_depth, in_order = depths[order], creation[order]
     rises = (by_depth[1:] > by_depth[:-1]) | (in_order[1:] > in_order[:-1])
     return order if rises.all() else None
 
 
-def _order_by_level(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
+def _order_by_level(created: Pairs, roots: np.ndarray, n_rows: int, data: Pairs) -> np.ndarray:
     """Sort rows by the longest way from a row that waits for no other."""
     starts, following = _adjacent(created, n_rows, data)
     waits = np.bincount(following, minlength=n_rows)
-    free = waits == 0
-    first = [root for root in roots if free[root]]
-    free[first] = False
-    level = np.append(np.array(first, dtype=np.int64), np.flatnonzero(free))
-    levels = [level]
-    while level.size and len(levels) < _MANY_LEVELS:
-        level = _next_level(level, starts, following, waits)
-        levels.append(level)
-    if not level.size:
-        return np.concatenate(levels)
-    deeper = _walk(level.tolist(), starts.tolist(), following.tolist(), waits)
-    return np.concatenate([*levels, np.array(deeper, dtype=np.int64)])
+    is_free = waits == 0
+    first = roots[is_free[roots]]
+    is_free[first] = False
+    levels = [np.append(first, np.flatnonzero(is_free))]
+    while levels[-1].size:
+        levels.append(_next_level(levels[-1], starts, following, waits))
+    return np.concatenate(levels)
 
 
 def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -233,51 +152,7 @@ def _next_level(
     return ready
 
 
-def _walk(
-    level: list[int], starts: list[int], following: list[int], waits: np.ndarray
-) -> list[int]:
-    """Continue the sort row by row: deep trees have narrow levels, for which arrays are slow."""
-    waiting = waits.tolist()
-    order = []
-    while level:
-        level, before = [], level
-        for row in before:
-            for reached in following[starts[row] : starts[row + 1]]:
-                waiting[reached] -= 1
-                if not waiting[reached]:
-                    level.append(reached)
-        order += level
-    return order
-
-
-def _unreached(order: np.ndarray, n_rows: int) -> set[int]:
-    """Return the rows that are missing in an order."""
-    return set(range(n_rows)).difference(order.tolist())
-
-
-def _cut_cycles(created: Pairs, parents: np.ndarray, cyclic: set[int]) -> tuple[Pairs, list[int]]:
-    """Cut each cycle of creators at one row; `cyclic` are the rows in or below one."""
-    creators, rows = created
-    cut = sorted(_cycle_rows(parents.tolist(), cyclic))
-    keep = ~np.isin(rows, cut)
-    return (creators[keep], rows[keep]), cut
-
-
-def _cycle_rows(parents: list[int], rows: set[int]) -> set[int]:
-    """Return one row of each cycle: the first that is reached twice on the way up."""
-    cycle_rows = set()
-    walk_of: dict[int, int] = {}
-    for start in sorted(rows):
-        row = start
-        while row not in walk_of:
-            walk_of[row] = start
-            row = parents[row]
-        if walk_of[row] == start:
-            cycle_rows.add(row)
-    return cycle_rows
-
-
-def _by_height(
+def by_height(
     order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
 ) -> np.ndarray:
     """Sort by height, raised where a row would otherwise precede what it depends on."""

@@ -1,4 +1,4 @@
-"""The outcomes of receipts as columns: status, gas and tokens burnt, and receipts created."""
+"""The outcomes of receipts as arrays: status, gas and tokens burnt, block and shard."""
 
 from __future__ import annotations
 
@@ -10,123 +10,125 @@ from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.tracing.tree.column_builders import (
-    EMPTY_LIST,
-    AmountColumn,
-    IntegerColumn,
-    ObjectColumn,
-    share_texts,
-)
+from ledgerkit.tracing.tree.arrays import JoinedLists, amounts, integers, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from msgspec import Raw
 
-    from ledgerkit.api.models.transactions import ExecutionOutcome
-    from ledgerkit.tracing.tree.column_builders import PiecePath, Texts
+    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
+    from ledgerkit.tracing.tree.arrays import PathOf
 
+    Texts = dict[str | None, str | None]
     Blocks = Mapping[str, tuple[int, int]]
 
 STATUS_NAMES = ("success_value", "success_receipt_id", "failure", "unknown", "not_executed")
 SUCCESS_VALUE, SUCCESS_RECEIPT_ID, FAILURE, UNKNOWN, NOT_EXECUTED = range(len(STATUS_NAMES))
+_DETAILED = (SUCCESS_RECEIPT_ID, FAILURE)
+_STATUSES = np.array(STATUS_NAMES, dtype=object)
 
 
 class Outcomes:
     """
-    The outcomes of receipts, in the document's order.
+    The outcomes of receipts, in the order of the results.
 
     Parameters
     ----------
-    texts
-        Texts to share memory with.
+    results
+        The results of the transactions.
     blocks
         Height and time by block hash, for outcomes without them.
+    texts
+        Texts to share memory with.
     """
 
-    def __init__(self, texts: Texts, blocks: Blocks) -> None:
-        self._texts, self._blocks = texts, blocks
+    def __init__(self, results: Sequence[TxResult], blocks: Blocks, texts: Texts) -> None:
+        self._blocks, self._texts = blocks, texts
         self._failure_texts: dict[bytes, tuple[str, str]] = {}
+        self.lists = JoinedLists()  # of the results
         self.ids: list[str] = []
         self.created_ids: list[str] = []  # one after another
         self.n_created: list[int] = []
         self.codes = bytearray()
-        self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
-        self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
-        self.has_heights = False
-        self.block_hash, self.logs = ObjectColumn(), ObjectColumn(EMPTY_LIST)
-        self.tokens_burnt = AmountColumn("outcome.tokens_burnt")
-        self.gas_burnt = IntegerColumn("outcome.gas_burnt", np.uint64)
-        self.height = IntegerColumn("block_height")
-        self.time = IntegerColumn("block_timestamp")
-        self.shard_id = IntegerColumn("shard_id")
+        self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by row
+        self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
+        self._hashes: list[str | None] = []
+        self._logs: list[list[str]] = []
+        self._tokens: list[str | None] = []
+        self._gas: list[int | None] = []
+        self._heights: list[int | None] = []
+        self._times: list[int | None] = []
+        self._shards: list[int | None] = []
+        for result in results:
+            self.lists.add(result.outcomes.path, len(self.ids))
+            for piece in result.outcomes.pieces():
+                self._add(piece)
+        self.height = integers(self._heights, self._path_of("block_height"))
+        self.tokens_burnt = amounts(self._tokens, self._path_of("outcome.tokens_burnt"))
 
-    def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
-        """Append the outcomes of a piece at `place`."""
-        if not piece:  # every pair of it lacks its outcome
-            return
+    def _add(self, piece: Sequence[ExecutionOutcome]) -> None:
         outcomes = [execution.outcome for execution in piece]
+        created = [outcome.receipt_ids or () for outcome in outcomes]
         hashes = [execution.block_hash for execution in piece]
-        heights, times = _heights_and_times(
-            hashes,
-            [execution.block_height for execution in piece],
-            [execution.block_timestamp for execution in piece],
-            self._blocks,
-        )
-        self.has_heights = self.has_heights or heights.count(None) < len(heights)
+        heights = [execution.block_height for execution in piece]
+        times = [execution.block_timestamp for execution in piece]
+        if self._blocks:
+            for at, block_hash in enumerate(hashes):
+                if heights[at] is None and block_hash is not None and block_hash in self._blocks:
+                    heights[at], times[at] = self._blocks[block_hash]
+        self._add_statuses([outcome.status for outcome in outcomes])
         self.ids += [execution.id for execution in piece]
-        lists = [outcome.receipt_ids or () for outcome in outcomes]
-        self.created_ids += chain.from_iterable(lists)
-        self.n_created += map(len, lists)
-        self._add_statuses([outcome.status for outcome in outcomes], place)
-        self.block_hash.add(share_texts(hashes, self._texts))
-        self.logs.add([outcome.logs or EMPTY_LIST for outcome in outcomes])
-        self.tokens_burnt.add([outcome.tokens_burnt for outcome in outcomes], place)
-        self.gas_burnt.add([outcome.gas_burnt for outcome in outcomes], place)
-        self.height.add(heights, place)
-        self.time.add(times, place)
-        self.shard_id.add([execution.shard_id for execution in piece], place)
+        self.created_ids += chain.from_iterable(created)
+        self.n_created += map(len, created)
+        self._hashes += map(self._texts.setdefault, hashes, hashes)
+        self._logs += [outcome.logs or [] for outcome in outcomes]
+        self._tokens += [outcome.tokens_burnt for outcome in outcomes]
+        self._gas += [outcome.gas_burnt for outcome in outcomes]
+        self._heights += heights
+        self._times += times
+        self._shards += [execution.shard_id for execution in piece]
 
-    def _add_statuses(self, statuses: Sequence[Any], place: PiecePath) -> None:
-        """Append the status code of each execution, and the details of some."""
-        start = len(self.codes)
-        self.codes += bytes([SUCCESS_VALUE]) * len(statuses)
-        others = [
-            at
-            for at, status in enumerate(statuses)
-            if type(status) is not Status or type(status.success_value) is not str
-        ]
-        for at in others:
-            status = statuses[at]
-            self.codes[start + at] = code = status_code(status)
-            if code == SUCCESS_RECEIPT_ID:
-                self.result_ids[start + at] = status.success_receipt_id
-            elif code == FAILURE:
-                path = place.member("outcome.status.Failure", at)
-                self.failures[start + at] = self._describe_failure(status.failure, path)
+    def _add_statuses(self, statuses: Sequence[Any]) -> None:
+        """Append the code of each status, and the details of some."""
+        start, codes = len(self.codes), bytes(map(status_code, statuses))
+        self.codes += codes
+        for at in [at for at, code in enumerate(codes) if code in _DETAILED]:
+            row, status = start + at, statuses[at]
+            if codes[at] == SUCCESS_RECEIPT_ID:
+                self.result_ids[row] = status.success_receipt_id
+            else:
+                self.failures[row] = self._describe_failure(status.failure, row)
 
-    def _describe_failure(self, failure: Raw, path: str) -> tuple[str, str]:
-        """Describe a failure; equal failures are decoded once."""
+    def _describe_failure(self, failure: Raw, row: int) -> tuple[str, str]:
         key = bytes(failure)
         if key not in self._failure_texts:
+            path = self._path_of("outcome.status.Failure")(row)
             self._failure_texts[key] = failure_texts(failure, path)
         return self._failure_texts[key]
 
+    def _path_of(self, member: str) -> PathOf:
+        return lambda row: f"{self.lists.path(row)}.{member}"
 
-def _heights_and_times(
-    hashes: Sequence[str | None],
-    heights: Sequence[int | None],
-    times: Sequence[int | None],
-    blocks: Blocks,
-) -> tuple[Sequence[int | None], Sequence[int | None]]:
-    """Look up the heights and times that the outcomes lack, by block hash."""
-    if not blocks or None not in heights:
-        return heights, times
-    places = [
-        place if place[0] is not None else blocks.get(block_hash or "", place)
-        for place, block_hash in zip(zip(heights, times, strict=True), hashes, strict=True)
-    ]
-    return [height for height, _ in places], [time for _, time in places]
+    def columns(self, rows: np.ndarray) -> dict[str, Any]:
+        """Return the columns of these rows; row -1 is a receipt that has not run."""
+        n_rows = len(self.ids)
+        kinds, messages = np.full((2, n_rows + 1), None, dtype=object)
+        for row, (kind, message) in self.failures.items():
+            kinds[row], messages[row] = kind, message
+        columns: dict[str, Any] = {
+            "block_hash": objects(self._hashes),
+            "block_height": self.height,
+            "time": integers(self._times, self._path_of("block_timestamp")),
+            "shard_id": integers(self._shards, self._path_of("shard_id")),
+            "status": _STATUSES[np.frombuffer(self.codes + bytes([NOT_EXECUTED]), dtype=np.uint8)],
+            "error_kind": kinds,
+            "error_message": messages,
+            "gas_burnt": integers(self._gas, self._path_of("outcome.gas_burnt"), np.uint64),
+            "tokens_burnt": self.tokens_burnt,
+            "logs": objects(self._logs, []),
+        }
+        return {name: values[rows] for name, values in columns.items()}
 
 
 def status_code(status: Status | str | None) -> int:

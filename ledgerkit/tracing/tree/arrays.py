@@ -1,0 +1,92 @@
+"""Arrays of values that were decoded from results; an error has the path of its value."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ledgerkit.errors import DecodeError
+from ledgerkit.frames.amounts import parse
+from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.u128.array import U128Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    PathOf = Callable[[int], str]  # of the value at a position
+
+
+class JoinedLists:
+    """The paths of lists in documents, and where each starts when they are joined."""
+
+    def __init__(self) -> None:
+        """Start without lists."""
+        self._paths: list[str] = []
+        self._starts: list[int] = []
+
+    def add(self, path: str, start: int) -> None:
+        """Add a list that starts after `start` elements of others."""
+        self._paths.append(path)
+        self._starts.append(start)
+
+    def path(self, at: int) -> str:
+        """Return the path of an element."""
+        number = bisect_right(self._starts, at) - 1
+        return f"{self._paths[number]}[{at - self._starts[number]}]"
+
+    def numbers(self, length: int) -> np.ndarray:
+        """Return the number of the list of each element."""
+        return np.searchsorted(self._starts, np.arange(length), side="right") - 1
+
+
+def objects(values: Sequence[object], missing: object = None) -> np.ndarray:
+    """Build an array of any values; row -1 is missing."""
+    # Of lists of equal lengths, np.array would make a table.
+    return np.fromiter(chain(values, [missing]), dtype=object, count=len(values) + 1)
+
+
+def integers(
+    values: list[int | None], path_of: PathOf, dtype: type[np.integer[Any]] = np.int64
+) -> np.ma.MaskedArray[Any, Any]:
+    """Build an array of 64-bit integers; row -1 is missing."""
+    known = np.zeros(len(values) + 1, dtype)
+    missing = np.ones(len(values) + 1, dtype=bool)
+    n_missing = values.count(None)
+    filled: list[Any] = [value or 0 for value in values] if n_missing else values
+    try:
+        if n_missing < len(values):
+            known[:-1] = np.fromiter(filled, dtype, len(values))
+            missing[:-1] = [value is None for value in values] if n_missing else False
+    except OverflowError:
+        bounds = np.iinfo(dtype)
+    else:
+        return np.ma.MaskedArray(known, missing)
+    allowed = range(bounds.min, bounds.max + 1)
+    at, value = next((at, value) for at, value in enumerate(filled) if value not in allowed)
+    bound = f"below {bounds.min}" if value < 0 else f"above {bounds.max}"
+    path = path_of(at)
+    raise DecodeError(f"the integer {value} at {path} is {bound}", path=path)
+
+
+def amounts(texts: Sequence[str | None], path_of: PathOf) -> U128Array:
+    """Build an array of exact amounts from digits; row -1 is missing."""
+    try:
+        known = parse(texts)
+    except DecodeError:
+        for at, text in enumerate(texts):
+            if text is not None:
+                parse_amount(text, path_of(at))  # raises for the bad one
+        raise
+    hi, lo = np.append(known.hi, np.uint64(0)), np.append(known.lo, np.uint64(0))
+    return U128Array.of((hi, lo), np.append(known.mask, [True]))
+
+
+def list_values(values: np.ndarray | U128Array) -> list[Any]:
+    """List the values of an array, None where one is missing."""
+    if isinstance(values, U128Array):
+        values = values.to_numpy(na_value=None)
+    listed: list[Any] = values.tolist()
+    return listed
