@@ -28,8 +28,6 @@ def rules_by_epoch(
         for block_hash, header in headers.items()
         if header.epoch_id not in rules
     }
-    if not rules:  # recordings have the first rules at the first block
-        missing |= {header.epoch_id: block_hash for block_hash, header in [*headers.items()][:1]}
     calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
     answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
     for epoch_id, answer in zip(missing, answers, strict=True):
