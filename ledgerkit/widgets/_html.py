@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import LedgerError, cut
@@ -95,8 +96,8 @@ def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
 def bars(counts: Mapping[str, int], caption: str) -> str:
     largest = max(counts.values(), default=0) or 1
     rows = []
-    for at, (name, count) in enumerate(counts.items()):
-        style = f"width:{100 * count // largest}%;height:1.1em;background:{COLOURS[at]}"
+    for (name, count), colour in zip(counts.items(), cycle(COLOURS), strict=False):
+        style = f"width:{100 * count // largest}%;height:1.1em;background:{colour}"
         bar = html_tables.cell(f'<div style="{style}"></div>', ' style="width:22em"')
         rows.append(html_tables.row([bar, html_tables.cell(str(count))], name=text(name)))
     return html_tables.table(rows, caption=text(caption))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ledgerkit.api.models.actions import named_content
 from ledgerkit.api.models.block_documents import decode_document
 from ledgerkit.errors import DecodeError
 
@@ -85,8 +86,8 @@ def actions_of(document: Any) -> Any:
     return executed[0]["receipt"]["receipt"]["Action"]["actions"]
 
 
-def test_unknown_actions_are_their_names() -> None:
-    """An action of a later protocol is decoded as its name."""
+def test_unknown_actions_keep_their_names_and_members() -> None:
+    """An action of a later protocol is read with its name, and what it has."""
     body = changed(lambda document: actions_of(document).append({"Teleport": {"to": "mars.near"}}))
     shards = decoded(body).shards
     pairs = [pair for shard in shards for pair in shard.receipt_execution_outcomes]
@@ -94,7 +95,9 @@ def test_unknown_actions_are_their_names() -> None:
     assert body_read is not None
     assert body_read.action is not None
     assert body_read.action.actions is not None
-    assert body_read.action.actions[-1] == "Teleport"
+    action = body_read.action.actions[-1]
+    assert not isinstance(action, str)
+    assert named_content(action) == ("Teleport", {"to": "mars.near"})
 
 
 def outcome_of(document: Any) -> Any:
