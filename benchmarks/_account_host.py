@@ -1,5 +1,5 @@
 """
-The services of an invented account with any number of transactions, in a process of its own.
+The services of an invented account with any number of transactions.
 
 Each transaction is a copy of one that the embedded ledger executed, a call of ft_transfer_call with
 six receipts, with ids, heights and times of its own. The services send what a statement reads:
@@ -7,17 +7,15 @@ pages of transactions and of transfers, documents, and balances that follow from
 burnt and the token's events.
 """
 
-import contextlib
 import json
-import multiprocessing
 import re
-import selectors
-import socket
-import time
-from collections import Counter, deque
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from collections import Counter
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
+
+import _host
+from _copies import SUFFIX, Template, decode, encode
 
 import ledgerkit as lk
 
@@ -25,62 +23,31 @@ ACCOUNT, TOKEN = "alice.near", "gold.near"
 STEP = 10  # blocks from one transaction to the next
 _BLOCK_NS = 600_000_000
 _BALANCE = 10**30  # before the first transaction, in yoctoNEAR and in units of the token
-_DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_SUFFIX = 8  # digits of an id that are the number of its transaction, or of its block
 _VARIABLE = re.compile(
     r"\b[1-9A-HJ-NP-Za-km-z]{36}(?P<id>[1-9A-HJ-NP-Za-km-z]{8})\b"
     r"|\b[1-9A-HJ-NP-Za-km-z]{35}(?P<short>[1-9A-HJ-NP-Za-km-z]{8})\b"
     r'|_height":"?(?P<height>\d+)|block_timestamp":"?(?P<time>\d+)'
 )
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-
-
-def encode(number: int) -> str:
-    """Write a number as the last digits of an id."""
-    text = ""
-    for _ in range(_SUFFIX):
-        number, digit = divmod(number, 58)
-        text = _DIGITS[digit] + text
-    return text
-
-
-def decode(id_text: str) -> int:
-    """Read the number in the last digits of an id."""
-    number = 0
-    for digit in id_text[-_SUFFIX:]:
-        number = 58 * number + _DIGITS.index(digit)
-    return number
 
 
 class Copies:
     """Copies of a JSON value, which differ in ids, heights and times."""
 
     def __init__(self, value: Any) -> None:
-        text = json.dumps(value, separators=(",", ":"))
-        self._parts: list[bytes] = []
-        self._variables: list[tuple[str, int]] = []  # after each part but the last
-        end = 0
-        for match in _VARIABLE.finditer(text):
-            name = match.lastgroup or ""
-            self._parts.append(text[end : match.start(name)].encode())
-            self._variables.append((name, int(match[name]) if match[name].isdecimal() else 0))
-            end = match.end(name)
-        self._rest = text[end:].encode()
+        self._template = Template(json.dumps(value, separators=(",", ":")), _VARIABLE)
 
     def copy(self, number: int) -> bytes:
         """Return the copy of one transaction."""
-        blocks, suffix = STEP * number, encode(number).encode()
-        pieces: list[bytes] = []
-        for part, (name, value) in zip(self._parts, self._variables, strict=True):
-            pieces.append(part)
-            if name == "height":
-                pieces.append(b"%d" % (value + blocks))
-            elif name == "time":
-                pieces.append(b"%d" % (value + blocks * _BLOCK_NS))
+        blocks, suffix = STEP * number, encode(number)
+        values = {}
+        for kind, text in self._template.marks:
+            if kind == "height":
+                values[kind, text] = b"%d" % (int(text) + blocks)
+            elif kind == "time":
+                values[kind, text] = b"%d" % (int(text) + blocks * _BLOCK_NS)
             else:
-                pieces.append(suffix)
-        return b"".join((*pieces, self._rest))
+                values[kind, text] = suffix
+        return self._template.fill(values)
 
 
 class Host:
@@ -187,7 +154,7 @@ class Host:
         header = dict(self.block["header"])
         time_ns = self.time_ns + (height - self.height) * _BLOCK_NS
         for name, own in (("hash", height), ("prev_hash", height - 1)):
-            header[name] = header[name][:-_SUFFIX] + encode(own)
+            header[name] = header[name][:-SUFFIX] + encode(own).decode()
         header |= {"height": height, "prev_height": height - 1}
         header |= {"timestamp": time_ns, "timestamp_nanosec": str(time_ns)}
         return {**self.block, "header": header, "chunks": []}
@@ -233,57 +200,12 @@ def balance_changes(document: dict[str, Any]) -> tuple[int, int]:
     return -burnt - 1, received - sent  # 1 yoctoNEAR is attached to the call
 
 
-def serve(pipe: Connection, count: int, latency_s: float) -> None:
-    """Answer each request after the latency."""
-    host = Host(count)
-    selector = selectors.DefaultSelector()
-    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    selector.register(listening, selectors.EVENT_READ)
-    pipe.send(listening.getsockname()[1])
-    due: deque[tuple[float, socket.socket, bytes]] = deque()
-    received: dict[socket.socket, bytes] = {}
-    while True:
-        timeout_s = max(0.0, due[0][0] - time.monotonic()) if due else None
-        for key, _ in selector.select(timeout_s):
-            if key.data is None:
-                connection = listening.accept()[0]
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                selector.register(connection, selectors.EVENT_READ, connection)
-                received[connection] = b""
-                continue
-            connection, packet = key.data, b""
-            with contextlib.suppress(ConnectionError):
-                packet = connection.recv(2**20)
-            if not packet:
-                selector.unregister(connection)
-                del received[connection]
-                connection.close()
-                continue
-            received[connection] += packet
-            head, separator, body = received[connection].partition(b"\r\n\r\n")
-            length = _LENGTH.search(head)
-            if separator and len(body) >= (int(length[1]) if length else 0):
-                received[connection] = b""
-                arrival = time.monotonic()
-                answer = host.respond(head.split(b" ", 2)[1].decode(), body)
-                reply = _HEAD % len(answer) + answer
-                due.append((arrival + latency_s, connection, reply))
-        while due and due[0][0] <= time.monotonic():
-            _, connection, reply = due.popleft()
-            with contextlib.suppress(OSError):
-                connection.settimeout(60)
-                connection.sendall(reply)
-
-
-@contextlib.contextmanager
-def running(count: int, latency_s: float) -> Iterator[str]:
+def running(count: int, latency_s: float) -> AbstractContextManager[str]:
     """Run the services in another process."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    server = context.Process(target=serve, args=(sender, count, latency_s), daemon=True)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{receiver.recv()}"
-    finally:
-        server.terminate()
-        server.join()
+    return _host.running(partial(host, count), latency_s)
+
+
+def host(count: int) -> _host.Respond:
+    """Build the services of an account."""
+    services = Host(count)
+    return lambda target, body: _host.message(services.respond(target, body))

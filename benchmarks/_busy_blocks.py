@@ -15,6 +15,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from _copies import SUFFIX, Template, encode
+
 SAMPLE = (
     Path(__file__).resolve().parents[2]
     / "shared/wire/samples/blocks/neardata_mainnet_151768255.json"
@@ -22,18 +24,7 @@ SAMPLE = (
 ARCHIVE_BLOCKS = 10
 START = 160_000_000  # the height of copy 0
 _BLOCK_NS = 600_000_000
-_DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_SUFFIX = 6  # digits of an id that are the number of its copy
-_MARK = re.compile(r"@(id|height|time|digits)([+-]\d+)@")
-
-
-def encode(number: int) -> str:
-    """Write a number as the last digits of an id."""
-    text = ""
-    for _ in range(_SUFFIX):
-        number, digit = divmod(number, 58)
-        text = _DIGITS[digit] + text
-    return text
+_MARK = re.compile(r"(?P<mark>@(id|height|time|digits)([+-]\d+)@)")
 
 
 class Copies:
@@ -47,29 +38,20 @@ class Copies:
         pattern = re.compile(r'"([1-9A-HJ-NP-Za-km-z]{32,44})(@\w+)?"')
         text = pattern.sub(lambda match: _marked(match, ids), text)
         text = re.sub(r'"(@(?:height|time)[+-]\d+@)"', r"\1", text)
-        self._parts: list[bytes] = []
-        self._marks: list[tuple[str, int]] = []  # after each part but the last
-        end = 0
-        for match in _MARK.finditer(text):
-            self._parts.append(text[end : match.start()].encode())
-            self._marks.append((match[1], int(match[2])))
-            end = match.end()
-        self._end = text[end:].encode()
+        self._template = Template(text, _MARK)
 
     def copy(self, number: int) -> bytes:
         """Return one copy."""
         values = {}
-        for kind, delta in set(self._marks):
+        for mark in self._template.marks:
+            _, kind, delta = _MARK.findall(mark[1])[0]
             if kind == "id":
-                values[kind, delta] = encode(58 + number + delta).encode()
+                values[mark] = encode(58 + number + int(delta))
             elif kind == "height":
-                values[kind, delta] = b"%d" % (START + number + delta)
+                values[mark] = b"%d" % (START + number + int(delta))
             else:
-                values[kind, delta] = b"%d" % (1_700_000_000_000_000_000 + number * _BLOCK_NS)
-        pieces = [b""] * (2 * len(self._parts))
-        pieces[::2] = self._parts
-        pieces[1::2] = [values[mark] for mark in self._marks]
-        return b"".join((*pieces, self._end))
+                values[mark] = b"%d" % (1_700_000_000_000_000_000 + number * _BLOCK_NS)
+        return self._template.fill(values)
 
     def archive(self, start: int) -> bytes:
         """Return the archive that begins at a height."""
@@ -83,7 +65,7 @@ class Copies:
 def _marked(match: re.Match[str], ids: dict[str, int]) -> str:
     """Mark the number in an id, if it differs by copy."""
     delta = ids.get(match[1] + (match[2] or ""))
-    return match[0] if delta is None else f'"{match[1][:-_SUFFIX]}@id{delta:+d}@"'
+    return match[0] if delta is None else f'"{match[1][:-SUFFIX]}@id{delta:+d}@"'
 
 
 def _compress(data: bytes) -> bytes:

@@ -9,14 +9,15 @@ each response. The floor writes and reads bytes and knows no HTTP.
 
 import asyncio
 import gc
-import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from _canned import running
+from _canned import path, running
+from _floor import drain, floor, get
+from _measuring import cpu_seconds, medians
 from _verdict import finish, say
 
 import ledgerkit as lk
@@ -28,86 +29,38 @@ WARM_UP = 200
 ROUNDS = 5
 TARGET = 1.8
 
-Get = Callable[[str], Awaitable[bytes]]
-
-
-def path(number: int) -> str:
-    return f"/v1/account/account-{number}.near/full"
-
-
-class Floor(asyncio.Protocol):
-    """A connection that expects a header `content-length`, and nothing else."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start to use the connection."""
-        self.transport: Any = transport
-        self.received = b""
-        self.body: asyncio.Future[bytes] | None = None
-
-    def data_received(self, data: bytes) -> None:
-        """Read a part of a response."""
-        self.received += data
-        head, end, body = self.received.partition(b"\r\n\r\n")
-        if end and len(body) == int(head.partition(b"content-length: ")[2].split(b"\r")[0]):
-            self.received = b""
-            if self.body is not None:
-                self.body.set_result(body)
+Read = Callable[[int], Awaitable[bytes]]
 
 
 @asynccontextmanager
-async def floor(url: str) -> AsyncIterator[Get]:
-    loop = asyncio.get_running_loop()
-    host, port = url.removeprefix("http://").split(":")
-    opened = [(await loop.create_connection(Floor, host, int(port)))[1] for _ in range(IN_FLIGHT)]
-    idle = [*opened]
-
-    async def get(path: str) -> bytes:
-        connection = idle.pop()
-        connection.body = loop.create_future()
-        connection.transport.write(f"GET {path} HTTP/1.1\r\nhost: floor\r\n\r\n".encode())
-        body = await connection.body
-        idle.append(connection)
-        return body
-
-    yield get
-    for connection in opened:
-        connection.transport.abort()
+async def with_bytes(url: str) -> AsyncIterator[Read]:
+    async with floor(url, IN_FLIGHT) as ask:
+        yield lambda number: ask(get(path(number)))
 
 
 @asynccontextmanager
-async def with_aiohttp(url: str) -> AsyncIterator[Get]:
+async def with_aiohttp(url: str) -> AsyncIterator[Read]:
     import aiohttp
 
     connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
     async with aiohttp.ClientSession(connector=connector) as session:
 
-        async def get(path: str) -> bytes:
-            async with session.get(url + path) as response:
+        async def read(number: int) -> bytes:
+            async with session.get(url + path(number)) as response:
                 return await response.read()
 
-        yield get
-
-
-async def drain(get: Get, reads: int) -> None:
-    """Read so many responses, with as many workers as requests may be in flight."""
-    numbers = iter(range(reads))
-
-    async def worker() -> None:
-        for number in numbers:
-            assert len(await get(path(number))) > 100
-
-    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+        yield read
 
 
 def rival(client: Any, url: str) -> float:
     """Return the CPU seconds per read of a client."""
 
     async def measure() -> float:
-        async with client(url) as get:
-            await drain(get, WARM_UP)
+        async with client(url) as read:
+            await drain(read, WARM_UP, IN_FLIGHT)
             gc.collect()
             begin = time.process_time()
-            await drain(get, READS)
+            await drain(read, READS, IN_FLIGHT)
             return (time.process_time() - begin) / READS
 
     return asyncio.run(measure())
@@ -124,27 +77,22 @@ def ours(url: str) -> float:
 
     with lk.connect("lab", api_url=url, in_flight=IN_FLIGHT, rate=None) as ledger:
         work(ledger, WARM_UP)
-        gc.collect()
-        begin = time.process_time()
-        work(ledger, READS)
-        return (time.process_time() - begin) / READS
+        return cpu_seconds(lambda: work(ledger, READS)) / READS
 
 
 def main() -> None:
     with running() as url:
         ours(url)  # imports
-        clients: dict[str, Callable[[str], float]] = {
-            "floor": partial(rival, floor),
-            "aiohttp": partial(rival, with_aiohttp),
-            "ledgerkit": ours,
+        clients: dict[str, Callable[[], float]] = {
+            "floor": partial(rival, with_bytes, url),
+            "aiohttp": partial(rival, with_aiohttp, url),
+            "ledgerkit": partial(ours, url),
         }
-        rounds = [{name: measure(url) for name, measure in clients.items()} for _ in range(ROUNDS)]
-    medians = {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}
+        took = medians(clients, ROUNDS)
     print(f"CPU of a GET, {IN_FLIGHT} in flight, median of {ROUNDS} rounds")
-    for name, took in medians.items():
-        ratio = medians["ledgerkit"] / took
-        print(f"{name:<14}{took * 1e6:>8.0f} us, x {ratio:.2f} is ledgerkit's")
-    ratio = medians["ledgerkit"] / medians["aiohttp"]
+    for name, each in took.items():
+        print(f"{name:<14}{each * 1e6:>8.0f} us, x {took['ledgerkit'] / each:.2f} is ledgerkit's")
+    ratio = took["ledgerkit"] / took["aiohttp"]
     say(f"at most {TARGET} x the CPU of bare aiohttp", f"{ratio:.2f}", met=ratio <= TARGET)
     finish()
 

@@ -13,11 +13,13 @@ import re
 import runpy
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import _canned
 import psutil
+from _measuring import alternate
 from _verdict import finish, say
 from jupyter_client.manager import start_new_kernel
 
@@ -36,9 +38,6 @@ CELLS = {
     AFTER_PANDAS: f"import pandas\n{EMBEDDED}",
     HTTP: "import ledgerkit as lk\nledger = lk.connect('lab', api_url={!r})\n"
     "lk.accounts('account-1.near')",
-    "a snapshot, embedded": (
-        "import ledgerkit as lk\nledger = lk.connect('local')\nlk.snapshot('alice.near')"
-    ),
 }
 
 
@@ -93,12 +92,9 @@ def suite() -> tuple[float, int]:
 
 def measure(api_url: str) -> dict[str, Seconds]:
     """Run each cell in kernels of its own; return the best times."""
-    took: dict[str, list[Seconds]] = {name: [] for name in CELLS}
-    for turn in range(ROUNDS + 1):  # interleaved, so that a busy moment affects all of them
-        for name, cell in CELLS.items():
-            ran = run(cell.format(api_url) if name == HTTP else cell)
-            if turn:  # the first round compiles, and fills the disk cache
-                took[name].append(ran)
+    ways = {name: partial(run, cell.format(api_url)) for name, cell in CELLS.items()}
+    alternate(ways, 1)  # compiles, and fills the disk cache
+    took = alternate(ways, ROUNDS)
     return {name: Seconds(*map(min, zip(*each, strict=True))) for name, each in took.items()}
 
 

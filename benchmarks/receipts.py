@@ -5,31 +5,25 @@ Prints medians of interleaved rounds of CPU time in this process, and the peak m
 processes as tracemalloc counts it. Targets: at least 10 times as fast as json and
 pandas.json_normalize, at most 1.4 times the time of the typed decode alone, at most 0.25 of the
 memory. The times include the release of the results. The typed decode, which is the limit, is a
-plain call of msgspec; a second one runs with Python's garbage collector paused, as in ledgerkit.
+plain call of msgspec.
 """
 
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
 import json
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 import tracemalloc
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
+import base58
+from _measuring import apart, cpu_seconds, medians
 from _verdict import finish, say
 
 RECEIPTS = 50_000
 ROUNDS = 7
 AGAINST_JSON, AGAINST_DECODE, MEMORY = 10.0, 1.4, 0.25
-ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 SIGNER = "relayer.alpha.near"
 COSTS = (
     "BASE",
@@ -43,12 +37,7 @@ PANIC = "Smart contract panicked: The account doesn't have enough balance"
 
 def ident(*parts: object) -> str:
     """Return 32 bytes in base58."""
-    number = int.from_bytes(hashlib.sha256(repr(parts).encode()).digest(), "big")
-    text = ""
-    while number:
-        number, digit = divmod(number, 58)
-        text = ALPHABET[digit] + text
-    return text
+    return base58.b58encode(hashlib.sha256(repr(parts).encode()).digest()).decode()
 
 
 class Node:
@@ -223,15 +212,6 @@ def by_typed_decode(data: bytes) -> Any:
     return typed_decoder().decode(data)
 
 
-def by_paused_decode(data: bytes) -> Any:
-    """Decode into structs while the garbage collector is paused."""
-    gc.disable()
-    try:
-        return typed_decoder().decode(data)
-    finally:
-        gc.enable()
-
-
 def by_ledgerkit(data: bytes) -> Any:
     """Read the frame through the public class."""
     from ledgerkit.tracing.trace import Trace
@@ -254,14 +234,12 @@ def typed_decoder() -> Any:
 CONTENDERS = {
     "json + json_normalize": by_json_normalize,
     "typed decode": by_typed_decode,
-    "typed decode, collector paused": by_paused_decode,
     "ledgerkit": by_ledgerkit,
 }
 
 
-def peak(name: str, path: Path) -> int:
-    """Run a contender on a file; return the peak of memory that Python allocated, in bytes."""
-    data = path.read_bytes()
+def peak(name: str, data: bytes) -> int:
+    """Run a contender; return the peak of memory that Python allocated, in bytes."""
     CONTENDERS[name](document(12))  # loads the libraries before counting
     tracemalloc.start()
     result = CONTENDERS[name](data)
@@ -269,39 +247,16 @@ def peak(name: str, path: Path) -> int:
     return tracemalloc.get_traced_memory()[1]
 
 
-def measured_peak(name: str, path: Path) -> int:
-    """Measure a contender's peak memory in a fresh process."""
-    command = [sys.executable, __file__, "--peak", name, str(path)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def seconds(name: str, data: bytes) -> float:
-    """Return a contender's seconds of CPU time, including the release of its result."""
-    start = time.process_time()
-    CONTENDERS[name](data)
-    return time.process_time() - start
-
-
 def main() -> None:
     """Measure and report."""
     data = document(RECEIPTS)
-    frame = by_ledgerkit(data)
-    assert len(frame) == RECEIPTS
-    del frame
-    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-    for _ in range(ROUNDS):
-        for name in CONTENDERS:
-            times[name].append(seconds(name, data))
-    median = {name: statistics.median(taken) for name, taken in times.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "document.json"
-        path.write_bytes(data)
-        peaks = {name: measured_peak(name, path) for name in CONTENDERS}
+    assert len(by_ledgerkit(data)) == RECEIPTS
+    ways = {name: partial(cpu_seconds, partial(read, data)) for name, read in CONTENDERS.items()}
+    median = medians(ways, ROUNDS)
+    peaks = {name: apart(peak, name, data) for name in CONTENDERS}
     print(f"{RECEIPTS:,} receipts, {len(data) / 1e6:.0f} MB, median of {ROUNDS} rounds")
     for name in CONTENDERS:
         print(f"{name:32} {median[name] * 1e3:8.0f} ms {peaks[name] / 1e6:8.0f} MB peak")
-    paused = median["ledgerkit"] / median["typed decode, collector paused"]
-    print(f"ledgerkit / paused typed decode  {paused:8.2f}")
     judge(median, peaks)
     finish()
 
@@ -320,7 +275,4 @@ def judge(median: dict[str, float], peaks: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--peak"]:
-        print(peak(sys.argv[2], Path(sys.argv[3])))
-    else:
-        main()
+    main()

@@ -11,13 +11,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import statistics
 import time
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import base58
+from _measuring import medians
 from _verdict import finish, say
 from nacl.signing import SigningKey
 
@@ -48,48 +49,52 @@ def with_ledgerkit() -> dict[str, Way]:
     key = protocol.SecretKey.from_text(SECRET_TEXT)
     public_key, block_hash = key.public_key, protocol.CryptoHash(BLOCK_HASH)
 
-    def transfer(nonce: int) -> str:
-        actions = [protocol.Transfer(DEPOSIT)]
-        built = protocol.Transaction(SIGNER, public_key, nonce, RECEIVER, block_hash, actions)
-        return built.sign(key).to_base64()
+    def signed(action: Callable[[], Any], nonce: int) -> str:
+        parts = (SIGNER, public_key, nonce, RECEIVER, block_hash, [action()])
+        return protocol.Transaction(*parts).sign(key).to_base64()
 
-    def call(nonce: int) -> str:
-        actions = [protocol.FunctionCall(METHOD, ARGS, GAS, 1)]
-        built = protocol.Transaction(SIGNER, public_key, nonce, RECEIVER, block_hash, actions)
-        return built.sign(key).to_base64()
+    return both(
+        signed,
+        lambda: protocol.Transfer(DEPOSIT),
+        lambda: protocol.FunctionCall(METHOD, ARGS, GAS, 1),
+    )
 
-    return {"transfer": transfer, "function call": call}
+
+def both(
+    signed: Callable[[Callable[[], Any], int], str],
+    transfer: Callable[[], Any],
+    call: Callable[[], Any],
+) -> dict[str, Way]:
+    """Return the signing of a transfer and of a call; the action is built anew each time."""
+    return {"transfer": partial(signed, transfer), "function call": partial(signed, call)}
 
 
 def with_py_near_primitives() -> dict[str, Way]:
     lib = import_module("py_near_primitives")
 
-    def transfer(nonce: int) -> str:
-        actions = [lib.TransferAction(DEPOSIT)]
-        built = lib.Transaction(SIGNER, PUBLIC, nonce, RECEIVER, BLOCK_HASH, actions)
+    def signed(action: Callable[[], Any], nonce: int) -> str:
+        built = lib.Transaction(SIGNER, PUBLIC, nonce, RECEIVER, BLOCK_HASH, [action()])
         return base64.b64encode(built.to_vec(SECRET)).decode()
 
-    def call(nonce: int) -> str:
-        actions = [lib.FunctionCallAction(METHOD, ARGS, GAS, 1)]
-        built = lib.Transaction(SIGNER, PUBLIC, nonce, RECEIVER, BLOCK_HASH, actions)
-        return base64.b64encode(built.to_vec(SECRET)).decode()
-
-    return {"transfer": transfer, "function call": call}
+    return both(
+        signed,
+        lambda: lib.TransferAction(DEPOSIT),
+        lambda: lib.FunctionCallAction(METHOD, ARGS, GAS, 1),
+    )
 
 
 def with_py_near() -> dict[str, Way]:
     lib = import_module("py_near.transactions")
-    sign = lib.sign_and_serialize_transaction
 
-    def transfer(nonce: int) -> str:
-        actions = [lib.create_transfer_action(DEPOSIT)]
-        return str(sign(SIGNER, SECRET, RECEIVER, nonce, actions, BLOCK_HASH))
+    def signed(action: Callable[[], Any], nonce: int) -> str:
+        parts = (SIGNER, SECRET, RECEIVER, nonce, [action()], BLOCK_HASH)
+        return str(lib.sign_and_serialize_transaction(*parts))
 
-    def call(nonce: int) -> str:
-        actions = [lib.create_function_call_action(METHOD, ARGS, GAS, 1)]
-        return str(sign(SIGNER, SECRET, RECEIVER, nonce, actions, BLOCK_HASH))
-
-    return {"transfer": transfer, "function call": call}
+    return both(
+        signed,
+        lambda: lib.create_transfer_action(DEPOSIT),
+        lambda: lib.create_function_call_action(METHOD, ARGS, GAS, 1),
+    )
 
 
 def with_near_kit() -> dict[str, Way]:
@@ -97,25 +102,22 @@ def with_near_kit() -> dict[str, Way]:
     signer = keys.KeyPairSigner(SIGNER, keys.parse_key(SECRET_TEXT))
     public_key = wire.to_wire_public_key(signer.public_key)
 
-    def signed(nonce: int, action: object) -> str:
+    def signed(action: Callable[[], Any], nonce: int) -> str:
         built = wire.Transaction(
             signer_id=SIGNER,
             public_key=public_key,
             nonce=nonce,
             receiver_id=RECEIVER,
             block_hash=BLOCK_HASH,
-            actions=[action],
+            actions=[action()],
         )
         return base64.b64encode(wire.sign_transaction(built, signer)[1]).decode()
 
-    def transfer(nonce: int) -> str:
-        return signed(nonce, wire.Action.Transfer(deposit=DEPOSIT))
-
-    def call(nonce: int) -> str:
-        action = wire.Action.FunctionCall(method_name=METHOD, args=ARGS, gas=GAS, deposit=1)
-        return signed(nonce, action)
-
-    return {"transfer": transfer, "function call": call}
+    return both(
+        signed,
+        lambda: wire.Action.Transfer(deposit=DEPOSIT),
+        lambda: wire.Action.FunctionCall(method_name=METHOD, args=ARGS, gas=GAS, deposit=1),
+    )
 
 
 PEERS = {
@@ -146,19 +148,11 @@ def contenders() -> dict[str, dict[str, Way]]:
     return ways
 
 
-def seconds(way: Way) -> float:
+def seconds_each(way: Way) -> float:
     begin = time.perf_counter()
     for nonce in range(1, CALLS + 1):
         way(nonce)
     return (time.perf_counter() - begin) / CALLS
-
-
-def measure(ways: dict[str, Way]) -> dict[str, float]:
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
-        for name, way in ways.items():
-            took[name].append(seconds(way))
-    return {name: statistics.median(all_s) for name, all_s in took.items()}
 
 
 def report(case: str, medians: dict[str, float]) -> None:
@@ -181,7 +175,11 @@ def main() -> None:
     for case in ("transfer", "function call"):
         ways = {name: cases[case] for name, cases in installed.items()}
         assert len({way(7) for way in ways.values()}) == 1, "not the same bytes"
-        report(case, measure({"PyNaCl sign alone": signature_alone, **ways}))
+        timed = {
+            name: partial(seconds_each, way)
+            for name, way in {"PyNaCl sign alone": signature_alone, **ways}.items()
+        }
+        report(case, medians(timed, ROUNDS))
     finish()
 
 

@@ -9,20 +9,17 @@ after the other. The pace counts the CPU time of the whole process, also of requ
 Each statement is built in a fresh process, whose peak memory is measured, after one that loads the
 libraries.
 
-`--small` stops at 1,000 transactions and fails for wrong statements only, because a busy machine
-misses the targets of time.
+`--small` stops at 1,000 transactions and judges no time, because a busy machine misses its targets.
 """
 
-import argparse
 import json
-import multiprocessing
 import time
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
 from _account_host import ACCOUNT, running
+from _measuring import apart, is_small, peak_mb
 from _verdict import finish, say
 
 LATENCY_S = 0.050
@@ -59,14 +56,6 @@ class Figures(NamedTuple):
         return self.transactions / self.cpu_s * 60
 
 
-def peak_mb() -> float:
-    """Return this process's peak memory."""
-    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
-
-
 def take_requests(url: str) -> dict[str, int]:
     """Return the numbers of requests since the last call, by path or method."""
     with urlopen(f"{url}/requests") as response:  # noqa: S310 - the host of this benchmark
@@ -99,19 +88,18 @@ def build(url: str, count: int, warm_up_url: str) -> Figures:
     return Figures(count, took, cpu, peak, requests, plan.requests, entries, is_whole)
 
 
-def apart(count: int) -> Figures:
+def measured(count: int) -> Figures:
     """Build a statement in a fresh process, and print its row of the table."""
-    context = multiprocessing.get_context("spawn")
-    with running(10, 0.0) as first, running(count, LATENCY_S) as url, context.Pool(1) as pool:
-        run = pool.apply(build, (url, count, first))
+    with running(10, 0.0) as first, running(count, LATENCY_S) as url:
+        run = apart(build, url, count, first)
     print(f"{count:>12,}{sum(run.requests.values()):>10,}{run.seconds:>10.2f}", end="")
     print(f"{run.limit_s:>10.2f}{run.cpu_s:>10.2f}{run.a_minute:>11,.0f}", end="")
     print(f"{run.entries / run.cpu_s:>12,.0f}{run.peak_mb:>9.0f}", flush=True)
     return run
 
 
-def judge(runs: dict[int, Figures], *, binding: bool) -> None:
-    """Compare requests with the plan, and times with the limit."""
+def judge(runs: dict[int, Figures]) -> None:
+    """Compare entries and requests with what they must be."""
     right = sum(run.adds_up for run in runs.values())
     figure = f"{sum(run.entries for run in runs.values()):,} entries"
     say("each statement has all entries and adds up", figure, met=right == len(runs))
@@ -121,14 +109,14 @@ def judge(runs: dict[int, Figures], *, binding: bool) -> None:
     planned = [run.planned["Transactions API"] for run in runs.values()]
     claim = "a dry run predicts the requests for transactions"
     say(claim, ", ".join(f"{number:,}" for number in listed), met=listed == planned)
-    for count, run in runs.items():
-        allowed_s = run.limit_s + count * 60 / A_MINUTE + FIXED_S
-        claim = f"{count:,} transactions: at most {allowed_s:,.0f} s"
-        say(claim, f"{run.seconds:.1f} s", met=run.seconds <= allowed_s, binding=binding)
 
 
 def judge_scale(runs: dict[int, Figures]) -> None:
-    """Judge pace and memory at many transactions."""
+    """Judge the times, and pace and memory at many transactions."""
+    for count, run in runs.items():
+        allowed_s = run.limit_s + count * 60 / A_MINUTE + FIXED_S
+        claim = f"{count:,} transactions: at most {allowed_s:,.0f} s"
+        say(claim, f"{run.seconds:.1f} s", met=run.seconds <= allowed_s)
     few, many = runs[10**4], runs[10**5]
     claim = f"at least {A_MINUTE:,} transactions a minute a core"
     say(claim, f"{many.a_minute:,.0f}", met=many.a_minute >= A_MINUTE)
@@ -142,13 +130,11 @@ def judge_scale(runs: dict[int, Figures]) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Time statements.")
-    options.add_argument("--small", action="store_true", help="stop at 1,000 transactions")
-    small = options.parse_args().small
+    small = is_small("Time statements.")
     print(f"{'transactions':>12}{'requests':>10}{'seconds':>10}{'limit':>10}", end="")
     print(f"{'CPU':>10}{'a minute':>11}{'entries/s':>12}{'peak MB':>9}")
-    runs = {count: apart(count) for count in (COUNTS[:2] if small else COUNTS)}
-    judge(runs, binding=not small)
+    runs = {count: measured(count) for count in (COUNTS[:2] if small else COUNTS)}
+    judge(runs)
     if not small:
         judge_scale(runs)
     finish()

@@ -1,45 +1,38 @@
 """
-Trees: 200,000 receipts linked, put into causal order and summed, against graph libraries.
+Trees: 200,000 receipts linked, put into causal order and summed, against networkx.
 
-All start from the same lists, as in a decoded result: each receipt's id, the ids it created,
-and which receipt waits for the data of which. networkx and ledgerkit end with the causal order,
-each receipt's depth, the gas of each subtree, and all edges by name, ordered by the receipts they
-lead to. igraph and rustworkx, whose nodes are numbers, link the ids with a dict and end with the
-order alone. One limit are the depths alone, by pointer jumping, from row numbers; another is what
-the ids alone take: each is hashed once, listed, and written into the edges, and nothing is looked
-up. Prints medians of interleaved rounds in CPU time for a bushy tree and for one chain, and the
-time by receipt from 10^3 to 10^6 receipts. Targets: at least 20 times as fast as networkx, and
-linear: four times the receipts take at most 4.6 times as long.
+Both start from the same lists, as in a decoded result: each receipt's id, the ids it created,
+and which receipt waits for the data of which. They end with the causal order, each receipt's
+depth, the gas of each subtree, and all edges by name, ordered by the receipts they lead to.
+Prints medians of interleaved rounds in CPU time for a bushy tree and for one chain. Target: at
+least 20 times as fast.
 
-Finally a whole document: from its bytes to both frames, against json and networkx. Target: at
-least 6 times as fast.
+Then a whole document: from its bytes to both frames, against json and networkx. Target: at least
+6 times as fast.
 """
 
 from __future__ import annotations
 
-import gc
 import json
-import statistics
-import time
-from importlib import import_module
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
 import numpy as np
+from _measuring import cpu_seconds, medians
 from _verdict import finish, say
 
-from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.frame_columns import edge_columns
 from ledgerkit.tracing.tree.linking import DataEdges, find_rows
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 RECEIPTS = 200_000
-AGAINST_NETWORKX = 20
-LINEAR = 4.6
-SIZES = (10**3, 10**4, 10**5, 10**6)
-DOCUMENT = 6
+TREE, DOCUMENT = 20, 6
 ROUNDS = 5
 WIDTH = 5
 GAS = 2_428_000_000_000
@@ -140,59 +133,6 @@ def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]
     return names[order], np.where(above < 0, -1, position[above]), depths[order], data
 
 
-def by_library(library: str) -> Any:
-    """Return a contender that links with a dict and sorts with a library of C or Rust."""
-    module = import_module(library)
-
-    def link_and_sort(links: Links) -> Any:
-        row = dict(zip(links.ids, range(len(links.ids)), strict=True))
-        created = zip(links.ids, links.created, strict=True)
-        edges = [(row[parent], row[child]) for parent, children in created for child in children]
-        edges += [(row[producer], row[consumer]) for producer, consumer in data_by_name(links)]
-        if library == "igraph":
-            return module.Graph(n=len(row), edges=edges, directed=True).topological_sorting()
-        whole = module.PyDiGraph()
-        whole.add_nodes_from(range(len(row)))
-        whole.extend_from_edge_list(edges)
-        return module.topological_sort(whole)
-
-    return link_and_sort
-
-
-def depths_alone(links: Links) -> Any:
-    """Return the limit: the depths by pointer jumping, from the row numbers of the creators."""
-    row = dict(zip(links.ids, range(len(links.ids)), strict=True))
-    parents = np.full(len(row) + 1, len(row))
-    for parent, children in zip(links.ids, links.created, strict=True):
-        parents[[row[child] for child in children]] = row[parent]
-
-    def jump(_: Links) -> int:
-        above, depths = parents, (parents < len(row)).astype(np.int64)
-        while above.min() < len(row):
-            depths = depths + depths[above]
-            above = above[above]
-        return int(depths.max())
-
-    return jump
-
-
-def ids_alone(links: Links) -> Any:
-    """Return the limit: hash and list all ids and name the edges, whose rows are known."""
-    _, parents, _, data = linked(links)
-    creators = np.append(parents[parents >= 0], data.producers)
-    children = np.append(np.flatnonzero(parents >= 0), data.consumers)
-
-    def name_edges(links: Links) -> int:
-        n_rows = len(links.ids)
-        hashes = np.fromiter(map(hash, links.ids), dtype=np.int64, count=n_rows)
-        counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
-        created_ids = list(chain.from_iterable(filter(None, links.created)))
-        ids = np.fromiter(links.ids, dtype=object, count=n_rows)
-        return sum(map(len, (hashes, counts, created_ids, ids[creators], ids[children])))
-
-    return name_edges
-
-
 def document(links: Links) -> bytes:
     """Build a result that contains little more than the tree."""
     sent, awaited = ({row: data_id for data_id, row in data} for data in links[2:])
@@ -228,16 +168,6 @@ def read_by_json(data: bytes) -> tuple[int, int, int]:
     return by_networkx(Links(list(outcomes), list(outcomes.values()), sent, awaited))
 
 
-def decode_alone(data: bytes) -> None:
-    """Decode what a trace reads, and drop it; the garbage collector is paused as in ledgerkit."""
-    gc.disable()
-    result = decode_transaction(data, request="a document")
-    for part in (result.outcomes, result.bodies):
-        for _ in part or ():
-            pass
-    gc.enable()
-
-
 def read_by_ledgerkit(data: bytes) -> tuple[int, int, int]:
     """Read both frames through the public class."""
     trace = Trace.from_json(data)
@@ -245,84 +175,33 @@ def read_by_ledgerkit(data: bytes) -> tuple[int, int, int]:
     return receipts["depth"].max(), receipts["subtree_gas"].iloc[0], len(trace.edges)
 
 
-def seconds(contender: Any, links: Any) -> float:
-    """Return a contender's seconds of CPU time."""
-    gc.collect()
-    start = time.process_time()
-    contender(links)
-    return time.process_time() - start
-
-
-def medians(contenders: dict[str, Any], links: Any) -> dict[str, float]:
-    """Time contenders in interleaved rounds."""
-    rounds = [
-        [seconds(contender, links) for contender in contenders.values()] for _ in range(ROUNDS)
-    ]
-    taken = zip(contenders, zip(*rounds, strict=True), strict=True)
-    return {name: statistics.median(times) for name, times in taken}
-
-
-def rivals() -> dict[str, Any]:
-    """Return the installed libraries, and print those that are not."""
-    ways = {}
-    for library in ("igraph", "rustworkx"):
-        try:
-            ways[library] = by_library(library)
-        except ImportError as error:
-            print(f"{library}: not installed ({error})")
-    return ways
+def judge(
+    claim: str, source: Any, least: float, contenders: Mapping[str, Callable[[Any], Any]]
+) -> None:
+    """Time networkx and ledgerkit, whose results are equal, and compare them with the target."""
+    theirs, ours = (contender(source) for contender in contenders.values())
+    assert theirs == ours
+    ways = {
+        name: partial(cpu_seconds, partial(contender, source))
+        for name, contender in contenders.items()
+    }
+    taken = medians(ways, ROUNDS)
+    figures = "  ".join(f"{name} {time * 1e3:.0f}" for name, time in taken.items())
+    print(f"{claim.partition(':')[0]}, {RECEIPTS:,} receipts, median of {ROUNDS} in ms: {figures}")
+    faster = taken["networkx"] / taken["ledgerkit"]
+    say(claim, f"{faster:.1f}", met=faster >= least)
 
 
 def main() -> None:
     """Measure and report."""
-    others = rivals()
-    print(f"{RECEIPTS:,} receipts, median of {ROUNDS} rounds, in ms")
-    for shape in (bushy, one_chain):
+    for name, shape in (("bushy", bushy), ("one chain", one_chain)):
         links = shape(RECEIPTS)
-        assert by_networkx(links) == by_ledgerkit(links)
-        contenders = {"networkx": by_networkx, "ledgerkit": by_ledgerkit}
-        limits = {"depths": depths_alone(links), "ids": ids_alone(links)}
-        taken = medians(limits | others | contenders, links)
-        figures = "  ".join(f"{name} {time * 1e3:.0f}" for name, time in taken.items())
-        print(f"{shape.__name__:10} {figures}")
-        name = shape.__name__.replace("_", " ")
-        claim = f"{name}: at least {AGAINST_NETWORKX} x as fast as networkx"
-        faster = taken["networkx"] / taken["ledgerkit"]
-        say(claim, f"{faster:.1f}", met=faster >= AGAINST_NETWORKX)
-        judge_growth(shape)
-    for shape in (bushy, one_chain):
-        judge_document(shape)
+        claim = f"{name}: at least {TREE} x as fast as networkx"
+        judge(claim, links, TREE, {"networkx": by_networkx, "ledgerkit": by_ledgerkit})
+        claim = f"{name}: a document's frames at least {DOCUMENT} x as fast as json and networkx"
+        readers = {"networkx": read_by_json, "ledgerkit": read_by_ledgerkit}
+        judge(claim, document(links), DOCUMENT, readers)
     finish()
-
-
-def judge_growth(shape: Any) -> None:
-    """Time trees of several sizes; compare one with a tree of four times the receipts."""
-    name = shape.__name__.replace("_", " ")
-    by_size = {size: medians({"": by_ledgerkit}, shape(size))[""] for size in SIZES}
-    figures = "  ".join(f"{size:,}: {time / size * 1e6:.2f}" for size, time in by_size.items())
-    print(f"{name}, us a receipt  {figures}")
-    quarter, whole = shape(RECEIPTS // 4), shape(RECEIPTS)
-    rounds = [(seconds(by_ledgerkit, quarter), seconds(by_ledgerkit, whole)) for _ in range(ROUNDS)]
-    short, long = map(statistics.median, zip(*rounds, strict=True))
-    claim = f"{name}: four times the receipts take at most {LINEAR:g} times as long"
-    say(claim, f"{long / short:.1f}", met=long / short <= LINEAR)
-
-
-def judge_document(shape: Any) -> None:
-    """Time a whole document, from its bytes to both frames."""
-    data = document(shape(RECEIPTS))
-    assert read_by_json(data) == read_by_ledgerkit(data)
-    contenders = {"decode": decode_alone, "networkx": read_by_json, "ledgerkit": read_by_ledgerkit}
-    taken = medians(contenders, data)
-    name = shape.__name__.replace("_", " ")
-    print(
-        f"{name} as a document of {len(data) / 1e6:.0f} MB: decoding alone "
-        f"{taken['decode'] * 1e3:.0f}, json and networkx {taken['networkx'] * 1e3:.0f}, "
-        f"the two frames {taken['ledgerkit'] * 1e3:.0f}"
-    )
-    faster = taken["networkx"] / taken["ledgerkit"]
-    claim = f"{name}: a document's frames at least {DOCUMENT} x as fast as json and networkx"
-    say(claim, f"{faster:.1f}", met=faster >= DOCUMENT)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import random
 import statistics
 import tempfile
-import time
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from _measuring import alternate, cpu_seconds
 from _verdict import finish, say
 
 from ledgerkit.u128 import arrow, parquet, planes
@@ -41,7 +41,6 @@ ROUNDS = 9
 draw = random.Random(128)
 # The sum of all fits 38 digits, since DuckDB and Polars have no more.
 ints = [draw.getrandbits(draw.choice((20, 50, 80, 100, 106))) for _ in range(ROWS)]
-texts = list(map(str, ints))
 pick = np.random.default_rng(128)
 tokens = pick.integers(0, TOKENS, ROWS)
 contracts = np.array([f"token-{number}.factory.near" for number in range(TOKENS)])
@@ -121,42 +120,23 @@ GROUPED = ("token", "contract")
 PEERS = {"Arrow": with_arrow, "DuckDB": with_duckdb, "Polars": with_polars}
 
 WAYS: dict[str, dict[str, Callable[[], Any]]] = {
-    "parse": {
-        "object": lambda: pd.Series(list(map(int, texts)), dtype=object),
-        "u128": lambda: pd.Series(texts, dtype="u128"),
-    },
     "sum": {
         "object": partial(add, objects["balance"]),
         "planes": lambda: (hi.sum(), lo.sum()),
         "u128": partial(add, exact["balance"]),
     },
-    "sum by owner": {
-        "object": partial(add_by, "owner", objects),
-        "u128": partial(add_by, "owner", exact),
-    },
-    "sum by token": {
-        "object": partial(add_by, "token", objects),
-        "u128": partial(add_by, "token", exact),
-    },
-    "sum by contract": {
-        "object": partial(add_by, "contract", objects),
-        "u128": partial(add_by, "contract", exact),
-    },
     "sort": {
         "object": partial(sort, objects["balance"]),
         "u128": partial(sort, exact["balance"]),
-    },
-    "compare": {
-        "object": lambda: objects["balance"] > 10**24,
-        "u128": lambda: exact["balance"] > 10**24,
     },
     "Parquet": {
         "decimal128": lambda: through_pandas(decimals, dtype_backend="pyarrow"),
         "u128": lambda: through_ledgerkit(exact[["balance"]]),
     },
 }
-for key in GROUPED:
-    WAYS[f"sum by {key}"]["pandas, 64 bits"] = partial(add_by, key, plain)
+FRAMES = {"object": objects, "u128": exact, "pandas, 64 bits": plain}
+for key in keys:
+    WAYS[f"sum by {key}"] = {name: partial(add_by, key, frame) for name, frame in FRAMES.items()}
 AT_LEAST = {"sum": 8.0, "sum by owner": 4.0, "sum by token": 4.0, "sort": 3.0}
 AT_MOST = {("sum", "planes"): 1.5, ("Parquet", "decimal128"): 1.3}
 BYTES = 17
@@ -188,27 +168,9 @@ def check() -> None:
             sums = pa.table(by_key[name]()).to_pydict()
             assert dict(zip(sums[key], map(int, sums["balance_sum"]), strict=True)) == expected
     assert WAYS["sort"]["u128"]().tolist() == sorted(ints)
-    assert WAYS["parse"]["u128"]().equals(exact["balance"])
     read = WAYS["Parquet"]["u128"]()["balance"]
     assert read.dtype == U128Dtype()
     assert read.equals(exact["balance"])
-
-
-def seconds(run: Callable[[], Any]) -> float:
-    begin = time.process_time()  # of all threads: some peers use several
-    run()
-    return time.process_time() - begin
-
-
-def measured() -> dict[str, dict[str, list[float]]]:
-    took: dict[str, dict[str, list[float]]] = {
-        work: {way: [] for way in ways} for work, ways in WAYS.items()
-    }
-    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
-        for work, ways in WAYS.items():
-            for way, run in ways.items():
-                took[work][way].append(seconds(run))
-    return took
 
 
 def report(took: dict[str, dict[str, list[float]]]) -> None:
@@ -245,7 +207,11 @@ def main() -> None:
     add_peers()
     with folder:
         check()
-        took = measured()
+        timed = {
+            work: {way: partial(cpu_seconds, run) for way, run in ways.items()}
+            for work, ways in WAYS.items()
+        }
+        took = {work: alternate(ways, ROUNDS) for work, ways in timed.items()}
     report(took)
     verdicts(took)
     finish()

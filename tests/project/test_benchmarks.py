@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JUDGING = """
 from _verdict import finish, say
 say("at most 2 x bare: quickly", "1.5 (best)", met=True)
-say("at least 9 x", "3", met=False, binding={binding})
+say("at least 9 x", "3", met=False)
 {then}
 """
 JUDGED = [
@@ -35,27 +35,18 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "rows"),
+    ("then", "code", "rows"),
     [
-        ({"binding": True, "then": "finish()"}, 1, JUDGED),
-        ({"binding": False, "then": "finish()"}, 0, JUDGED),
-        (
-            {"binding": False, "then": "exit(3)"},
-            3,
-            ["| made | runs to its end | exit code 3 | failed |"],
-        ),
-        (
-            {"binding": False, "then": "exit(1)"},
-            1,
-            ["| made | runs to its end | exit code 1 | failed |"],
-        ),
+        ("finish()", 1, JUDGED),
+        ("exit(3)", 3, ["| made | runs to its end | exit code 3 | failed |"]),
+        ("exit(1)", 1, ["| made | runs to its end | exit code 1 | failed |"]),
     ],
-    ids=["missed", "not binding", "stopped", "stopped like a miss"],
+    ids=["missed", "stopped", "stopped like a miss"],
 )
-def test_a_row_a_target(bench: ModuleType, tmp_path: Path, words, code, rows):
-    """Targets are rows; a binding miss is exit code 1, and a crashed script is a failed row."""
+def test_a_row_a_target(bench: ModuleType, tmp_path: Path, then, code, rows):
+    """Targets are rows; a miss is exit code 1, and a crashed script is a failed row."""
     script = tmp_path / "made.py"
-    script.write_text(JUDGING.format(**words))
+    script.write_text(JUDGING.format(then=then))
     bench.SCRIPTS["made"] = script
 
     done = bench.run("made", [])
