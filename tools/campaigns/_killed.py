@@ -44,7 +44,7 @@ class Work(NamedTuple):
     Parameters
     ----------
     verb
-        One of `VERBS`, "collect_earlier" or "collect_documents".
+        One of `WORKS`.
     out
         The folder to write to.
     operation
@@ -79,74 +79,44 @@ def account_ids() -> list[str]:
     return [*ids[:40], "NOT AN ID", ids[7], *ids[40:]]
 
 
-def connect(world: Any, n_failures: int) -> lk.Ledger:
-    """Connect to a world; some requests after the first ones fail."""
+def options(work: Work, world: Any) -> dict[str, Any]:
+    """Return the options of a verb, with a ledger of which some requests fail."""
     ledger = lk.connect("local", world=world, in_flight=4, retries=lk.RetryPolicy(attempts=1))
-    if n_failures:
+    if work.n_failures:
         # `collect_blocks` reads the final height first, `statements` both ends of the period.
         ledger.faults.add("latency=0; times=2")
-        ledger.faults.add(f"status=503; times={n_failures}")
-    return ledger
+        ledger.faults.add(f"status=503; times={work.n_failures}")
+    shared = {"out": work.out, "progress": False, "ledger": ledger}
+    return {**shared, "retry_failed": work.retry_failed}
 
 
 def collect(work: Work, world: Any = CROWD) -> None:
     """Collect accounts."""
-    with connect(world, work.n_failures) as ledger:
-        UNTYPED.collect(
-            account_ids(),
-            out=work.out,
-            part_size=25,
-            retry_failed=work.retry_failed,
-            progress=False,
-            ledger=ledger,
-        )
-
-
-def collect_blocks(work: Work) -> None:
-    """Collect blocks."""
-    with connect(DEMO, work.n_failures) as ledger:
-        UNTYPED.collect_blocks(
-            FIRST,
-            STOP,
-            out=work.out,
-            source="rpc",  # of documents there is a campaign of its own
-            part_size=6,
-            retry_failed=work.retry_failed,
-            progress=False,
-            ledger=ledger,
-        )
-
-
-def collect_documents(work: Work) -> None:
-    """Collect blocks from block documents."""
-    rpc_url, blocks_url = work.urls
-    with lk.connect("lab", rpc_url=rpc_url, blocks_url=blocks_url, in_flight=4) as ledger:
-        UNTYPED.collect_blocks(
-            *work.heights,
-            out=work.out,
-            part_size=100,
-            workers=work.n_workers or None,
-            progress=False,
-            ledger=ledger,
-        )
-
-
-def statements(work: Work) -> None:
-    """Collect statements."""
-    with connect(DEMO, work.n_failures) as ledger:
-        UNTYPED.statements(
-            [*DEMO_IDS, "NOT AN ID", DEMO_IDS[0]],
-            work.out,
-            stop=STOP - 1,
-            retry_failed=work.retry_failed,
-            progress=False,
-            ledger=ledger,
-        )
+    UNTYPED.collect(account_ids(), part_size=25, **options(work, world))
 
 
 def collect_earlier(work: Work) -> None:
     """Collect the same accounts with other holdings."""
     collect(work, EARLIER)
+
+
+def collect_blocks(work: Work) -> None:
+    """Collect blocks by RPC: of documents there is a campaign of its own."""
+    UNTYPED.collect_blocks(FIRST, STOP, source="rpc", part_size=6, **options(work, DEMO))
+
+
+def collect_documents(work: Work) -> None:
+    """Collect blocks from block documents."""
+    rpc_url, blocks_url = work.urls
+    ledger = lk.connect("lab", rpc_url=rpc_url, blocks_url=blocks_url, in_flight=4)
+    shared: dict[str, Any] = {"out": work.out, "progress": False, "ledger": ledger}
+    UNTYPED.collect_blocks(*work.heights, part_size=100, workers=work.n_workers or None, **shared)
+
+
+def statements(work: Work) -> None:
+    """Collect statements."""
+    ids = [*DEMO_IDS, "NOT AN ID", DEMO_IDS[0]]
+    UNTYPED.statements(ids, stop=STOP - 1, **options(work, DEMO))
 
 
 def diff(work: Work) -> None:
@@ -167,6 +137,7 @@ VERBS = {
     "diff": diff,
     "statements": statements,
 }
+WORKS = {**VERBS, "collect_earlier": collect_earlier, "collect_documents": collect_documents}
 
 
 def die_at(number: int) -> None:
@@ -198,7 +169,6 @@ def run(work: Work, temporary: Path) -> None:
     if work.operation:
         die_at(work.operation)
     signal.setitimer(signal.ITIMER_REAL, work.after_s)
-    {**VERBS, "collect_earlier": collect_earlier, "collect_documents": collect_documents}[
-        work.verb
-    ](work)
+    WORKS[work.verb](work)
+    lk.disconnect()
     signal.setitimer(signal.ITIMER_REAL, 0)

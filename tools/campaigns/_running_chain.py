@@ -6,7 +6,6 @@ Its blocks are those of a seed: whoever opens it again has the same ones.
 
 from __future__ import annotations
 
-import multiprocessing
 import socket
 import time
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,9 @@ import httpx
 
 from ledgerkit.localnet.server import serve
 from tests.unit.localnet.chaos import Chaos
+from tools.campaigns._killing import fork_server
 
 if TYPE_CHECKING:
-    from multiprocessing.context import ForkServerContext
-
     from ledgerkit.localnet.world import World
 
 BLOCK_TIME_NS = 60_000_000
@@ -75,7 +73,7 @@ class ChainServer:
         self._seed, self._n_blocks = seed, n_blocks
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context = fork_server("tools.campaigns._running_chain")
         self._began = time.monotonic()
         self._process: Any = None
 

@@ -10,44 +10,29 @@ is listed as skipped if and only if the world has no block there.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import shutil
-import signal
 import tempfile
-import threading
-import time
-from contextlib import contextmanager
 from functools import cached_property
-from itertools import cycle
-from multiprocessing import forkserver
+from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
-
 import ledgerkit as lk
 from tests.document_host import DocumentHost, scattered
-from tests.local_transport import LocalTransport
-from tests.loopback import Reply, serve
 from tests.unit.localnet.chaos import Chaos
-from tests.world_hosts import documents_of
-from tools.campaigns import _killed
+from tests.world_hosts import documents_of, hosts
 from tools.campaigns._killed import Work
-from tools.campaigns.kills import tables
+from tools.campaigns._killing import MOST_KILLS, Children, differing, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.world import World
+    from tests.loopback import Reply
     from tools.campaigns._tally import Tally
 
 COUNT = 100
 SMALL = 3
-EXPECTED = ("killed at a file operation", "equal")
+EXPECTED = ("collect_documents killed at a file operation", "equal")
 HEIGHTS, SMALL_HEIGHTS = 2_000, 120
-MOST_KILLS = 12  # of one collection
 TIMED = 0.4  # the share of the children that die at a time
 FAULTY = 0.2  # the share of the documents and archives whose first request fails
 WITH_WORKERS = 4  # each fourth collection has two workers
@@ -69,57 +54,37 @@ def random_world(seed: int, heights: int) -> World:
     return world
 
 
-class Campaign:
+class Campaign(Children):
     """The services of a world, the undisturbed tables of its blocks, and the kills so far."""
 
     def __init__(self, folder: Path, seed: int, heights: int, tally: Tally) -> None:
-        self.folder, self.tally, self.n_kills = folder, tally, 0
-        self.luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        super().__init__(folder, seed, tally)
         self.world = random_world(seed, heights)
         self.ends = self.world.chain.genesis.height, self.world.chain.final.height + 1
         self.documents = documents_of(self.world)
         self.host = DocumentHost(
             self.documents, final=self.ends[1] - 1, archived=sum(self.ends) // 2
         )
-
-    @contextmanager
-    def services(self) -> Iterator[None]:
-        """Serve the node and the documents of the world."""
-        way = LocalTransport(self.world)
-
-        def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
-            headers = {"content-type": "application/json"}
-            request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
-            response = way.handle_request(request)
-            return Reply(response.status_code, response.read(), headers)
-
-        with serve(node) as rpc, serve(self.host) as blocks:
-            self.urls = rpc.url, blocks.url
-            yield
+        self.urls = ("", "")
 
     def measure(self) -> None:
         """Collect without a disturbance, and compare with the world and with its node."""
-        begin, out = time.monotonic(), self.folder / "undisturbed"
-        self.run(self.work(out), None)
-        self.seconds, self.expected = time.monotonic() - begin, tables(out)
+        self.expected, self.seconds = self.finish(self.work(self.folder / "undisturbed"))
         skipped = self.expected["errors"].query("kind == 'skipped'")["position"]
         if set(skipped) != set(range(*self.ends)) - set(self.documents):
             self.tally.violate("the skipped heights are not those without a block")
         with lk.connect("local", world=self.world, make_default=False) as ledger:
             options: Any = {"source": "rpc", "progress": False, "ledger": ledger}
             by_rpc = lk.collect_blocks(*self.ends, out=self.folder / "rpc", **options)
-        for name, frame in tables(Path(by_rpc.path)).items():
-            if not frame.equals(self.expected[name]):
-                self.tally.violate(f"the table {name} is not that of the node")
+        for name in differing(tables(Path(by_rpc.path)), self.expected):
+            self.tally.violate(f"the table {name} is not that of the node")
         n_rows = sum(map(len, self.expected.values()))
         self.tally.notes.append(f"{len(range(*self.ends)):,} heights, {n_rows:,} rows")
 
     @cached_property
     def seconds_with_workers(self) -> float:
         """The seconds that two workers take without a disturbance."""
-        begin = time.monotonic()
-        self.run(self.work(self.folder / "workers", n_workers=2), None)
-        return time.monotonic() - begin
+        return self.finish(self.work(self.folder / "workers", n_workers=2))[1]
 
     def work(self, out: Path, **options: Any) -> Work:
         """Describe a collection of all blocks."""
@@ -132,20 +97,9 @@ class Campaign:
         while True:
             self.disturb_service()
             work = self.work(out, n_workers=n_workers)
-            if self.run(*self.plan(work) if self.n_kills < last else (work, None)):
+            if self.survives(*self.plan(work) if self.n_kills < last else (work, None)):
                 break
-        stored = tables(out)
-        differing = [
-            name for name, frame in self.expected.items() if not frame.equals(stored[name])
-        ]
-        leftovers = [path.name for path in out.rglob("*.tmp")]
-        if differing or leftovers:
-            failed = stored["errors"].query("kind == 'failed'")["message"].tolist()[:1]
-            line = f"after {self.n_kills} kills: differing {differing}, left {leftovers}, {failed}"
-            self.tally.violate(line)
-        else:
-            self.tally.count("equal")
-        shutil.rmtree(out)
+        self.compare(self.expected, out)
 
     def disturb_service(self) -> None:
         """Choose which requests fail, which archives are missing, and which blocks are late."""
@@ -172,56 +126,18 @@ class Campaign:
             return work._replace(after_s=self.luck.uniform(0.05, 0.6) * self.seconds), None
         return work._replace(operation=self.luck.randint(1, 40)), None
 
-    def run(self, work: Work, worker_dies_after_s: float | None) -> bool:
-        """Run a child; return True unless it was killed."""
-        context = multiprocessing.get_context("forkserver")
-        child = context.Process(target=_killed.run, args=(work, self.folder))
-        child.start()
-        if worker_dies_after_s is not None:
-            timer = threading.Timer(worker_dies_after_s, self.kill_worker, [child.pid])
-            timer.start()
-            child.join()
-            timer.cancel()
-        child.join()
-        code = child.exitcode
-        child.close()
-        if code not in (-signal.SIGKILL, -signal.SIGALRM):
-            if code:
-                self.tally.violate(f"{work} ended with exit code {code}")
-            return True
-        self.n_kills += 1
-        place = "a file operation" if code == -signal.SIGKILL else "a time"
-        self.tally.count(f"killed at {place}" + (", with workers" if work.n_workers else ""))
-        return False
-
-    def kill_worker(self, pid: int) -> None:
-        """Kill a worker process below a child, if there is one."""
-        # Each thread has a list: that of Dask's loop starts the workers.
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-        listed = " ".join(lists).split()
-        for worker in self.luck.sample(listed, len(listed)):
-            name = Path(f"/proc/{worker}/cmdline").read_bytes()
-            if b"spawn_main" in name:
-                os.kill(int(worker), signal.SIGKILL)
-                self.n_kills += 1
-                self.tally.count("a worker killed")
-                return
-
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Kill so many children, of several collections."""
-    # A fork server that another campaign started has not loaded what the children need.
-    server: Any = forkserver
-    server._forkserver._stop()  # noqa: SLF001 - it has no public way to end
-    preloaded: Any = multiprocessing.get_context("forkserver")
-    preloaded.set_forkserver_preload(["tools.campaigns._killed"])
     heights = HEIGHTS if count >= COUNT else SMALL_HEIGHTS
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder), seed, heights, tally)
-        with campaign.services():
+        with hosts(campaign.world, campaign.host) as ledger:
+            network = ledger.network
+            campaign.urls = network.rpc_url or "", network.blocks_url or ""
             campaign.measure()
-            for number in cycle(range(10**6)):
-                if campaign.n_kills >= count:
-                    break
+            for number in numbers():
                 remaining = count - campaign.n_kills
+                if remaining <= 0:
+                    break
                 campaign.disturb(number, min(remaining, campaign.luck.randint(1, MOST_KILLS)))

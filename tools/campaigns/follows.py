@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
 from ledgerkit.progress import NoLine
-from tools.campaigns import _fork_server, sends
+from tools.campaigns import sends
+from tools.campaigns._killing import differing, tables
 from tools.campaigns._running_chain import BLOCK_TIME_NS, ChainServer, open_chain
-from tools.campaigns.kills import tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,12 +126,11 @@ def compare(follower: Follower, seed: int, out: Path, folder: Path, tally: Tally
     with lk.connect("local", world=world, make_default=False) as ledger:
         undisturbed = folder / "undisturbed"
         lk.collect_blocks(first, last + 1, stored.views, undisturbed, progress=False, ledger=ledger)
-    expected, found = tables(undisturbed), tables(out)
-    for name, frame in expected.items():
-        if frame.equals(found[name]):
-            tally.count("equal table")
-        else:
-            tally.violate(f"seed {seed}: the table {name} differs")
+    expected = tables(undisturbed)
+    unequal = differing(expected, tables(out))
+    for name in unequal:
+        tally.violate(f"seed {seed}: the table {name} differs")
+    tally.count("equal table", len(expected) - len(unequal))
     tally.count("block", len(blocks))
     tally.count("skipped height", last - first + 1 - len(blocks))
 
@@ -139,7 +138,6 @@ def compare(follower: Follower, seed: int, out: Path, folder: Path, tally: Tally
 def run(count: int, seed: int, tally: Tally) -> None:
     """Follow a chain for so many blocks."""
     luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    _fork_server.restart("tools.campaigns._running_chain")
     server = ChainServer(seed, n_blocks=30)
     first = open_chain(seed, 0).chain.genesis.height + 1
     n_kills = max(2, count // BLOCKS_A_KILL)
