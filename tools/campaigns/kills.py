@@ -62,9 +62,10 @@ class Campaign(Children):
         out, last = self.folder / f"{verb}-disturbed", self.n_kills + kills
         while not self.survives(self.plan(verb, out, last)):
             pass
-        again = {"n_failures": 0, "retry_failed": True}
-        while not self.survives(self.plan(verb, out, last)._replace(**again)):
-            pass
+        while True:
+            work = self.plan(verb, out, last)
+            if self.survives(work._replace(n_failures=0, retry_failed=True)):
+                break
         self.compare(self.undisturbed[verb][0], out)
         if self.digest_sides() != self.sides:
             self.tally.violate(f"{verb} changed the collections beside it")
