@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,61 +112,34 @@ def test_forms_of_columns() -> None:
     assert listed == ["1", None, "3"]
 
 
-NO_DIGITS = {
-    "empty": "",
-    "minus": "-1",
-    "plus": "+1",
-    "space before": " 1",
-    "line end": "1\n",
-    "underscore": "1_000",
-    "comma": "1,000",
-    "point": "1.0",
-    "exponent": "1e3",
-    "hexadecimal": "0x1f",
-    "next to 0": "/",
-    "next to 9": ":",
-    "null character": "\0",
-    "Arabic digits": "٣٤",
-    "superscript": "2²",
-    "half a surrogate pair": "\ud800",
-    "a sign before 39 digits": "-" + "1" * 39,
-    "a letter after 60 zeros": "0" * 60 + "x",
-}
+NO_DIGITS = ["", "-1", "+1", " 1", "1 ", "1\n", "1_000", "1,000", "1.0", "1e3", "0x1f", "/", ":"]
+NO_DIGITS += ["\0", "1\0", "٣٤", "2²", "\uff11\uff12", "\ud800", "nan", "-0"]
+NO_DIGITS += ["-" + "1" * 39, "0" * 60 + "x"]
 
 
-@pytest.mark.parametrize("text", NO_DIGITS.values(), ids=NO_DIGITS)
 @pytest.mark.parametrize("row", [0, 5, 9000])
-def test_no_digits(text: str, row: int) -> None:
+def test_no_digits(row: int) -> None:
     """Whatever is not ASCII digits is refused, and its row named, in any block."""
-    for others in (["8"], ["8", None, "?"]):
+    for text, others in itertools.product(NO_DIGITS, (["8"], ["8", None, "?"])):
         error = refusal([*["7"] * row, text, *others], name="amount")
-        assert error.path == f"amount[{row}]"
-        assert f" in row {row} is not a string of decimal digits" in str(error)
+        assert error.path == f"amount[{row}]", text
+        assert f" in row {row} is not a string of decimal digits" in str(error), text
 
 
-@pytest.mark.parametrize("value", [5, 5.0, True, b"5", float("nan")], ids=repr)
-def test_no_text(value: object) -> None:
+def test_no_text() -> None:
     """What is no text is refused, numbers too."""
-    error = refusal(["1", value])  # type: ignore[list-item]  # that is the point
-    assert f"balance {value!r} in row 1 is not a string of decimal digits" in str(error)
+    for value in (5, 5.0, True, b"5", float("nan")):
+        error = refusal(["1", value])  # type: ignore[list-item]  # that is the point
+        assert f"balance {value!r} in row 1 is not a string of decimal digits" in str(error)
 
 
-TOO_LARGE = {
-    "one more": str(2**128),
-    "39 digits": "9" * 39,
-    "40 digits": "1" + "0" * 39,
-    "zeros in front": "00" + str(2**128),
-    "5,000 digits": "9" * 5000,
-}
-
-
-@pytest.mark.parametrize("text", TOO_LARGE.values(), ids=TOO_LARGE)
-def test_too_large(text: str) -> None:
+def test_too_large() -> None:
     """Values above 2^128 - 1 are refused, the first of them named, never cut."""
-    for others in ([], ["9" * 40]):
+    large = [str(2**128), "9" * 39, "1" + "0" * 39, "00" + str(2**128), "9" * 5000]
+    for text, others in itertools.product(large, ([], ["9" * 40])):
         error = refusal(["1", str(TOP), text, *others])
-        assert error.path == "balance[2]"
-        assert "in row 2 does not fit in u128" in str(error)
+        assert error.path == "balance[2]", text
+        assert "in row 2 does not fit in u128" in str(error), text
         assert len(str(error)) < 400
 
 

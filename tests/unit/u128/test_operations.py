@@ -18,7 +18,10 @@ import ledgerkit.u128.array
 import ledgerkit.units
 
 TOP = 2**128 - 1
-EDGES = [0, 1, 2, 3, 2**64 - 1, 2**64, 2**64 + 1, 2**127 - 1, 2**127, 2**127 + 1, TOP - 1, TOP]
+EDGES = sorted(
+    {0, 1, 2, 3, TOP - 1, TOP, 10**24, 10**38}
+    | {2**bits + more for bits in (32, 53, 63, 64, 76, 96, 127) for more in (-1, 0, 1)}
+)
 GAP = pd.NA
 
 amounts = st.one_of(st.sampled_from(EDGES), st.integers(0, TOP), st.integers(0, 300))
@@ -120,13 +123,13 @@ def test_the_gas_of_a_frame_may_stand_on_the_left(op, rows):
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "UInt64", "Float64", "int64", "float64"])
-@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
-def test_any_numbers_may_be_compared_from_the_left(op, dtype):
+def test_any_numbers_may_be_compared_from_the_left(dtype):
     """Numbers of any dtype on the left of amounts compare as Python's do."""
     numbers, values = [3, 2**53, 0], [4, 2**53 + 1, 0]
-    result = op(pd.Series(numbers, dtype=dtype), column(values))
-    assert result.dtype == "boolean"
-    assert result.tolist() == [op(a, b) for a, b in zip(numbers, values, strict=True)]
+    for op in COMPARISONS:
+        result = op(pd.Series(numbers, dtype=dtype), column(values))
+        assert result.dtype == "boolean"
+        assert result.tolist() == [op(a, b) for a, b in zip(numbers, values, strict=True)]
 
 
 @given(rows=st.lists(st.tuples(cells, st.one_of(signed, st.none())), max_size=12))
@@ -252,14 +255,12 @@ def test_gaps_pass_through(gap):
     assert (column([1]) == gap).tolist() == [GAP]
 
 
-@pytest.mark.parametrize(
-    "other", [1.5, 2.0, True, Decimal(1), Fraction(1, 2), np.float64(1)], ids=repr
-)
 @pytest.mark.parametrize("op", [*WHOLE, operator.sub, operator.pow], ids=lambda op: op.__name__)
-def test_what_is_no_integer_is_refused(op, other):
+def test_what_is_no_integer_is_refused(op):
     """Arithmetic with floats and bools is refused, saying what to write."""
-    with pytest.raises(TypeError, match=r"is not exact; to round, write astype\('float64'\)"):
-        op(column([1, 2]), other)
+    for other in (1.5, 2.0, True, Decimal(1), Fraction(1, 2), np.float64(1)):
+        with pytest.raises(TypeError, match=r"is not exact; to round, write astype\('float64'\)"):
+            op(column([1, 2]), other)
 
 
 _IN_PLACE = "u128 holds integers of the smallest unit: write {} in place of {}"
@@ -271,12 +272,12 @@ _YOCTO = "ledgerkit.units.yocto('1 NEAR')"
     [*WHOLE, *COMPARISONS, operator.sub, operator.pow, operator.truediv],
     ids=lambda op: op.__name__,
 )
-@pytest.mark.parametrize("other", ["1 NEAR", ["1 NEAR", 5], pd.Series([5, "1 NEAR"])], ids=repr)
-def test_an_amount_in_text_is_refused_with_what_to_write(op, other):
+def test_an_amount_in_text_is_refused_with_what_to_write(op):
     """A column and an amount in text neither compute nor compare: the error has the call."""
-    with pytest.raises(TypeError) as caught:
-        op(column([1, 2]), other)
-    assert str(caught.value) == _IN_PLACE.format(_YOCTO, "'1 NEAR'")
+    for other in ("1 NEAR", ["1 NEAR", 5], pd.Series([5, "1 NEAR"])):
+        with pytest.raises(TypeError) as caught:
+            op(column([1, 2]), other)
+        assert str(caught.value) == _IN_PLACE.format(_YOCTO, "'1 NEAR'")
     assert (column([10**24 + 1]) - ledgerkit.units.yocto("1 NEAR")).tolist() == [1]
 
 

@@ -235,36 +235,7 @@ def test_pyarrow_takes_the_array():
     assert pa.array(u128(TOP), type=pa.string()).to_pylist() == [str(TOP)]
 
 
-def test_pandas_takes_arrow_arrays():
-    """Decimals, texts and integers of Arrow become the dtype, and so do chunks."""
-    texts = pa.chunked_array([["1"], [None, str(TOP)]])
-
-    assert as_ints(U128Dtype().__from_arrow__(texts)) == [1, None, TOP]
-    assert as_ints(U128Dtype().__from_arrow__(pa.array([Decimal(7)]))) == [7]
-    assert as_ints(pd.array(texts, dtype="u128")) == [1, None, TOP]
-    assert as_ints(pd.Series(pa.array([5, None]), dtype="u128")) == [5, None]
-
-
 # Tables ---------------------------------------------------------------------------------
-
-
-def test_a_table_of_a_frame(tokens):
-    """Amounts are decimals of 38 digits; the other columns are as pyarrow makes them."""
-    table = parquet.to_arrow(tokens)
-
-    assert table.schema.field("balance").type == pa.decimal128(38, 0)
-    assert table.column_names == ["contract_id", "balance", "height"]
-    assert table["balance"].to_pylist() == [Decimal(END - 1), None, Decimal(2**64)]
-    assert table["height"].to_pylist() == [1, None, 2**60 + 1]
-
-
-def test_a_table_gives_the_frame_back(tokens):
-    """The metadata of pandas names the dtype, and carries the provenance."""
-    frame = parquet.to_arrow(tokens).to_pandas()
-
-    assert frame["balance"].dtype == "u128"
-    assert frame["balance"].equals(tokens["balance"])
-    assert frame.attrs == {"network": "mainnet"}
 
 
 def test_a_table_without_rows():
@@ -302,15 +273,6 @@ def test_every_value_comes_back_from_parquet(write, read, balance, tmp_path_fact
     write(frame, path)
 
     pd.testing.assert_frame_equal(read(path), frame)
-
-
-def test_both_write_the_same_file(hostile, tmp_path):
-    """There is one form of storage: the schemas, with pandas' metadata, are equal."""
-    hostile.to_parquet(tmp_path / "p.parquet")
-    parquet.write_parquet(hostile, tmp_path / "l.parquet")
-
-    schemas = [pa.parquet.read_schema(tmp_path / f"{name}.parquet") for name in "pl"]
-    assert schemas[0].equals(schemas[1], check_metadata=True)
 
 
 @given(VALUES)
@@ -363,14 +325,6 @@ def test_a_frame_comes_back_from_parquet(tokens, tmp_path):
 
     pd.testing.assert_frame_equal(read, tokens)
     assert read.attrs == {"network": "mainnet"}
-
-
-def test_a_frame_is_written_to_a_path_only(tokens, tmp_path):
-    """A place that cannot be written raises FileError, and what is no path InvalidRequestError."""
-    with pytest.raises(FileError, match="Could not write"):
-        parquet.write_parquet(tokens, tmp_path / "no" / "ft.parquet")
-    with pytest.raises(InvalidRequestError, match="path 7 is not valid"):
-        parquet.write_parquet(tokens, 7)  # type: ignore[arg-type]  # refused
 
 
 def test_a_flipped_bit_of_a_page_is_refused(tokens, tmp_path):
@@ -541,15 +495,6 @@ def test_files_of_others(tmp_path):
     assert read["rate"].tolist() == [Decimal(2**64), None]
 
 
-def test_negative_decimals_of_others_are_refused(tmp_path):
-    """A difference that somebody wrote is no amount, and is not wrapped into one."""
-    table = pa.table({"change": pa.array([Decimal(5), Decimal(-5)], pa.decimal128(38, 0))})
-    pa.parquet.write_table(table, tmp_path / "f.parquet")
-
-    with pytest.raises(DecodeError, match="-5 in row 1 does not fit in u128"):
-        parquet.read_parquet(tmp_path / "f.parquet")
-
-
 def test_without_pyarrow_the_extra_is_named(monkeypatch, tokens):
     """The core does without pyarrow; whoever needs it learns how to get it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -573,13 +518,6 @@ def sums(tmp_path):
     parquet.write_parquet(frame, tmp_path / "f.parquet")
     amounts = [0 if i % 7 == 0 else 10**35 + i**17 for i in range(100)]
     return str(tmp_path / "f.parquet"), frame, {"a": sum(amounts[::2]), "b": sum(amounts[1::2])}
-
-
-def test_pandas_adds_what_was_written(sums):
-    """Sums by group after the round trip are those of Python's integers."""
-    path, _, expected = sums
-
-    assert pd.read_parquet(path).groupby("key")["balance"].sum().to_dict() == expected
 
 
 def test_duckdb_reads_and_adds(sums):
