@@ -49,7 +49,7 @@ MESSAGES = ("take", "return 0", "return 3", "return 999999999999", "return many"
 class TokenWorld:
     """A world with a token, people and a receiver."""
 
-    def __init__(self, token: Any) -> None:
+    def __init__(self, token: Any = FungibleToken) -> None:
         self.world = open_world("empty")
         self.key = SecretKey.from_text(self.world.keys()["near"])
         for name in PEOPLE:
@@ -191,7 +191,7 @@ class Pair:
     """The same transactions in both worlds."""
 
     def __init__(self, module: bytes) -> None:
-        self.python, self.wasm = TokenWorld(FungibleToken), TokenWorld(module)
+        self.python, self.wasm = TokenWorld(), TokenWorld(module)
 
     def send(self, signer_id: str, action: FunctionCall) -> tuple[bool, str | None]:
         """Send a call in both; return if its first receipt succeeded, and the first difference."""

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import inspect
 import os
 import re
@@ -225,6 +226,34 @@ def test_what_users_call_is_documented_in_full():
     assert faults == []
 
 
+PUBLIC_MODULES = {"ledgerkit", "ledgerkit.localnet"} | {
+    f"ledgerkit.{name}" for name in ("errors", "plots", "protocol", "units", "widgets")
+}
+
+
+def test_the_surface_is_tested_by_public_names():
+    """`tests/surface` imports public names of documented modules, and nothing below them."""
+    inner = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted((ROOT / "tests" / "surface").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom) and not is_public(node)
+    ]
+
+    assert inner == []
+
+
+def is_public(node: ast.Import | ast.ImportFrom) -> bool:
+    """Return False for an import of a module of ledgerkit, or of a name, that is not public."""
+    names = {alias.name for alias in node.names}
+    if isinstance(node, ast.Import):
+        return all(not name.startswith("ledgerkit.") for name in names)
+    module = node.module or ""
+    if module.partition(".")[0] != "ledgerkit":
+        return True
+    return module in PUBLIC_MODULES and names <= {*dir(importlib.import_module(module))}
+
+
 @pytest.mark.skipif(not shutil.which("sh"), reason="there is no shell here")
 def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
     """The tests of Ctrl-C pass in a process that ignores SIGINT, as `nohup make test &` does."""
@@ -232,7 +261,7 @@ def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
     ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     done = subprocess.run(
-        [*ignoring, "tests/surface/test_streaming.py"],
+        [*ignoring, "tests/engine/test_streaming.py"],
         cwd=ROOT,
         env=variables,
         capture_output=True,

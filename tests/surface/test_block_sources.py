@@ -11,9 +11,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit.localnet.services.block_documents import document
 from tests import loopback
-from tests.document_host import DocumentHost
+from tests.document_host import DocumentHost, documents_of
 from tests.document_rows import own_tables, plain_rows
 from tests.recorded_chain import RecordedNode, chain_of
 from tests.unit.localnet.chaos import Chaos
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
     from tests.loopback import Reply
 
 SAMPLE = Path(__file__).parents[3] / "shared/wire/samples/blocks/neardata_mainnet_151768255.json"
@@ -159,11 +158,7 @@ def test_the_own_tables_are_those_of_the_documents(
     world = settled[seed]
     ledger = lk.connect(world=world, make_default=False)
     run = collect(ledger, final_heights(world), tmp_path / "out", source="documents")
-    documents = [
-        own_tables(json.loads(json.dumps(document(world, block))))
-        for block in world.chain.blocks()
-        if block.height <= world.chain.final.height
-    ]
+    documents = [own_tables(each) for each in documents_of(world).values()]
     for view in ("outcomes", "actions", "balances", "data_receipts"):
         expected = [row for tables in documents for row in tables[view]]
         assert plain_rows(run.pandas(view)[list(expected[0])]) == expected

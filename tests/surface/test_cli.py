@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from ledgerkit.cli import main
-from ledgerkit.cli.reading import READING
+from tests.command_line import main
 from tests.hostile import hidden_characters
 from tests.loopback import Reply, as_json, failure, result, serve
 
@@ -288,11 +287,8 @@ def test_every_command_can_read_a_saved_answer(tmp_path, capsys):
     saved.write_text(json.dumps(FT))
     assert main(["ft", "--from-file", str(saved), "--format", "csv"]) == 0
     assert f"big.near,{BIG},7,ok" in capsys.readouterr().out
-    commands = [
-        name for name, c in READING.items() if "--from-file" in [a.name for a in c.arguments]
-    ]
-    assert len(commands) == 11
-    for name in commands:
+    commands = "account ft nft staking keys transactions transfers block view trace receipts"
+    for name in commands.split():
         assert main([name, "--from-file", str(tmp_path / "none.json")]) == 2, name
     assert "No such file" in capsys.readouterr().err
 

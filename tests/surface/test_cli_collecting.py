@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.cli import main
+from tests.command_line import main
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:

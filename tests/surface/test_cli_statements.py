@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.cli import exit_codes, main
-from ledgerkit.reconciling import verbs
-from ledgerkit.reconciling.entry_store import EntryStore
-from ledgerkit.reconciling.model import Gap
-from ledgerkit.reconciling.statement import Statement
-from tests.unit.statement_frames import entry, statement
+from tests.command_line import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,19 +98,6 @@ def test_bad_arguments(words: list[str], message: str, capsys: pytest.CaptureFix
 def test_an_unknown_account(capsys: pytest.CaptureFixture[str]):
     """It has no statement: code 3."""
     assert run(capsys, "statement", "nobody.near")[0] == 3
-
-
-def test_gaps_have_a_code_of_their_own(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    """The statement is printed all the same, and a script sees that it does not add up."""
-    entries = [entry(110, "near", "transfer", 5)]
-    made = statement(entries, gaps=[Gap("near", 150, 151, 7, "no transaction")])
-    gapped = Statement(made.facts, EntryStore(entries))
-    monkeypatch.setattr(verbs, "statement", lambda *_, **__: gapped)
-    code, out, _ = run(capsys, "statement", "alice.near")
-    assert code == exit_codes.GAPS == 6
-    assert "gap: near 7 yocto, after block 150 up to block 151: no transaction" in out
 
 
 @pytest.mark.parametrize(("command", "host"), [("transactions", "tx"), ("transfers", "transfers")])

@@ -14,16 +14,14 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.frames import build
-from ledgerkit.localnet.worlds import open_world
+from ledgerkit.localnet import open_world
 from ledgerkit.protocol import CreateAccount, FunctionCall, SecretKey, Transaction, Transfer
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet.chain_types import Block
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
 
 NEAR = 10**24
 UNTYPED: Any = lk  # as whoever calls it without a type checker
@@ -64,7 +62,7 @@ def counted(world: World, **options: Any) -> Counting:
     return way
 
 
-def act(world: World, signer_id: str, receiver_id: str, *actions: Any, skip: int = 0) -> Block:
+def act(world: World, signer_id: str, receiver_id: str, *actions: Any, skip: int = 0) -> Any:
     """Send a transaction, and give the block after which all of it has happened."""
     key = SecretKey.from_text(world.keys()[signer_id])
     held = world.store.access_keys.get(signer_id, key.public_key.packed)
@@ -85,7 +83,7 @@ def call(method: str, deposit: int = 0, **args: Any) -> FunctionCall:
     return FunctionCall(method, json.dumps(args).encode(), 100 * 10**12, deposit)
 
 
-def time_of(block: Block) -> pd.Timestamp:
+def time_of(block: Any) -> pd.Timestamp:
     """Give the time of a block."""
     return pd.Timestamp(block.timestamp_ns, tz="UTC")
 
@@ -246,7 +244,7 @@ def test_a_token_balance_that_changes() -> None:
     assert frame.groupby("block_height")["block_hash"].nunique().eq(1).all()
 
 
-def world_balance(world: World, block: Block, account_id: str) -> int:
+def world_balance(world: World, block: Any, account_id: str) -> int:
     """Ask the token behind the client's back."""
     args = json.dumps({"account_id": account_id}).encode()
     return int(json.loads(world.view("gold.near", "ft_balance_of", args, block).result))
@@ -306,7 +304,7 @@ def test_nothing_held_is_no_row() -> None:
     lk.connect("local")
     frame, failed = lk.history("dave.near", "genesis", "final", views="staking", on_error="collect")
     assert len(frame) == len(failed) == 0
-    pd.testing.assert_frame_equal(frame, build.empty_frame("history"))
+    assert frame.columns.tolist() == lk.schema("history")["name"].tolist()
     full = lk.history("dave.near", "genesis", "final")
     assert full.dtypes.astype(str).tolist() == frame.dtypes.astype(str).tolist()
 

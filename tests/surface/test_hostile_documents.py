@@ -13,9 +13,8 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
-from ledgerkit.localnet.services.block_documents import document
 from tests import document_host, loopback
-from tests.document_host import DocumentHost, small_documents
+from tests.document_host import DocumentHost, documents_of, small_documents
 from tests.local_transport import LocalTransport
 from tests.loopback import Reply
 from tests.unit.localnet.full_world import FullWorld
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
 
     Documents = dict[int, Any]
 
@@ -309,11 +308,7 @@ def test_contradictory_contents_are_not_stored(
     """The heights that need it fail with a typed error, and are in no table; the others are."""
     ledger = lk.connect(world=world, make_default=False)
     heights = range(world.chain.genesis.height, world.chain.final.height + 1)
-    documents: Documents = {
-        block.height: json.loads(json.dumps(document(world, block)))
-        for block in world.chain.blocks()
-        if block.height in heights
-    }
+    documents: Documents = documents_of(world)
     whole = collect(ledger, tmp_path / "whole", heights)
     change(documents)
     bodies = {height: json.dumps(each).encode() for height, each in documents.items()}

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 START = """
-import pandas as pd
+import ledgerkit as lk
 from ledgerkit import plots
-from ledgerkit.frames import build
-frame = build.empty_frame("exposure").reindex([0]).assign(exposure_class="mixed", status="ok")
+frame = lk.exposure("alice.near", ledger=lk.connect("local"))
 """
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from ledgerkit.localnet.worlds import open_world
+from ledgerkit.localnet import open_world
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -24,7 +24,7 @@ from tests.local_transport import LocalTransport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
     from ledgerkit.protocol import Action
 
 N = 10**24

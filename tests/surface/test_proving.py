@@ -11,7 +11,6 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, InvalidRequestError, ProofError
-from ledgerkit.localnet.contracts.fungible_token import FungibleToken
 from tests.local_transport import LocalTransport
 from tests.surface.test_stories import included
 from tests.token_worlds import TOKEN, TokenWorld, call
@@ -232,7 +231,7 @@ def test_a_path_that_could_not_be_read_is_no_refutation(ledger):
 
 def test_outcomes_of_missing_chunks_are_in_a_later_root():
     """The root comes with the next chunk of the shard, some blocks later."""
-    pair = TokenWorld(FungibleToken)
+    pair = TokenWorld()
     world, args = pair.world, {"receiver_id": "bob.near", "amount": "1"}
     pair.send("bob.near", TOKEN, [call("storage_deposit", {}, 125 * 10**19)])
     with lk.connect("local", world=world, make_default=False) as ledger:

@@ -17,7 +17,7 @@ from tests.local_transport import LocalTransport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
 
 LATENCY_S = 0.3  # requests of one round trip start within it, also on a busy machine
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from ledgerkit.cli import main
-from ledgerkit.localnet.server import CHECK_S
+from tests.command_line import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +163,7 @@ def test_a_detached_sandbox_outlives_the_process_that_started_it(tmp_path: Path)
         try:
             parent.stdin.close()
             parent.wait(20)
-            poll(client, 10 * CHECK_S)
+            poll(client, 1.0)
         finally:
             os.kill(sandbox_pid, signal.SIGTERM)
 

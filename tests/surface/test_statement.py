@@ -9,8 +9,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.protocol.types import CryptoHash
+from ledgerkit.protocol import CryptoHash
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def test_an_asset_that_the_account_never_had(ledger: lk.Ledger) -> None:
     }
     for name, frame in frames.items():
         assert frame.empty
-        assert frame.columns.tolist() == [column.name for column in SCHEMAS[name]]
+        assert frame.columns.tolist() == lk.schema(name)["name"].tolist()
     assert own.totals["missing"].tolist() in ([], [0])
 
 

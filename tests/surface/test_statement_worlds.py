@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 import ledgerkit as lk
@@ -19,9 +17,6 @@ from ledgerkit.protocol import (
     deterministic_account_id,
 )
 from tests.unit.localnet.ledger import Ledger, N, Script, do, public
-
-if TYPE_CHECKING:
-    from ledgerkit.reconciling.statement import Statement
 
 KEY = f"gas_key:{public('gas')}"
 
@@ -40,7 +35,7 @@ def fund(ledger: Ledger, account_id: str, *keys: str, amount: int) -> None:
     ledger.run(account_id, account_id, *adding, *funding)
 
 
-def statement(ledger: Ledger, account_id: str) -> Statement:
+def statement(ledger: Ledger, account_id: str) -> lk.Statement:
     """Return the statement of an account since genesis, and check that it adds up."""
     local = lk.connect(world=ledger.world, make_default=False)
     with local:

@@ -11,26 +11,26 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.frames.schemas import TRACE_FRAMES
-from ledgerkit.localnet.worlds import open_world
+from ledgerkit.localnet import open_world
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
     DeleteKey,
     GasKeyFullAccess,
+    GasKeyFunctionCall,
     TransferToGasKey,
     WithdrawFromGasKey,
 )
-from ledgerkit.protocol.access_keys import GasKey
 from tests.unit.localnet.chaos import TOKEN, Chaos
 from tests.unit.localnet.ledger import TGAS, Ledger, N, do, public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ledgerkit.localnet.state import State
-    from ledgerkit.localnet.world import World
+    from ledgerkit.localnet import World
 
+GAS_KEYS = (GasKeyFullAccess, GasKeyFunctionCall)
+TRACE_FRAMES = "receipts edges actions logs events transfers balance_changes gas".split()
 ALONE = {"boundaries": (), "shard_ids": (0,)}
 
 
@@ -119,12 +119,12 @@ def difference(world: World, names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def balance(state: State, name: str) -> int:
+def balance(state: Any, name: str) -> int:
     """Add up what an account has, staked or in gas keys."""
     account = state.account(name)
     own = 0 if account is None else account.amount + account.locked
     permissions = [key.permission for _, key in state.access_keys(name)]
-    return own + sum(each.balance for each in permissions if isinstance(each, GasKey))
+    return own + sum(each.balance for each in permissions if isinstance(each, GAS_KEYS))
 
 
 def units(world: World, contract_id: str, account_id: str) -> int:

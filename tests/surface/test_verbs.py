@@ -221,22 +221,9 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
-    reading = ("test_verbs", "test_account_history", "test_doctor", "test_cache", "test_archiving")
-    proving = ("test_proving", "test_recording")
-    sending = ("test_sending", "test_forks")
-    collecting = ("test_collecting", "test_collecting_blocks", "test_collection", "test_follow")
-    statements = ("test_statement", "test_statements_of_many")
-    unit = Path(__file__).parents[1] / "unit"
-    paths = [
-        *(
-            Path(__file__).with_name(f"{name}.py")
-            for name in (*reading, *proving, *sending, *collecting, *statements)
-        ),
-        unit / "test_broadcast.py",
-        unit / "test_widgets.py",
-        unit / "test_table.py",
-        unit / "collecting" / "test_diff.py",
-    ]
+    tests = Path(__file__).parents[1]
+    folders = ("surface", "engine", "unit", "unit/collecting")
+    paths = [path for folder in folders for path in (tests / folder).glob("test_*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
     verbs = {name for name in lk.__all__ if name.islower() and not name.startswith("_")}
