@@ -9,6 +9,7 @@ from ledgerkit.cli import exit_codes, output
 from ledgerkit.cli.arguments import BLOCK, FLAG, FORM, NETWORK, REPEATED, Argument, form_arguments
 from ledgerkit.cli.commands import Command, print_columns, print_failures, print_result
 from ledgerkit.frames.schemas import TRACE_FRAMES
+from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 
 if TYPE_CHECKING:
     import argparse
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 
-_TAX_FORMATS = ("koinly", "cointracking")
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
@@ -106,9 +106,9 @@ def _statement_schema(args: argparse.Namespace) -> str:
 
 
 def _check_statement(args: argparse.Namespace) -> None:
-    is_for_tax = args.format in _TAX_FORMATS
+    is_for_tax = args.format in TAX_FORMATS
     if args.out is not None and args.format in ("table", "json"):
-        expected = f"{', '.join(('csv', *_TAX_FORMATS))} with --out"
+        expected = f"{', '.join(('csv', *TAX_FORMATS))} with --out"
         raise errors.InvalidRequestError.refuse("--format", args.format, expected)
     columns = None if args.columns is None else ",".join(args.columns)
     for name, value in (("--frame", args.frame), ("--columns", columns)):
@@ -129,7 +129,7 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
         return exit_codes.SUCCESS
     if args.out is not None:
         result.to_csv(args.out, "plain" if args.format == "csv" else args.format)
-    elif args.format in _TAX_FORMATS:
+    elif args.format in TAX_FORMATS:
         from ledgerkit.reconciling import csv_formats
 
         parts = csv_formats.tables(result.store, result.facts, args.format)
@@ -297,7 +297,7 @@ READING = {
         Argument("--stop", "the block of the last entry, as --start; default: final"),
         Argument("--assets", _ASSETS),
         Argument("--frame", _STATEMENT_FRAME, choices=("entries", "gaps", "totals", "rewards")),
-        *form_arguments(*_TAX_FORMATS),
+        *form_arguments(*TAX_FORMATS),
         Argument("--out FILE", "write the entries to a CSV file"),
         *NETWORK,
         Argument("--dry-run", _PLAN),

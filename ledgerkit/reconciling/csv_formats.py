@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -12,8 +12,9 @@ from ledgerkit import units, user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.reconciling import frames
-from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE, Token
+from ledgerkit.reconciling.model import NEAR, fungible
 from ledgerkit.reconciling.prices import Price, Prices
+from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.model import Entry, Facts
+    from ledgerkit.reconciling.model import Entry, Facts, Token
+    from ledgerkit.reconciling.tax_formats import TaxFormat
 
-Format = Literal["plain", "koinly", "cointracking"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-_NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _MAX_NOTE = 200  # characters
 
 # What a row is about, beside moves and trades: causes that tax programs treat apart.
@@ -35,53 +34,6 @@ _KINDS = {
     "staking_reward": "staking",
     "validator_reward": "staking",
     "gas_reward": "bonus",
-}
-
-# Source: the universal template of https://support.koinly.io/en/articles/9489976 and the tags of
-# https://support.koinly.io/en/articles/9490023-what-are-tags
-# The template's dates are "YYYY-MM-DD 00:00 UTC". Seconds are accepted: exporters that users import
-# from write them, such as hodgerpodger/staketaxcsv (src/staketaxcsv/common/Exporter.py) and
-# klever-io/kleverchain-koinly-exporter (koinly.go).
-_KOINLY_COLUMNS = (
-    "Date",
-    "Sent Amount",
-    "Sent Currency",
-    "Received Amount",
-    "Received Currency",
-    "Fee Amount",
-    "Fee Currency",
-    "Net Worth Amount",
-    "Net Worth Currency",
-    "Label",
-    "Description",
-    "TxHash",
-)
-_KOINLY_SENT = {"fee": "Cost", "cost": "Cost"}
-_KOINLY_RECEIVED = {"fee": "Fee refund", "staking": "Reward", "bonus": "Reward"}
-
-# Source: https://cointracking.info/import/import_csv/ (columns, and three optional ones after the
-# date) and https://cointracking.freshdesk.com/en/support/solutions/articles/29000034379 (types).
-_COINTRACKING_COLUMNS = (
-    "Type",
-    "Buy Amount",
-    "Buy Currency",
-    "Sell Amount",
-    "Sell Currency",
-    "Fee",
-    "Fee Currency",
-    "Exchange",
-    "Trade-Group",
-    "Comment",
-    "Date",
-    "Tx-ID",
-    "Buy Value in Account Currency",
-    "Sell Value in Account Currency",
-)
-_COINTRACKING_SENT = {"fee": "Other Fee", "cost": "Other Fee"}
-_COINTRACKING_RECEIVED = {
-    "fee": "Income (non taxable)",
-    "staking": "Staking",
-    "bonus": "Reward / Bonus",
 }
 
 
@@ -130,41 +82,38 @@ def tables(
     price: pd.DataFrame | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Check the arguments, and return the rows of a CSV file in parts of limited size."""
-    validation.one_of(format, "format", FORMATS)
+    validation.one_of(format, "format", ("plain", *TAX_FORMATS))
     prices = Prices(price)
-    if format == "plain":
-        return (_plain(part, facts, prices) for part in frames.entry_frames(facts, entries))
-    names = _Names(facts)
-    rows = _rows(entries, names)
-    if format == "cointracking":
-        return _cointracking(rows, names, prices, facts)
-    return _koinly(rows, names, prices)
-
-
-# All columns ------------------------------------------------------------------------------
-
-
-def _plain(part: pd.DataFrame, facts: Facts, prices: Prices) -> pd.DataFrame:
-    """Return the entries, with their values if there are prices."""
+    if format in TAX_FORMATS:
+        return _tax_tables(entries, facts, TAX_FORMATS[format], prices)
     if not prices.currencies:
-        return part
+        return frames.entry_frames(facts, entries)
+    return _valued(entries, facts, prices)
+
+
+def _valued(
+    entries: Sequence[Entry] | EntryStore, facts: Facts, prices: Prices
+) -> Iterator[pd.DataFrame]:
+    """Yield the entries with all columns, and with their prices and values."""
     names = _Names(facts)
-    known: list[Price | None] = []
-    values: list[str | None] = []
-    for asset, time_ns, change in _columns(part, "asset", "time", "change"):
-        amount = _Amount(_fungible(asset), change)
-        known.append(prices.at(amount.asset, time_ns))
-        values.append(_value_text(names.value(amount, known[-1])))
-    return part.assign(
-        price=_text_column([None if own is None else f"{own.amount:f}" for own in known]),
-        price_currency=_text_column([None if own is None else own.currency for own in known]),
-        value=_text_column(values),
-    )
+    parts = zip(frames.in_parts(entries), frames.entry_frames(facts, entries), strict=True)
+    for part, frame in parts:
+        amounts = [_Amount(fungible(entry.asset), entry.change) for entry in part]
+        known = [
+            prices.at(amount.asset, entry.timestamp_ns)
+            for amount, entry in zip(amounts, part, strict=True)
+        ]
+        values = map(names.value, amounts, known)
+        yield frame.assign(
+            price=_text_column(None if own is None else f"{own.amount:f}" for own in known),
+            price_currency=_text_column(None if own is None else own.currency for own in known),
+            value=_text_column(map(_value_text, values)),
+        )
 
 
-def _text_column(texts: list[str | None]) -> Any:
+def _text_column(texts: Iterable[str | None]) -> Any:
     """Return texts as a column, missing where they are None."""
-    return pd.array(texts, dtype="str")
+    return pd.array(list(texts), dtype="str")
 
 
 # Rows for tax programs --------------------------------------------------------------------
@@ -174,13 +123,13 @@ class _Names:
     """The names of currencies in a file, and their decimals."""
 
     def __init__(self, facts: Facts) -> None:
-        self._tokens = facts.tokens
+        self._facts, self.account_id = facts, facts.account_id
         symbols = (units.token_symbol(token.symbol) for token in facts.tokens.values())
         self._counts = Counter(symbol.lower() for symbol in symbols)
 
     def token(self, asset: str) -> Token:
         """Return symbol and decimals of an asset."""
-        return _NEAR_TOKEN if asset == NEAR else self._tokens.get(asset, Token(None, None))
+        return frames.token_of(self._facts, asset)
 
     def currency(self, asset: str) -> str:
         """
@@ -279,7 +228,7 @@ def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_Row
         if group is None:
             groups.append(group := _Group(_known_time(entry), entry.tx_hash))
         words = entry.counterparty_id, entry.method_name, entry.memo
-        group.add(_fungible(entry.asset), entry.cause, entry.change, words)
+        group.add(fungible(entry.asset), entry.cause, entry.change, words)
         if entry.tx_hash and last[entry.tx_hash] > at:
             by_hash[entry.tx_hash] = group
             continue
@@ -300,22 +249,6 @@ def _known_time(entry: Entry) -> int:
     return entry.timestamp_ns
 
 
-def _fungible(asset: str) -> str:
-    """Return the asset that a balance is an amount of: NEAR for a stake and a gas key."""
-    return NEAR if asset.startswith((STAKE, GAS_KEY)) else asset
-
-
-def _columns(frame: pd.DataFrame, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of some columns: None for missing values, times as nanoseconds."""
-    columns = []
-    for name in names:
-        column = frame[name]
-        is_known = column.notna()
-        values = column.dt.as_unit("ns").astype("int64") if name == "time" else column
-        columns.append(values.astype(object).where(is_known, None).tolist())
-    return zip(*columns, strict=True)
-
-
 def _value_text(value: Decimal | None) -> str | None:
     """Format a value with all digits and without an exponent."""
     if value is None:
@@ -324,103 +257,59 @@ def _value_text(value: Decimal | None) -> str | None:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _date(time_ns: int) -> str:
-    """Format a time in UTC to the second."""
-    return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _cells(amount: _Amount | None, names: _Names) -> tuple[str | None, str | None]:
-    return (None, None) if amount is None else (names.amount(amount), names.currency(amount.asset))
-
-
-def _tables(
-    columns: tuple[str, ...], rows: Iterator[tuple[str | None, ...]]
+def _tax_tables(
+    entries: Sequence[Entry] | EntryStore, facts: Facts, form: TaxFormat, prices: Prices
 ) -> Iterator[pd.DataFrame]:
-    """Yield rows of texts as frames."""
-    for part in frames.in_parts(rows):
-        lists = zip(*part, strict=True) if part else [[] for _ in columns]
-        yield pd.DataFrame(
-            {name: _text_column(list(values)) for name, values in zip(columns, lists, strict=True)}
-        )
-
-
-def _koinly(rows: Iterable[_Row], names: _Names, prices: Prices) -> Iterator[pd.DataFrame]:
-    """Return rows as Koinly imports them; the amount sent does not contain the fee."""
-    return _tables(_KOINLY_COLUMNS, (_koinly_row(row, names, prices) for row in rows))
-
-
-def _koinly_row(row: _Row, names: _Names, prices: Prices) -> tuple[str | None, ...]:
-    label = None
-    if row.received is None or row.sent is None:
-        label = (_KOINLY_SENT if row.sent else _KOINLY_RECEIVED).get(row.kind)
-    return (
-        f"{_date(row.time_ns)} UTC",
-        *_cells(row.sent, names),
-        *_cells(row.received, names),
-        *_cells(row.fee, names),
-        *_net_worth(row, names, prices),
-        label,
-        row.note,
-        row.tx_hash,
-    )
-
-
-def _net_worth(row: _Row, names: _Names, prices: Prices) -> tuple[str | None, str | None]:
-    """Return the value of what was received, or of what was sent, and its currency."""
-    for amount in (row.received, row.sent):
-        price = None if amount is None else prices.at(amount.asset, row.time_ns)
-        value = None if amount is None else names.value(amount, price)
-        if price is not None and value is not None:
-            return _value_text(value), price.currency
-    return None, None
-
-
-def _cointracking(
-    rows: Iterable[_Row], names: _Names, prices: Prices, facts: Facts
-) -> Iterator[pd.DataFrame]:
-    """Return rows as CoinTracking imports them."""
-    if len(prices.currencies) > 1:
-        expected = "one currency, that of the CoinTracking account"
+    """Return rows as a tax program imports them."""
+    if form.currency_of is not None and len(prices.currencies) > 1:
+        expected = f"one currency, that of {form.currency_of}"
         raise InvalidRequestError.refuse('price["currency"]', prices.currencies, expected)
-    parts = (part for row in rows for part in _with_fee_included(row))
-    wallet = facts.account_id
-    texts = (_cointracking_row(part, names, prices, wallet) for part in parts)
-    return _tables(_COINTRACKING_COLUMNS, texts)
-
-
-def _cointracking_row(
-    row: _Row, names: _Names, prices: Prices, wallet: str
-) -> tuple[str | None, ...]:
-    """Return the texts of a row for CoinTracking."""
+    names = _Names(facts)
+    rows = _rows(entries, names)
+    if form.fee_is_included:
+        rows = (part for row in rows for part in _with_fee_included(row))
+    cells = (_cells(row, form, names, prices) for row in rows)
     return (
-        _cointracking_type(row),
-        *_cells(row.received, names),
-        *_cells(row.sent, names),
-        *_cells(row.fee, names),
-        "NEAR",
-        wallet,
-        row.note,
-        _date(row.time_ns),
-        row.tx_hash,
-        _value(row.received, row, names, prices),
-        _value(row.sent, row, names, prices),
+        pd.DataFrame(
+            {
+                column: _text_column(row[cell] for row in part)
+                for column, cell in form.columns.items()
+            }
+        )
+        for part in frames.in_parts(cells)
     )
 
 
-def _cointracking_type(row: _Row) -> str:
-    if row.received and row.sent:
-        return "Trade"
-    if row.sent:
-        return _COINTRACKING_SENT.get(row.kind, "Withdrawal")
-    return _COINTRACKING_RECEIVED.get(row.kind, "Deposit")
+def _cells(row: _Row, form: TaxFormat, names: _Names, prices: Prices) -> dict[str, str | None]:
+    """Return all that a format may have in a row; the amount sent does not contain the fee."""
+    date = datetime.fromtimestamp(row.time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    side = "sent" if row.received is None else "received" if row.sent is None else "trade"
+    cells: dict[str, str | None] = {
+        "date": date,
+        "date with zone": f"{date} UTC",
+        "label": form.label_of(side, row.kind),
+        "note": row.note,
+        "transaction": row.tx_hash,
+        "network": "NEAR",
+        "account": names.account_id,
+    }
+    for cell, amount in (("fee", row.fee), ("sent", row.sent), ("received", row.received)):
+        price = None if amount is None else prices.at(amount.asset, row.time_ns)
+        value = None if amount is None else _value_text(names.value(amount, price))
+        cells[cell] = None if amount is None else names.amount(amount)
+        cells[f"{cell} currency"] = None if amount is None else names.currency(amount.asset)
+        cells[f"{cell} value"] = value
+        cells[f"{cell} value currency"] = None if price is None else price.currency
+    # The value of a row is that of what was received, or else of what was sent.
+    side = "sent" if cells["received value"] is None else "received"
+    is_known = cells[f"{side} value"] is not None
+    cells["value"] = cells[f"{side} value"]
+    cells["value currency"] = cells[f"{side} value currency"] if is_known else None
+    return cells
 
 
 def _with_fee_included(row: _Row) -> list[_Row]:
-    """
-    Include the fee in the amounts, or return it as a row of its own if it is in a third currency.
-
-    Source: https://cointracking.freshdesk.com/en/support/solutions/articles/29000007202-entering-fees
-    """
+    """Include the fee in the amounts, or return it as a row of its own in a third currency."""
     fee, sent, received = row.fee, row.sent, row.received
     if fee is None:
         return [row]
@@ -432,10 +321,3 @@ def _with_fee_included(row: _Row) -> list[_Row]:
         row._replace(fee=None),
         row._replace(kind="fee", received=None, sent=fee, fee=None),
     ]
-
-
-def _value(amount: _Amount | None, row: _Row, names: _Names, prices: Prices) -> str | None:
-    """Format the value of an amount, if there is a price."""
-    if amount is None:
-        return None
-    return _value_text(names.value(amount, prices.at(amount.asset, row.time_ns)))

@@ -11,7 +11,7 @@ from pandas import NA
 
 from ledgerkit import units
 from ledgerkit.frames import build
-from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE, Token
+from ledgerkit.reconciling.model import NEAR, Token, fungible
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_SIZE = 8_192  # entries in a part
-NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
+_NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _UNKNOWN_TOKEN = Token(None, None)
 
 
 def token_of(facts: Facts, asset: str) -> Token:
     """Return the symbol and decimals of an asset."""
-    is_near = asset == NEAR or asset.startswith((STAKE, GAS_KEY))
-    return NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
+    is_near = fungible(asset) == NEAR
+    return _NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
 
 
 def human_text(facts: Facts, asset: str, amount: int | None) -> str | None:

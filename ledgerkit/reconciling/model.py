@@ -9,6 +9,12 @@ NEAR = "near"  # the asset: balance and locked stake together
 GAS_KEY = "gas_key"  # prefix of the asset that is the balance of a gas key
 STAKE = "stake:"  # prefix of the asset that is an account's total balance with a staking pool
 
+
+def fungible(asset: str) -> str:
+    """Return the asset that a balance is an amount of: NEAR for a stake and a gas key."""
+    return NEAR if asset.startswith((STAKE, GAS_KEY)) else asset
+
+
 Evidence = Literal["proved", "derived", "indexed"]
 
 CAUSES = {
