@@ -11,6 +11,7 @@ from pandas import NA
 
 from ledgerkit import units
 from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.reconciling.model import NEAR, Token, fungible
 from ledgerkit.units import U128_MAX
 
@@ -26,6 +27,7 @@ T = TypeVar("T")
 PART_SIZE = 8_192  # entries in a part
 _NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _UNKNOWN_TOKEN = Token(None, None)
+_TOTALS = SCHEMAS["statement_totals"]
 
 
 def token_of(facts: Facts, asset: str) -> Token:
@@ -171,36 +173,36 @@ def totals_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
         counts[entry.asset] += 1
         if entry.change:
             flows[entry.asset, entry.change > 0][entry.cause] += entry.change
-    columns: dict[str, list[Any]] = {column: [] for column in _TOTALS}
-    for asset in _assets(facts, counts):
-        inflow, outflow = flows[asset, True], flows[asset, False]
-        opening, closing = facts.opening.get(asset), facts.closing.get(asset)
-        change = None if opening is None or closing is None else closing - opening
-        token = token_of(facts, asset)
-        row = {
-            "account_id": facts.account_id,
-            "asset": asset,
-            "symbol": token.symbol,
-            "decimals": token.decimals,
-            "n_entries": counts[asset],
-            "opening": NA if opening is None else opening,
-            "inflow": inflow.total(),
-            "outflow": outflow.total(),
-            "in_by_cause": dict(inflow),
-            "out_by_cause": dict(outflow),
-            "fees": inflow["fee"] + outflow["fee"],
-            "closing": NA if closing is None else closing,
-            "missing": NA if change is None else change - inflow.total() - outflow.total(),
-        }
-        for name, value in row.items():
-            columns[name].append(value)
+    rows = [
+        _total(facts, asset, counts[asset], flows[asset, True], flows[asset, False])
+        for asset in _assets(facts, counts)
+    ]
+    columns = {column.name: [row[column.name] for row in rows] for column in _TOTALS}
     return build.build_frame("statement_totals", columns)
 
 
-_TOTALS = (
-    "account_id asset symbol decimals n_entries opening inflow outflow in_by_cause out_by_cause "
-    "fees closing missing"
-).split()
+def _total(
+    facts: Facts, asset: str, n_entries: int, inflow: Counter[str], outflow: Counter[str]
+) -> dict[str, Any]:
+    """Return the row of an asset, from its changes by cause."""
+    opening, closing = facts.opening.get(asset), facts.closing.get(asset)
+    change = None if opening is None or closing is None else closing - opening
+    token = token_of(facts, asset)
+    return {
+        "account_id": facts.account_id,
+        "asset": asset,
+        "symbol": token.symbol,
+        "decimals": token.decimals,
+        "n_entries": n_entries,
+        "opening": NA if opening is None else opening,
+        "inflow": inflow.total(),
+        "outflow": outflow.total(),
+        "in_by_cause": dict(inflow),
+        "out_by_cause": dict(outflow),
+        "fees": inflow["fee"] + outflow["fee"],
+        "closing": NA if closing is None else closing,
+        "missing": NA if change is None else change - inflow.total() - outflow.total(),
+    }
 
 
 def _assets(facts: Facts, counts: Counter[str]) -> Iterator[str]:

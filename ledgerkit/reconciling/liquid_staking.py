@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import ContractError, DecodeError, LedgerError, UnknownAccountError
+from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
 from ledgerkit.reconciling.rewards import compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.readings import token_call
+from ledgerkit.verbs.readings import token_call, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,19 +83,14 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
 
 def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
     """Return the method that has a token's rate; None if it has none, or there is no contract."""
-    at = validation.block_reference(stop.block_hash or stop.height)
-    calls = [_rate_call(contract_id, method, at) for method in _RATE_METHODS]
-    results = ledger.send_many(calls, on_error="collect", progress=False)
-    for method, result in zip(_RATE_METHODS, results, strict=True):
-        if not isinstance(result, LedgerError):
-            return method
-        if not isinstance(result, ContractError | UnknownAccountError):
-            raise result
-    return None
+    calls = [_rate_call(contract_id, method, stop.reference) for method in _RATE_METHODS]
+    results = ledger.send_many(calls, progress=False)
+    answered = zip(_RATE_METHODS, results, strict=True)
+    return next((method for method, result in answered if result is not None), None)
 
 
-def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult]:
-    return rpc.call_function(contract_id, method, b"{}", at)
+def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult | None]:
+    return unless_refused(rpc.call_function(contract_id, method, b"{}", at))
 
 
 def _rate(result: chain.CallResult, contract_id: str) -> int:
@@ -119,16 +114,12 @@ def _read_values(
     places = [validation.received_hash(header.hash) for header in headers]
     calls: list[Call[Any]] = [token_call(account_id, contract_id, at) for at in places]
     calls += [_rate_call(contract_id, method, at) for at in places]
-    results = ledger.send_many(calls, on_error="collect", label="rates") if calls else []
+    results: list[Any] = ledger.send_many(calls, label="rates") if calls else []
     values: list[int | None] = []
     for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
-        if isinstance(reading, LedgerError):
-            raise reading
         balance = reading.total
-        if not balance or isinstance(result, ContractError | UnknownAccountError):
+        if not balance or result is None:
             values.append(0 if balance == 0 else None)
-        elif isinstance(result, LedgerError):
-            raise result
         else:
             values.append(balance * _rate(result, contract_id) // _ONE)
     return values
@@ -145,13 +136,11 @@ def _value_flows(
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     places = [validation.block_reference(height) for height in heights]
     calls = [_rate_call(contract_id, method, at) for at in places]
-    results = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
-    rates: dict[int, int] = {}
-    for height, result in zip(heights, results, strict=True):
-        if not isinstance(result, LedgerError):
-            rates[height] = _rate(result, contract_id)
-        elif not isinstance(result, ContractError | UnknownAccountError):
-            raise result
+    results: list[Any] = ledger.send_many(calls, progress=False) if calls else []
+    answered = zip(heights, results, strict=True)
+    rates = {
+        height: _rate(result, contract_id) for height, result in answered if result is not None
+    }
     first_height = max((height for height in heights if height not in rates), default=0)
     valued = [entry for entry in flows if entry.block_height in rates]
     return first_height, [(e.block_height, _value(e.change, rates[e.block_height])) for e in valued]

@@ -5,13 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import (
-    ContractError,
-    LedgerError,
-    UnknownAccountError,
-)
+from ledgerkit.errors import LedgerError
 from ledgerkit.reconciling.indexed import indexed_entry
 from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import NEAR
@@ -20,6 +15,7 @@ from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import transaction_rows, transfer_rows
+from ledgerkit.verbs.readings import unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,24 +74,21 @@ def lockup_rewards(
 
 def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
     """Return True if an account exists after a block."""
-    at = validation.block_reference(block.block_hash or block.height)
+    call = unless_refused(rpc.view_account(account_id, block.reference))
     # `send` would warn that the embedded ledger has no such account, which is nothing unusual.
-    [[result]] = ledger.stream([rpc.view_account(account_id, at)])
-    if isinstance(result, UnknownAccountError):
-        return False
-    if isinstance(result, LedgerError):
-        raise result
-    return True
+    [[state]] = ledger.stream([call])
+    if isinstance(state, LedgerError):
+        raise state
+    return state is not None
 
 
 def _selected_pool(ledger: Ledger, account_id: str, block: Block) -> str | None:
     """Return the pool that a lockup contract has selected; None if there is none."""
     # Source: near/core-contracts, `lockup/src/getters.rs`.
     method = "get_staking_pool_account_id"
-    at = validation.block_reference(block.block_hash or block.height)
-    try:
-        result = ledger.send(rpc.call_function(account_id, method, b"{}", at))
-    except (ContractError, UnknownAccountError):
+    call = rpc.call_function(account_id, method, b"{}", block.reference)
+    result = ledger.send(unless_refused(call))
+    if result is None:
         return None  # not deployed yet, or replaced by its owner
     pool_id: str | None = rpc.result_json(result, str | None, f"{method} of {account_id}")
     return pool_id

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ledgerkit import validation
+
+if TYPE_CHECKING:
+    from ledgerkit.validation import BlockReference
 
 NEAR = "near"  # the asset: balance and locked stake together
 GAS_KEY = "gas_key"  # prefix of the asset that is the balance of a gas key
@@ -78,6 +83,11 @@ class Block(NamedTuple):
     height: int
     timestamp_ns: int | None
     block_hash: str | None = None
+
+    @property
+    def reference(self) -> BlockReference:
+        """The reference by which it is requested."""
+        return validation.block_reference(self.block_hash or self.height)
 
 
 class Reward(NamedTuple):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
+    from ledgerkit.validation import BlockReference
 
     ReadTotals = Callable[[Sequence[chain.BlockHeader]], list[int | None]]
 
@@ -117,7 +118,7 @@ def read_at_epochs(
     Epochs before the first flow into an empty balance, and after the last flow out of it, are
     left out, and so are blocks at which the balance is unknown.
     """
-    start, stop = (_header(ledger, block) for block in ends)
+    start, stop = (_header(ledger, block.reference) for block in ends)
     opening, closing = read([start, stop])
     starts = _active_starts(ledger, (start, stop), (opening, closing), flow_heights)
     inner = [header for header in starts if header.hash != stop.hash]
@@ -214,10 +215,8 @@ def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
 # Reading ----------------------------------------------------------------------------------
 
 
-def _header(ledger: Ledger, block: Block) -> chain.BlockHeader:
-    return ledger.send(
-        rpc.block(validation.block_reference(block.block_hash or block.height))
-    ).header
+def _header(ledger: Ledger, at: BlockReference) -> chain.BlockHeader:
+    return ledger.send(rpc.block(at)).header
 
 
 def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]]:
@@ -245,8 +244,7 @@ def _active_starts(
     if opening == 0 and flow_heights:
         start_height = max(start_height, min(flow_heights) - 1)
     if closing == 0 and flow_heights and max(flow_heights) < last.height:
-        reference = validation.block_reference(max(flow_heights))
-        last = ledger.send(rpc.block(reference)).header
+        last = _header(ledger, validation.block_reference(max(flow_heights)))
     return epoch_starts(ledger, start_height, last)
 
 

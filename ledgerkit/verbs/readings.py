@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerkit import errors, validation
 from ledgerkit.api import rpc
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.validation import BlockReference
 
+T = TypeVar("T")
+
 _NO_CONTRACT = (
     errors.UnknownAccountError,
     errors.NoContractCodeError,
     errors.NoGlobalContractCodeError,
 )
+# Nothing else says that a view call has no result: there is no contract, or it refuses.
+REFUSED = (errors.ContractError, errors.UnknownAccountError)
 _ARCHIVE_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
 
 
@@ -115,3 +119,18 @@ def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[R
             raise
 
     return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")
+
+
+def unless_refused(call: Call[T]) -> Call[T | None]:
+    """Build a call that returns None where there is no account or contract, or it refuses."""
+
+    def read(response: Response) -> T | None:
+        try:
+            return call.read(response)
+        except REFUSED:
+            return None
+
+    def keep(value: T | None) -> bool:
+        return value is not None and call.keep is not None and call.keep(value)
+
+    return replace(call, read=read, keep=keep)  # type: ignore[arg-type]  # of another result

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
-_NO_CONTRACT = (errors.ContractError, errors.UnknownAccountError)
 _PAGE = 50
 _MAX_PAGE = 1000
 _MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
@@ -121,7 +120,7 @@ def _read_facts(
     facts = {contract_id: _facts(result) for contract_id, result in fetched}
     failures = []
     for contract_id, error in collector.failures:
-        if isinstance(error, _NO_CONTRACT):
+        if isinstance(error, readings.REFUSED):
             facts[contract_id] = token_frames.TokenFacts("missing")
         elif isinstance(error, errors.DecodeError):
             facts[contract_id] = token_frames.TokenFacts("broken")
@@ -435,7 +434,7 @@ def _read_positions(
 
 def _position(result: Any, pool_id: str) -> Any:
     """Return the position in a pool's result; ``not_a_pool`` if it is none, else the error."""
-    if isinstance(result, _NO_CONTRACT):
+    if isinstance(result, readings.REFUSED):
         return Position("not_a_pool")
     if not isinstance(result, chain.CallResult):
         return result
