@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import AccountTransaction, KeyValue, TransferRow
     from ledgerkit.frames.tokens import TokenFacts
-    from ledgerkit.u128.array import U128Array
 
 _NEAR = "NEAR", 24
 _MAX_DECIMALS = 77
@@ -62,8 +61,8 @@ def transfers_of(
             "symbol": [symbol for symbol, _ in tokens],
             "amount": [_text(c, d) for c, (_, d) in zip(changes, tokens, strict=True)],
             "usd_amount": [row.usd_amount for row in rows],
-            "balance_before": _balances([row.start_of_block_balance for row in rows]),
-            "balance_after": _balances([row.end_of_block_balance for row in rows]),
+            "balance_before": amounts.parse([row.start_of_block_balance for row in rows]),
+            "balance_after": amounts.parse([row.end_of_block_balance for row in rows]),
             "signer_id": [row.signer_id for row in rows],
             "predecessor_id": [row.predecessor_id for row in rows],
         },
@@ -87,10 +86,6 @@ def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
             "signer_id": [row.signer_id for row in rows],
         },
     )
-
-
-def _balances(texts: Sequence[str | None]) -> U128Array:
-    return amounts.parse(texts, name="balance")
 
 
 def _token(row: TransferRow, metadata: Mapping[str, TokenFacts]) -> tuple[str | None, int | None]:

@@ -39,15 +39,11 @@ def account_columns(responses: Sequence[rest.Full]) -> dict[str, Any]:
         [None if state is None else state.locked for state in states],
         [None if state is None else state.storage_bytes for state in states],
         n_tokens=[None if r is None else len(r.tokens or ()) for r in indexed],
-        n_nfts=[None if r is None else _count_collections(r) for r in indexed],
+        # A service may list several tokens of one collection.
+        n_nfts=[None if r is None else len({t.contract_id for t in r.nfts or ()}) for r in indexed],
         n_pools=[None if r is None else len(r.pools or ()) for r in indexed],
         last_update_block_height=[_last_update(response) for response in responses],
     )
-
-
-def _count_collections(response: rest.Full) -> int:
-    """Count the collections; a service may list several tokens of one."""
-    return len({entry.contract_id for entry in response.nfts or ()})
 
 
 def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:

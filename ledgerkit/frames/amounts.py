@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.u128 import decimal_text, planes
+from ledgerkit.u128 import decimal_text, parsing, planes
 from ledgerkit.u128.array import U128Array
 from ledgerkit.units import U128_MAX
 
@@ -42,7 +41,7 @@ def plain(values: Sequence[Any]) -> list[int] | None:
 def exact(values: Iterable[Any], *, name: str = "amount") -> U128Array:
     """Convert Python integers (None or NA is missing) to a column; raise if one does not fit."""
     listed = list(values)
-    mask = np.asarray(pd.isna(listed), dtype=np.bool_)
+    mask = parsing.missing_in(listed)
     filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
     if filled and not (min(filled) >= 0 and max(filled) <= U128_MAX):
         row = next(i for i, v in enumerate(filled) if not 0 <= v <= U128_MAX)

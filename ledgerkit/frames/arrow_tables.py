@@ -65,8 +65,10 @@ def _fields(name: str) -> Iterator[Any]:
     """Yield the Arrow fields of a frame's files."""
     pa = arrow.library()
     for column in SCHEMAS[name]:
-        if column.dtype == "object":
-            yield _object_field(column.name)
+        if column.name in _LISTS:
+            yield pa.field(column.name, pa.list_(pa.string()))
+        elif column.dtype == "object":
+            yield pa.field(column.name, pa.string(), metadata=object_columns.JSON)
         else:
             yield pa.field(column.name, _types()[column.dtype])
         if f"{name}.{column.name}" in _UNBOUNDED:
@@ -89,13 +91,6 @@ def _types() -> dict[str, Any]:
         "Float64": pa.float64(),
         "time": pa.timestamp("ns", "UTC"),
     }
-
-
-def _object_field(name: str) -> Any:
-    pa = arrow.library()
-    if name in _LISTS:
-        return pa.field(name, pa.list_(pa.string()))
-    return pa.field(name, pa.string(), metadata=object_columns.JSON)
 
 
 def table(name: str, frame: pd.DataFrame) -> Any:
@@ -204,29 +199,22 @@ def _missing(column: str) -> Any:
     return pd.NA if column in _NULLABLE else None
 
 
-def _large(values: U128Array) -> np.ndarray:
-    """Return a mask of the values that do not fit decimal128(38, 0)."""
-    fits = planes.less((values.hi, values.lo), planes.from_ints([arrow.LIMIT]))
-    mask: np.ndarray = ~(fits | values.mask)
-    return mask
-
-
 def _amounts(place: str, values: U128Array) -> Any:
     """Convert amounts to decimals; large ones are null if there is a text column for them."""
-    large = _large(values)
-    if large.any():
+    large = arrow.too_large(values.planes, values.mask)
+    if (row := planes.first(large)) is not None:
         if place not in _UNBOUNDED:
-            row, column = int(large.argmax()), place.partition(".")[2]
+            column = place.partition(".")[2]
             msg = f"{column} {values[row]} in row {row} is above the supply of NEAR"
             raise DecodeError(msg, path=f"{column}[{row}]")
-        values = U128Array.of((values.hi, values.lo), values.mask | large)
+        values = U128Array.of(values.planes, values.mask | large)
     return arrow.library().array(values)
 
 
 def _large_as_text(values: U128Array) -> Any:
     """Return large amounts as text, and null for all others."""
     pa = arrow.library()
-    large = _large(values)
+    large = arrow.too_large(values.planes, values.mask)
     if not large.any():
         return pa.nulls(len(values), pa.string())
     texts = np.full(len(values), None, dtype=object)

@@ -28,26 +28,10 @@ def build_frame(
     attrs: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """
-    Build the frame `name` with exactly its declared columns and dtypes.
+    Build the frame `name` with exactly its declared columns, in order and with their dtypes.
 
-    Parameters
-    ----------
-    name
-        A key of `SCHEMAS`.
-    columns
-        Values by column name, all of one length.
-    attrs
-        Provenance for the frame's `attrs`, which also name its schema.
-
-    Returns
-    -------
-    frame
-        Columns, order and dtypes as declared, for any number of rows.
-
-    Raises
-    ------
-    DecodeError
-        If a value does not fit its column's dtype.
+    `attrs` is its provenance, to which the name of its schema is added. A value that does not fit
+    its column's dtype is a `DecodeError`.
     """
     declared = SCHEMAS[name]
     if len(columns) != len(declared):
@@ -148,21 +132,8 @@ def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
     return integers
 
 
-def _nullable_bool(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    known = isinstance(values, np.ndarray) and values.dtype == bool
-    return pd.array(values if known else _objects(values), dtype="boolean")
-
-
-def _flags(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    return np.asarray(values, dtype=bool)
-
-
 def _floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return np.array([np.nan if v is None or v is pd.NA else v for v in values], dtype=np.float64)
-
-
-def _nullable_floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    return pd.array(_objects(values), dtype="Float64")
 
 
 _NAT = np.iinfo(np.int64).min
@@ -175,21 +146,17 @@ def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
     return pd.DatetimeIndex(stamps).tz_localize("UTC")
 
 
-def _object_column(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    # Of an array that has only texts and NA, a frame would make a column of texts.
-    return pd.Series(_objects(values), dtype=object, copy=False)
-
-
 _INT64 = _integers(np.int64, pd.arrays.IntegerArray)
 _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "u128": _amount,
     "Int64": _INT64,
     "UInt64": _integers(np.uint64, pd.arrays.IntegerArray),
-    "boolean": _nullable_bool,
-    "bool": _flags,
+    "boolean": lambda values, _: pd.array(_objects(values), dtype="boolean"),
+    "bool": lambda values, _: np.asarray(values, dtype=bool),
     "float64": _floats,
-    "Float64": _nullable_floats,
+    "Float64": lambda values, _: pd.array(_objects(values), dtype="Float64"),
     "time": _times,
-    "object": _object_column,
+    # Of an array that has only texts and NA, a frame would make a column of texts.
+    "object": lambda values, _: pd.Series(_objects(values), dtype=object, copy=False),
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain as chained
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pandas import NA
 
 from ledgerkit.errors import cut
 from ledgerkit.frames import amounts, build
@@ -62,7 +62,7 @@ def ft(
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],
         "amount": [
-            None if fact.decimals is None else _in_tokens(value, fact.decimals)
+            None if value is NA or fact.decimals is None else value / 10**fact.decimals
             for value, fact in zip(columns["balance"].tolist(), facts, strict=True)
         ],
         "metadata_status": [fact.status for fact in facts],
@@ -72,27 +72,14 @@ def ft(
 
 def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str, Any]:
     """Return the columns of the ft frame, one row per token."""
-    tokens = list(chained.from_iterable(response.tokens or () for response in responses))
+    tokens = [token for response in responses for token in response.tokens or ()]
+    account_ids = np.array([response.account_id for response in responses], dtype=object)
     return {
-        "account_id": _account_ids(
-            responses, [len(response.tokens or ()) for response in responses]
-        ),
+        "account_id": np.repeat(account_ids, [len(each.tokens or ()) for each in responses]),
         "contract_id": [token.contract_id for token in tokens],
         **_balances([token.balance for token in tokens]),
         "last_update_block_height": [token.last_update_block_height for token in tokens],
     }
-
-
-def _in_tokens(balance: Any, decimals: int) -> float | None:
-    """Convert a balance to whole tokens, rounded once; None if it is missing."""
-    return balance / 10**decimals if isinstance(balance, int) else None
-
-
-def _account_ids(responses: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
-    """Repeat the account of each response for each of its rows."""
-    return np.repeat(
-        np.array([response.account_id for response in responses], dtype=object), counts
-    )
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:

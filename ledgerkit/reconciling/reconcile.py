@@ -77,7 +77,6 @@ class Sums:
     """The sums of an asset's entries up to each height."""
 
     def __init__(self, changes: Iterable[tuple[int, int]] = ()) -> None:
-        """Sum changes by height."""
         self._heights = array("q")
         self._sums = [0]
         for height, change in changes:
@@ -133,9 +132,10 @@ def find_gaps(
     gaps: list[Gap] = []
     open_intervals = []
     for asset, own_sums in sums.items():
-        interval = _interval(reader, own_sums, asset, start_height, stop_height)
-        if interval is not None:  # totals say that a balance is unknown
-            open_intervals.append(interval)
+        ends = start_height, stop_height
+        low, high = (_difference(reader, own_sums, asset, height) for height in ends)
+        if low is not None and high is not None:  # totals say that a balance is unknown
+            open_intervals.append(_Interval(asset, *ends, low, high))
     while open_intervals:
         open_intervals = [
             each for each in open_intervals if each.low_difference != each.high_difference
@@ -148,16 +148,6 @@ def find_gaps(
         open_intervals, unreadable = _split(reader, sums, wide)
         gaps += [_gap(each, _UNREADABLE) for each in unreadable]
     return sorted(gaps, key=lambda gap: (gap.stop_height, gap.asset))
-
-
-def _interval(
-    reader: BalanceReader, sums: Sums, asset: str, low: int, high: int
-) -> _Interval | None:
-    """Return the interval between two heights; None if a balance could not be read."""
-    ends = [_difference(reader, sums, asset, height) for height in (low, high)]
-    if ends[0] is None or ends[1] is None:
-        return None
-    return _Interval(asset, low, high, ends[0], ends[1])
 
 
 def _difference(reader: BalanceReader, sums: Sums, asset: str, height: int) -> int | None:

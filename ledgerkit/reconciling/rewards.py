@@ -124,7 +124,11 @@ def read_at_epochs(
     inner = [header for header in starts if header.hash != stop.hash]
     headers, totals = [start, *inner, stop], [opening, *read(inner), closing]
     return [
-        _reading(header, total)
+        StakeReading(
+            *(header.height, header.time_ns, header.epoch_id, header.next_epoch_id),
+            begins_epoch=header.prev_hash == header.next_epoch_id,
+            total=total,
+        )
         for header, total in zip(headers, totals, strict=True)
         if total is not None
     ]
@@ -262,13 +266,6 @@ def _read_totals(
     options: Any = {"progress": progress, "label": "stakes"}
     readings: list[Any] = ledger.send_many(calls, **options) if calls else []
     return [reading.total for reading in readings]
-
-
-def _reading(header: chain.BlockHeader, total: int) -> StakeReading:
-    """Return the balance after a block, with the block's time and epoch."""
-    ids = header.epoch_id, header.next_epoch_id
-    begins_epoch = header.prev_hash == header.next_epoch_id
-    return StakeReading(header.height, header.time_ns, *ids, begins_epoch, total)
 
 
 def _in_one_epoch(before: StakeReading, after: StakeReading) -> bool:

@@ -296,7 +296,7 @@ class U128Array(pandas_hooks.PandasHooks):
         from ledgerkit.u128 import arrow
 
         pyarrow_hooks.record_dtype(U128Dtype)
-        return arrow.to_arrow(self.hi, self.lo, self.mask, type)
+        return arrow.to_arrow(self.planes, self.mask, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from ledgerkit.errors import DecodeError, cut
 from ledgerkit.extras import require
 from ledgerkit.u128 import decimal_text, planes
 
-Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
+if TYPE_CHECKING:
+    from ledgerkit.u128.planes import Flags, Planes
 
 DIGITS = 38  # of the widest decimal that all common Parquet readers support
 LIMIT = 10**DIGITS  # a column with a larger value is stored as text
@@ -26,7 +27,7 @@ def library(name: str = "pyarrow") -> Any:
 # To Arrow -------------------------------------------------------------------------------
 
 
-def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
+def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
     """
     Convert to an Arrow array of decimals, integers or texts; an error names the row.
 
@@ -35,38 +36,43 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
     be doubles in DuckDB, and an extension type would have no sum in Polars.
     """
     pa = library()
-    target = _storage_type(hi, lo, mask) if type is None else type
+    target = _storage_type(values, mask) if type is None else type
     if pa.types.is_decimal128(target) or pa.types.is_decimal256(target):
-        return _to_decimals(hi, lo, mask, target)
+        return _to_decimals(values, mask, target)
     if pa.types.is_integer(target):
-        return _to_integers(hi, lo, mask, target)
+        return _to_integers(values, mask, target)
     if _is_text(target):
-        return pa.array(decimal_text.write(hi, lo), type=target, mask=mask)
+        return pa.array(decimal_text.write(*values), type=target, mask=mask)
     msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
     raise TypeError(msg)
 
 
-def _storage_type(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray) -> Any:
+def too_large(values: Planes, mask: Flags, end: int = LIMIT) -> Flags:
+    """Return where values are `end` or more: by default, where they have 39 digits."""
+    return ~(planes.less(values, planes.from_ints([end])) | mask)
+
+
+def _storage_type(values: Planes, mask: Flags) -> Any:
     pa = library()
-    fits = planes.less((hi, lo), planes.from_ints([LIMIT])) | mask
-    return pa.decimal128(DIGITS) if fits.all() else pa.string()
+    return pa.string() if too_large(values, mask).any() else pa.decimal128(DIGITS)
 
 
-def _to_decimals(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, target: Any) -> Any:
+def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
     """Build an array of decimals from the words of each value, the lowest first."""
     _check_scale(target)
-    _check_below(hi, lo, mask, 10**target.precision, target)
-    words = np.zeros((len(hi), target.bit_width // _WORD), dtype="<u8")
-    words[:, 0], words[:, 1] = lo, hi
+    _check_below(values, mask, 10**target.precision, target)
+    words = np.zeros((len(mask), target.bit_width // _WORD), dtype="<u8")
+    words[:, 1], words[:, 0] = values
     pa = library()
-    return pa.Array.from_buffers(target, len(hi), [_validity(mask), pa.py_buffer(words)])
+    return pa.Array.from_buffers(target, len(mask), [_validity(mask), pa.py_buffer(words)])
 
 
-def _to_integers(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, target: Any) -> Any:
+def _to_integers(values: Planes, mask: Flags, target: Any) -> Any:
     """Build an array of integers of at most 64 bits."""
     dtype = np.dtype(target.to_pandas_dtype())
-    _check_below(hi, lo, mask, int(np.iinfo(dtype).max) + 1, target)
-    return library().array(np.where(mask, np.uint64(0), lo).astype(dtype), type=target, mask=mask)
+    _check_below(values, mask, int(np.iinfo(dtype).max) + 1, target)
+    integers = np.where(mask, np.uint64(0), values[1]).astype(dtype)
+    return library().array(integers, type=target, mask=mask)
 
 
 def _validity(mask: np.ndarray) -> Any:
@@ -76,14 +82,12 @@ def _validity(mask: np.ndarray) -> Any:
     return library().py_buffer(np.packbits(~mask, bitorder="little"))
 
 
-def _check_below(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, end: int, target: Any) -> None:
+def _check_below(values: Planes, mask: Flags, end: int, target: Any) -> None:
     """Check that all values are below `end`; an error names the first row."""
     if end >= planes.LIMIT:
         return
-    over = ~(planes.less((hi, lo), planes.from_ints([end])) | mask)
-    if over.any():
-        row = int(over.argmax())
-        value = int(hi[row]) << _WORD | int(lo[row])
+    if (row := planes.first(too_large(values, mask, end))) is not None:
+        value = int(values[0][row]) << _WORD | int(values[1][row])
         msg = f"{value} in row {row} does not fit {target}"
         raise OverflowError(f"{msg}; {_REMEDY}" if end == LIMIT else msg)
 
@@ -91,7 +95,7 @@ def _check_below(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, end: int, tar
 # From Arrow -----------------------------------------------------------------------------
 
 
-def from_arrow(array: Any, *, name: str = "amount") -> Columns:
+def from_arrow(array: Any, *, name: str = "amount") -> tuple[Planes, Flags]:
     """Read an Arrow array of decimals of scale 0, integers, texts of digits, or only nulls."""
     pa = library()
     if isinstance(array, pa.ChunkedArray):
@@ -103,13 +107,12 @@ def from_arrow(array: Any, *, name: str = "amount") -> Columns:
     if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
         return _from_integers(array, name)
     if _is_text(array.type):
-        (hi, lo), mask = decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
-        return hi, lo, mask
+        return decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
     msg = f"u128 cannot be read from {array.type}: pass decimals, integers or texts of digits"
     raise TypeError(msg)
 
 
-def _from_decimals(array: Any, name: str) -> Columns:
+def _from_decimals(array: Any, name: str) -> tuple[Planes, Flags]:
     _check_scale(array.type)
     if array.type.bit_width < 2 * _WORD:
         array = array.cast(library().decimal128(DIGITS))
@@ -120,7 +123,7 @@ def _from_decimals(array: Any, name: str) -> Columns:
         outside = (words[:, 1] >> np.uint64(_WORD - 1)).astype(bool)  # the sign bit
     _refuse_first(array, outside & ~mask, name)
     keep = (~mask).astype(np.uint64)
-    return words[:, 1] * keep, words[:, 0] * keep, mask
+    return (words[:, 1] * keep, words[:, 0] * keep), mask
 
 
 def _words(array: Any) -> np.ndarray:
@@ -133,12 +136,12 @@ def _words(array: Any) -> np.ndarray:
     return words.reshape(end, width)[array.offset :]
 
 
-def _from_integers(array: Any, name: str) -> Columns:
+def _from_integers(array: Any, name: str) -> tuple[Planes, Flags]:
     mask = _missing(array)
     filled = array.cast(library().int64()) if array.type == library().null() else array
     values = filled.fill_null(0).to_numpy(zero_copy_only=False)
     _refuse_first(array, values < 0, name)
-    return np.zeros(len(values), dtype=np.uint64), values.astype(np.uint64), mask
+    return (np.zeros(len(values), dtype=np.uint64), values.astype(np.uint64)), mask
 
 
 def _missing(array: Any) -> np.ndarray:
@@ -167,7 +170,6 @@ def _check_scale(kind: Any) -> None:
 
 def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:
     """Raise the error for the first value that is negative or too large."""
-    if outside.any():
-        row = int(outside.argmax())
+    if (row := planes.first(outside)) is not None:
         msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in u128"
         raise DecodeError(msg, path=f"{name}[{row}]")

@@ -42,11 +42,6 @@ def to_extension(array: U128Array, dtype: Any) -> Any:
     return kind(values.astype(dtype.numpy_dtype, copy=False), array.isna())
 
 
-def nullable(array: U128Array) -> Any:
-    """Convert to pandas' Float64."""
-    return pd.arrays.FloatingArray(planes.to_float(*array.planes), array.isna())
-
-
 def to_texts(array: U128Array) -> np.ndarray:
     """Format the digits of each value, NA where missing."""
     texts = decimal_text.write(*array.planes)
@@ -64,7 +59,7 @@ def lookup(table: dict[Any, Any]) -> Callable[[Any], Any]:
 def from_results(results: Any) -> Any:
     """Build an array from a function's results, if they are ints, bools or floats; else None."""
     values = parsing.objects(results)
-    mask = np.array(pd.isna(values), dtype=np.bool_)
+    mask = parsing.missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds and kinds <= {bool, np.bool_}:
         return pd.arrays.BooleanArray(np.where(mask, 0, values).astype(np.bool_), mask)
@@ -88,8 +83,7 @@ def _to_integers(array: U128Array, dtype: np.dtype[Any]) -> np.ndarray:
     """Cast to integers of at most 64 bits; refuse the first value that does not fit."""
     most = np.iinfo(dtype).max
     over = (array.hi != 0) | (array.lo > np.uint64(most))
-    if over.any():
-        row = int(over.argmax())
+    if (row := planes.first(over)) is not None:
         raise OverflowError(f"{array[row]} in row {row} does not fit {dtype}, which ends at {most}")
     return array.lo.astype(dtype)
 

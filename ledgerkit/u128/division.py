@@ -39,7 +39,7 @@ def _to_floats(others: Any) -> Floats:
     """Convert numbers to float64; NaN where missing."""
     objects = parsing.objects(others)
     converted = np.full(len(objects), np.nan)
-    for row in np.flatnonzero(~np.array(pd.isna(objects), dtype=np.bool_)):
+    for row in np.flatnonzero(~parsing.missing_in(objects)):
         value = objects[row]
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
             parsing.refuse_text([value])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import casts, ordering, parsing, planes, reductions
+from ledgerkit.u128 import ordering, parsing, planes, reductions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ def apply(array: U128Array, how: str, options: dict[str, Any]) -> Any:
     if how in _OPERATIONS:
         return _OPERATIONS[how](array, how, options)
     if how in reductions.ROUNDED:
-        return _to_floats(_by_pandas(casts.nullable(array), how, options))
+        return _to_floats(_by_pandas(array.astype("Float64"), how, options))
     if how in reductions.LOGICAL:
         return _by_pandas(array.astype("boolean"), how, options)
     # pandas then calls a method of that name, if columns have one, group by group.
@@ -125,8 +125,8 @@ def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
 
 def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> None:
     """Check that no group's sum overflows; an error names the row at which it does."""
-    if over.any():
-        (rows,) = np.nonzero(options["ids"] == over.argmax())
+    if (group := planes.first(over)) is not None:
+        (rows,) = np.nonzero(options["ids"] == group)
         _, past = planes.cumulate(array.hi[rows], array.lo[rows])
         parsing.raise_overflow(int(rows[past.argmax()]), "the group's sum")
 

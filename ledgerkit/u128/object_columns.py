@@ -91,7 +91,8 @@ def table(frame: pd.DataFrame) -> Any:
         values = frame.iloc[:, position].tolist() if dtype.kind == "O" else []
         if _needs_json(values):
             has_na = any(value is pd.NA for value in values)
-            texts = to_arrow(map(_without_nan, values), pd.NA if has_na else None).to_pylist()
+            values = [None if _is_nan(value) else value for value in values]
+            texts = to_arrow(values, pd.NA if has_na else None).to_pylist()
             stored.isetitem(position, pd.array(texts, dtype=TEXT))
             fields[position] = JSON_WITH_NA if has_na else JSON
     converted = arrow.library().Table.from_pandas(stored)
@@ -131,19 +132,16 @@ def _needs_json(values: list[Any]) -> bool:
     Arrow's integers have 64 bits, and its structs the same members in each row. Columns of texts,
     bytes or lists of texts have types of their own, and so have values that are no JSON.
     """
-    types = {_type(value) for value in values if not (value is None or _is_nan(value))} - {_NA}
+    known = [value for value in values if not (value is None or _is_nan(value))]
+    types = {list if isinstance(value, list) else type(value) for value in known} - {_NA}
     if types == {list}:
-        lists = (value for value in values if isinstance(value, list))
+        lists = (value for value in known if isinstance(value, list))
         is_native = all(type(item) is str for items in lists for item in items)
     else:
         is_native = len(types) < 2 and not types & {dict, int}  # noqa: PLR2004 - of one type
     if not types:
         return any(value is pd.NA for value in values)
     return not is_native and types <= _TYPES and all(map(_is_exact, values))
-
-
-def _type(value: Any) -> type:
-    return list if isinstance(value, list) else type(value)
 
 
 def _is_exact(value: Any, *, is_member: bool = False) -> bool:
@@ -162,8 +160,3 @@ def _is_exact(value: Any, *, is_member: bool = False) -> bool:
 def _is_nan(value: Any) -> bool:
     """Return True for NaN."""
     return isinstance(value, float) and math.isnan(value)
-
-
-def _without_nan(value: Any) -> Any:
-    """Return a value, None if it is NaN."""
-    return None if _is_nan(value) else value

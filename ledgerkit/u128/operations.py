@@ -84,7 +84,7 @@ def _read_operand(array: U128Array, other: Any) -> Operand:
         return Operand(*parsing.read_ints(listed))
     except OverflowError:
         values = parsing.objects(listed)
-        mask = np.array(pd.isna(values), dtype=np.bool_)
+        mask = parsing.missing_in(values)
         pairs = zip(values, mask, strict=True)
         ints = [0 if missing else operator.index(value) for value, missing in pairs]
         return Operand(None, mask, parsing.objects(ints))
@@ -133,9 +133,7 @@ def _compute(array: U128Array, a: Operand, b: Operand, name: str) -> U128Array:
     if a.planes is None or b.planes is None:
         return array.of(_compute_ints(a, b, name, mask), mask)
     (hi, lo), over = _KERNELS[name](a.planes, b.planes)
-    over = over & ~mask
-    if over.any():
-        _raise_overflow(a, b, name, int(over.argmax()))
+    _check_range(a, b, name, over & ~mask)
     return type(array)(hi, lo, mask)
 
 
@@ -148,8 +146,7 @@ def _equals(operand: Operand, value: int) -> Flags:
 def _check_divisors(b: Operand, mask: Flags) -> Operand:
     """Check that no divisor is zero; where the result is missing, replace zeros by 1."""
     is_zero = _equals(b._replace(mask=np.zeros_like(b.mask)), 0)
-    if (is_zero & ~mask).any():
-        row = int((is_zero & ~mask).argmax())
+    if (row := planes.first(is_zero & ~mask)) is not None:
         raise ZeroDivisionError(f"division by zero in row {row}")
     if b.planes is None:
         return b._replace(ints=np.where(is_zero, 1, b.to_ints()))
@@ -163,16 +160,14 @@ def _compute_ints(a: Operand, b: Operand, name: str, mask: Flags) -> Planes:
         second = _limit_exponents(second, mask)
     results = np.where(mask, 0, getattr(operator, name)(first, second))
     over = np.array([not 0 <= value < planes.LIMIT for value in results], dtype=np.bool_)
-    if over.any():
-        _raise_overflow(a, b, name, int(over.argmax()))
+    _check_range(a, b, name, over)
     return planes.from_ints(results.tolist())
 
 
 def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
     """Check that no exponent is negative, and limit those whose powers overflow anyway."""
     is_negative = np.asarray(exponents < 0, dtype=np.bool_) & ~mask
-    if is_negative.any():
-        row = int(is_negative.argmax())
+    if (row := planes.first(is_negative)) is not None:
         raise ValueError(
             f"exponent {exponents[row]} in row {row} is negative: the power is not an integer"
         )
@@ -181,10 +176,11 @@ def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
     return np.array([max(e, 0) if e < most else most + e % 2 for e in exponents], dtype=object)
 
 
-def _raise_overflow(a: Operand, b: Operand, name: str, row: int) -> NoReturn:
-    """Raise the error for the row whose result is outside the range."""
-    first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
-    parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}")
+def _check_range(a: Operand, b: Operand, name: str, over: Flags) -> None:
+    """Check that no result is flagged as outside the range; an error names the row."""
+    if (row := planes.first(over)) is not None:
+        first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
+        parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}")
 
 
 # Comparison -----------------------------------------------------------------------------
@@ -203,7 +199,7 @@ def compare(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
         return _compare_objects(array, other, op)
     if operand.planes is None:
         return _compare_objects(array, other, op)
-    result = _compare_planes(array.planes, operand.planes, op.__name__)
+    result = planes.compare(array.planes, operand.planes, op.__name__)
     return pd.arrays.BooleanArray(result, array.mask | operand.mask)
 
 
@@ -235,7 +231,7 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
     is_list = pd.api.types.is_list_like(other)
     parsing.refuse_amounts(other if is_list else [other])
     others = parsing.objects(other) if is_list else [other] * len(array)
-    mask = array.mask | np.array(pd.isna(others), dtype=np.bool_)
+    mask = array.mask | parsing.missing_in(others)
     rows = zip(planes.to_ints(*array.planes), others, mask, strict=True)
     try:
         result = [not missing and bool(op(value, another)) for value, another, missing in rows]
@@ -243,11 +239,3 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
         parsing.refuse_text(others)
         raise
     return pd.arrays.BooleanArray(np.array(result, dtype=np.bool_), mask)
-
-
-def _compare_planes(a: Planes, b: Planes, name: str) -> Flags:
-    if name in {"eq", "ne"}:
-        is_equal = planes.equal(a, b)
-        return is_equal if name == "eq" else ~is_equal
-    is_less = planes.less(a, b) if name in {"lt", "ge"} else planes.less(b, a)
-    return is_less if name in {"lt", "gt"} else ~is_less

@@ -124,7 +124,7 @@ def _mix(values: Planes) -> Words:
 def isin(array: U128Array, others: Any) -> Flags:
     """Return which values are among others; a missing one is if another is missing."""
     objects = parsing.objects(others)
-    missing = np.array(pd.isna(objects), dtype=np.bool_)
+    missing = parsing.missing_in(objects)
     ints = [number for number in map(_as_int, objects[~missing]) if 0 <= number < planes.LIMIT]
     other_values = planes.from_ints(ints)
     (rows,) = np.nonzero(pd.Series(_mix(array.planes)).isin(_mix(other_values)))

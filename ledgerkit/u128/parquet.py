@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
-from ledgerkit.u128 import arrow, object_columns
+from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pyarrow_hooks import STORED_NAME
@@ -245,8 +245,7 @@ def _check_exclusive(numbers: Any, texts: Any, name: str) -> None:
         numbers.is_null().to_numpy(zero_copy_only=False)
         | texts.is_null().to_numpy(zero_copy_only=False)
     )
-    if both.any():
-        row = int(both.argmax())
+    if (row := planes.first(both)) is not None:
         msg = f"{name} has a number and a text in row {row}, of which one must be wrong"
         raise DecodeError(msg, path=f"{name}[{row}]")
 

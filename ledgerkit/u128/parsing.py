@@ -54,6 +54,11 @@ def objects(values: Any) -> Objects:
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
+def missing_in(values: Any) -> Flags:
+    """Return where values are missing."""
+    return np.array(pd.isna(values), dtype=np.bool_)
+
+
 def raise_overflow(row: int, result: str) -> NoReturn:
     """Raise the error for a result outside the range."""
     msg = f"{result} in row {row} {_FIT}; astype(object) uses Python ints, which have no limit"
@@ -62,13 +67,12 @@ def raise_overflow(row: int, result: str) -> NoReturn:
 
 def _from_integers(values: Any) -> tuple[Planes, Flags]:
     """Read a column of an integer dtype of at most 64 bits."""
-    mask = np.array(pd.isna(values), dtype=np.bool_)
+    mask = missing_in(values)
     if isinstance(values.dtype, np.dtype):
         ints = np.asarray(values)
     else:
         ints = values.to_numpy(dtype=values.dtype.type, na_value=0)
-    if ints.dtype.kind == "i" and ints.size and ints.min() < 0:
-        row = int(np.argmax(ints < 0))
+    if ints.dtype.kind == "i" and (row := planes.first(ints < 0)) is not None:
         raise OverflowError(f"{ints[row]} in row {row} {_FIT}")
     lo = ints.astype(np.uint64)
     return (np.zeros_like(lo), lo), mask
@@ -76,9 +80,8 @@ def _from_integers(values: Any) -> tuple[Planes, Flags]:
 
 def _from_floats(values: np.ndarray) -> tuple[Planes, Flags]:
     """Read a column of NaN; other floats and bools are refused."""
-    mask = np.array(pd.isna(values), dtype=np.bool_)
-    if not mask.all():
-        row = int(np.argmin(mask))
+    mask = missing_in(values)
+    if (row := planes.first(~mask)) is not None:
         _refuse(values[row].item(), row)
     zeros = np.zeros(len(values), dtype=np.uint64)
     return (zeros, zeros.copy()), mask
@@ -97,7 +100,7 @@ def _from_objects(values: Any, *, ints_only: bool) -> tuple[Planes, Flags]:
 
 def _from_mixed(values: Objects, *, ints_only: bool) -> tuple[Planes, Flags]:
     """Read Python objects, some of which may be missing."""
-    mask = np.array(pd.isna(values), dtype=np.bool_)
+    mask = missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds == {str} and not ints_only:
         pairs = zip(values, mask, strict=True)
@@ -133,10 +136,9 @@ def _from_arrow(values: Any) -> tuple[Planes, Flags]:
     from ledgerkit.u128 import arrow
 
     try:
-        hi, lo, mask = arrow.from_arrow(values)
+        return arrow.from_arrow(values)
     except DecodeError as error:
         raise ValueError(error.sentence) from None
-    return (hi, lo), mask
 
 
 def _parse_value(value: object, row: int, *, ints_only: bool) -> int:

@@ -44,6 +44,11 @@ def _by_blocks(kernel: Callable[..., tuple[Any, ...]], *columns: Words) -> tuple
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
+def first(flags: Flags) -> int | None:
+    """Return the first row that is flagged; None if none is."""
+    return int(flags.argmax()) if flags.any() else None
+
+
 # Conversions ----------------------------------------------------------------------------
 
 
@@ -300,6 +305,15 @@ def equal(a: Planes, b: Planes) -> Flags:
     return is_equal
 
 
+def compare(a: Planes, b: Planes, name: str) -> Flags:
+    """Compare by the name of one of the six comparisons of `operator`."""
+    if name in {"eq", "ne"}:
+        is_equal = equal(a, b)
+        return is_equal if name == "eq" else ~is_equal
+    is_less = less(a, b) if name in {"lt", "ge"} else less(b, a)
+    return is_less if name in {"lt", "gt"} else ~is_less
+
+
 def argsort(hi: Words, lo: Words, *, stable: bool = True) -> Rows:
     """Return the rows in ascending order of their values; `stable` keeps the order of equals."""
     shift = _BITS - int(hi.max(initial=0)).bit_length()
@@ -381,19 +395,13 @@ def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
 
 def group_totals(codes: Rows, count: int, hi: Words, lo: Words) -> tuple[Planes, Flags]:
     """Add the values of each group modulo 2^128; return the sums and flags for overflows."""
-    codes, hi, lo = _drop_ungrouped(codes, hi, lo)
+    if codes.min(initial=0) < 0:
+        is_grouped = codes >= 0
+        codes, hi, lo = codes[is_grouped], hi[is_grouped], lo[is_grouped]
     over_high, high = _sum_words_by_group(codes, count, hi)
     carried, low = _sum_words_by_group(codes, count, lo)
     high += carried
     return (high, low), (over_high != 0) | (high < carried)
-
-
-def _drop_ungrouped(codes: Rows, hi: Words, lo: Words) -> tuple[Rows, Words, Words]:
-    """Drop the rows without a group."""
-    if codes.min(initial=0) >= 0:
-        return codes, hi, lo
-    is_grouped = codes >= 0
-    return codes[is_grouped], hi[is_grouped], lo[is_grouped]
 
 
 def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
@@ -412,15 +420,10 @@ def group_extremes(codes: Rows, count: int, hi: Words, lo: Words, *, largest: bo
     """Return the first row of each group's largest or smallest value; -1 for an empty group."""
     rows = np.nonzero(codes >= 0)[0]
     for words in (hi, lo):
-        best = _extreme_words(codes[rows], count, words[rows], largest=largest)
+        best = np.full(count, 0 if largest else _ONES, dtype=np.uint64)
+        (np.maximum if largest else np.minimum).at(best, codes[rows], words[rows])
         rows = rows[words[rows] == best[codes[rows]]]
     firsts = np.full(count, len(codes), dtype=np.intp)
     np.minimum.at(firsts, codes[rows], rows)
     firsts[firsts == len(codes)] = -1
     return firsts
-
-
-def _extreme_words(codes: Rows, count: int, words: Words, *, largest: bool) -> Words:
-    best = np.full(count, 0 if largest else _ONES, dtype=np.uint64)
-    (np.maximum if largest else np.minimum).at(best, codes, words)
-    return best

@@ -129,8 +129,8 @@ def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
 
 def _running_sums(array: U128Array) -> U128Array:
     (hi, lo), over = planes.cumulate(*array.planes)
-    if over.any():
-        parsing.raise_overflow(int(over.argmax()), "the running sum")
+    if (row := planes.first(over)) is not None:
+        parsing.raise_overflow(row, "the running sum")
     return type(array)(hi, lo, array.mask.copy())
 
 

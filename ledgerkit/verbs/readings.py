@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ledgerkit import errors, validation
 from ledgerkit.api import rpc
@@ -133,4 +133,4 @@ def unless_refused(call: Call[T]) -> Call[T | None]:
     def keep(value: T | None) -> bool:
         return value is not None and call.keep is not None and call.keep(value)
 
-    return replace(call, read=read, keep=keep)  # type: ignore[arg-type]  # of another result
+    return replace(cast("Call[T | None]", call), read=read, keep=keep)

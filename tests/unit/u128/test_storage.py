@@ -31,14 +31,12 @@ SMALL = st.lists(st.none() | st.sampled_from(EDGES[:8]) | st.integers(0, END - 1
 
 def written(values, kind=None):
     """Hold values, None where missing, in an Arrow array."""
-    hi, lo = planes.from_ints([value or 0 for value in values])
-    mask = np.array([value is None for value in values], dtype=bool)
-    return arrow.to_arrow(hi, lo, mask, kind)
+    return pa.array(u128(*values), type=kind)
 
 
-def listed(hi, lo, mask):
+def listed(words, mask):
     """List the values that planes and a mask hold."""
-    ints = planes.to_ints(hi, lo)
+    ints = planes.to_ints(*words)
     return [None if gap else value for value, gap in zip(ints, mask, strict=True)]
 
 
