@@ -48,23 +48,10 @@ _INTENTS = "intents.near"  # its token ids are assets of their own, such as nep1
 
 class Builder:
     """
-    The builder of one statement.
+    The builder of one statement, after block `start` up to block `stop`.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    account_id
-        The account.
-    start, stop
-        The blocks after which the statement starts and stops; without a start it begins before
-        the account's first transaction.
-    assets
-        The only assets of the statement; None is all.
-    again
-        Hashes of transactions that were still running in an earlier part of the statement.
-    progress
-        Whether to show progress bars.
+    Without a start it begins before the account's first transaction. `again` are the hashes of
+    transactions that were still running in an earlier part of the statement.
     """
 
     def __init__(

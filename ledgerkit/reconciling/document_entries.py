@@ -30,15 +30,7 @@ class DocumentEntries:
     """
     The entries of transactions; the other attributes are complete once all entries were read.
 
-    Parameters
-    ----------
-    scope
-        The account and its period.
-    is_pool
-        Returns True for the account of a staking pool.
-    receipt_ids
-        The receipts of transfers without a transaction: the indexer does not know the transaction
-        of each.
+    `receipt_ids` are those of transfers without a transaction: the indexer does not know each.
     """
 
     def __init__(self, scope: Scope, is_pool: PoolTest, receipt_ids: Iterable[str | None]) -> None:

@@ -32,20 +32,7 @@ _RECENT = 1_000  # blocks by which the services may have been behind
 
 
 class Continuation(Builder):
-    """
-    The builder of a statement that continues an earlier one.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    facts, store
-        The facts and the entries of the earlier statement.
-    stop
-        The block after which the statement stops.
-    progress
-        Whether to show progress bars.
-    """
+    """The builder of a statement that continues an earlier one up to block `stop`."""
 
     def __init__(
         self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True

@@ -40,31 +40,9 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
     """
     Read the gains in NEAR of an account's liquid staking tokens, apart from transfers.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; old blocks need an archival host.
-    account_id
-        The account.
-    tokens
-        The contracts of the tokens.
-    start, stop
-        The blocks.
-    entries
-        Entries of the account; those of the tokens, all between the two blocks, are valued at
-        the rate of their block.
-
-    Returns
-    -------
-    gains
-        One for each token and epoch with a gain, as rows of rewards: `pool_id` is the token's
-        contract, and all amounts are values in yoctoNEAR. They are no entries of a statement,
-        as the balance of the token itself does not change.
-
-    Raises
-    ------
-    LedgerError
-        If a block, a balance or a rate could not be read.
+    Entries of the tokens, all between the two blocks, are valued at the rate of their block. A gain
+    is a row of rewards: `pool_id` is the token's contract, and all amounts are values in yoctoNEAR.
+    It is no entry of a statement, as the balance of the token itself does not change.
     """
     listed, gains = list(entries), []
     for contract_id in dict.fromkeys(tokens):

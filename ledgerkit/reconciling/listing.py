@@ -35,14 +35,7 @@ class Listed(NamedTuple):
 
 
 class Listing:
-    """
-    The lists of the services; `assets` are those that they name, in order.
-
-    Parameters
-    ----------
-    scope
-        The account and its period.
-    """
+    """The lists of the services; `assets` are those that they name, in order."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

@@ -38,30 +38,7 @@ def lockup_id(owner_id: str) -> str:
 def lockup_rewards(
     ledger: Ledger, owner_id: str, start: Block, stop: Block, *, progress: bool = True
 ) -> list[Reward]:
-    """
-    Read the rewards of an owner's lockup contract with its pools, between two blocks.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; it has a Transactions API.
-    owner_id
-        The owner.
-    start, stop
-        The blocks.
-    progress
-        Show a progress bar.
-
-    Returns
-    -------
-    rewards
-        As `rewards_of` for the lockup's account; none if there is no such contract.
-
-    Raises
-    ------
-    LedgerError
-        If something could not be read.
-    """
+    """Read the rewards of an owner's lockup contract with its pools; none if there is none."""
     account_id = lockup_id(owner_id)
     if ledger.network.name == "testnet" or not _exists(ledger, account_id, stop):
         return []

@@ -22,19 +22,8 @@ class Scope:
     """
     The account and the period of a statement, and how they are read.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    account_id
-        The account.
-    start, stop
-        The blocks after which the statement starts and stops; without a start it begins before
-        the account's first transaction.
-    assets
-        The only assets of the statement; None is all.
-    progress
-        Whether to show progress bars.
+    It is the time after block `start` up to block `stop`; without a start it begins before the
+    account's first transaction. Without `assets` the statement has all.
     """
 
     ledger: Ledger

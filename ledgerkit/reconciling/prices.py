@@ -33,14 +33,9 @@ class Price(NamedTuple):
 
 class Prices:
     """
-    The prices of a frame, looked up by asset and time.
+    The prices of a frame as `Statement.to_csv` takes it, looked up by asset and time.
 
-    Parameters
-    ----------
-    frame
-        Columns asset (as in a statement's entries), time (with a time zone), price (of one whole
-        token: an integer, Decimal, decimal text or float, which counts as its shortest decimal
-        text) and currency. None is no prices.
+    A float counts as its shortest decimal text.
     """
 
     def __init__(self, frame: pd.DataFrame | None) -> None:

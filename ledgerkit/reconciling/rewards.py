@@ -70,34 +70,11 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
     progress: bool = True,
 ) -> list[Reward]:
     """
-    Read the rewards of an account with pools, between two blocks.
+    Read the rewards of an account with pools between two blocks: by pool, oldest first.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; old blocks need an archival host.
-    account_id
-        The account that stakes.
-    pools
-        The pools.
-    start, stop
-        The blocks.
-    flows
-        Entries of the account; those of `stake:<pool>` with the causes stake and withdraw
-        are its deposits and withdrawals. All those between the two blocks are needed.
-    progress
-        Show a progress bar.
-
-    Returns
-    -------
-    rewards
-        One for each pool and epoch with a reward, by pool, oldest first. Epochs in which
-        nothing was with the pool are not read.
-
-    Raises
-    ------
-    LedgerError
-        If a block or a balance could not be read.
+    `flows` are the account's entries, of which those of pools with the causes stake and withdraw
+    count: all between the two blocks are needed. Epochs in which nothing was with a pool are not
+    read.
     """
     moves = _moves_by_pool(flows)
     rewards: list[Reward] = []

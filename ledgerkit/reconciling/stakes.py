@@ -32,20 +32,8 @@ def stake_entries(trace: Trace, account_id: str, is_pool: PoolTest) -> list[Entr
     """
     Return an account's deposits with pools and withdrawals in a transaction, from pools' logs.
 
-    Parameters
-    ----------
-    trace
-        The transaction, of whomever: a lockup contract calls pools on behalf of its owner.
-    account_id
-        The account whose balance with the pools it is.
-    is_pool
-        Returns True for the account of a staking pool.
-
-    Returns
-    -------
-    entries
-        One for each change, in the order of receipts; what was staked or unstaked within a pool
-        has a change of 0. Receipts of unknown height are left out.
+    The transaction may be anybody's: a lockup contract calls pools on behalf of its owner. What was
+    staked or unstaked within a pool has a change of 0. Receipts of unknown height are left out.
     """
     entries = []
     for change in trace.stake_timeline():
