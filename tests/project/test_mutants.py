@@ -1,4 +1,4 @@
-"""The mutants of tools/mutants.txt change what is there: each one's words stand in its file once."""
+"""The mutants of tools/mutants.txt change what is there: each has its words once in its file."""
 
 import importlib.util
 from pathlib import Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import base58
 import numpy as np
@@ -121,7 +122,7 @@ def test_the_result_is_one_own_array() -> None:
     assert base58_columns.encode(np.empty((0, 32), dtype=np.uint8)) == []
 
 
-FAULTS: dict[str, tuple[object, str]] = {
+FAULTS: dict[str, tuple[Any, str]] = {
     "zero digit": ("0" * 32, "is not base58"),
     "capital o": ("O" + TOP[1][1:], "is not base58"),
     "capital i": (TOP[1][:-1] + "I", "is not base58"),

@@ -235,6 +235,7 @@ def transaction(texts: list[str]) -> dict[str, Any]:
         status=builders.failing(first),
     )
     document["transaction"] |= {"hash": first, "signer_id": first}
+    document["transaction_outcome"]["id"] = first
     return document
 
 

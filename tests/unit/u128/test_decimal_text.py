@@ -115,12 +115,13 @@ def test_forms_of_columns() -> None:
 NO_DIGITS = ["", "-1", "+1", " 1", "1 ", "1\n", "1_000", "1,000", "1.0", "1e3", "0x1f", "/", ":"]
 NO_DIGITS += ["\0", "1\0", "٣٤", "2²", "\uff11\uff12", "\ud800", "nan", "-0"]
 NO_DIGITS += ["-" + "1" * 39, "0" * 60 + "x"]
+FOLLOWING: list[list[str | None]] = [["8"], ["8", None, "?"]]
 
 
 @pytest.mark.parametrize("row", [0, 5, 9000])
 def test_no_digits(row: int) -> None:
     """Whatever is not ASCII digits is refused, and its row named, in any block."""
-    for text, others in itertools.product(NO_DIGITS, (["8"], ["8", None, "?"])):
+    for text, others in itertools.product(NO_DIGITS, FOLLOWING):
         error = refusal([*["7"] * row, text, *others], name="amount")
         assert error.path == f"amount[{row}]", text
         assert f" in row {row} is not a string of decimal digits" in str(error), text
