@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import random
 import time
 from contextlib import suppress
@@ -697,6 +698,19 @@ def test_a_forest_has_the_trees_of_its_transactions(written: list[dict[str, Any]
         assert list(forest.columns[name]) == [
             value for tree in trees for value in tree.columns[name]
         ]
+
+
+def test_the_empty_list_is_shared_and_cannot_grow():
+    """Rows of a frame share one empty list, which no row can fill; copies are ordinary."""
+    empty = grown(document([outcome("R0")], [])).columns["logs"][0]
+    with pytest.raises(TypeError, match="replace it with a new list"):
+        empty.append("x")
+    with pytest.raises(TypeError):
+        empty[:] = ["x"]
+    copies = copy.copy(empty), copy.deepcopy(empty), pickle.loads(pickle.dumps(empty))  # noqa: S301 - its own bytes
+    assert [type(each) for each in copies] == [list] * 3
+    assert empty == []
+    assert json.dumps(empty) == "[]"
 
 
 def test_a_chain_of_200_000_receipts():

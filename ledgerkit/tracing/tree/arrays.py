@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     PathOf = Callable[[int], str]  # of the value at a position
+
+
+class EmptyList(list[Any]):
+    """
+    An empty list that many rows share.
+
+    Most receipts have no logs and no inputs; a list for each would take much of a frame's memory.
+    It cannot be changed; copies and pickles are ordinary lists.
+    """
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("this empty list is shared by many rows: replace it with a new list")
+
+    append = extend = insert = __setitem__ = __iadd__ = _refuse
+
+    def __reduce_ex__(self, _: object) -> tuple[type[list[Any]], tuple[()]]:
+        """Copy and pickle as an ordinary list."""
+        return list, ()
+
+
+EMPTY_LIST = EmptyList()
 
 
 class JoinedLists:

@@ -19,7 +19,7 @@ from ledgerkit.api.models.actions import (
 )
 from ledgerkit.api.models.transactions import ActionReceipt, DecodedList, ReceiptBody
 from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
-from ledgerkit.tracing.tree.arrays import JoinedLists, amounts, integers, objects
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +82,8 @@ class Bodies:
     def _add(self, bodies: Sequence[Receipt]) -> None:
         start = len(self.ids)
         contents = [(body.receipt or _NO_BODY).action or _NO_ACTIONS for body in bodies]
-        inputs = [content.input_data_ids or [] for content in contents]
-        outputs = [content.output_data_receivers or [] for content in contents]
+        inputs = [content.input_data_ids or EMPTY_LIST for content in contents]
+        outputs = [content.output_data_receivers or EMPTY_LIST for content in contents]
         self.ids += [body.receipt_id for body in bodies]
         self.inputs += [(row, data_id) for row, ids in enumerate(inputs, start) for data_id in ids]
         self.outputs += [

@@ -9,6 +9,7 @@ import numpy as np
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.frames.amounts import exact
 from ledgerkit.tracing.tree import graph
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST
 from ledgerkit.tracing.tree.linking import is_free
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 from ledgerkit.u128.array import U128Array
@@ -118,8 +119,10 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
 
 def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
     """Return the producers that each receipt waits for, each once."""
-    waits_for: list[list[str]] = [[] for _ in receipts.ids]
+    waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.ids)
     for producer, consumer in dict.fromkeys((edge[0], edge[1]) for edge in receipts.data):
+        if waits_for[consumer] is EMPTY_LIST:
+            waits_for[consumer] = []
         waits_for[consumer].append(receipts.ids[producer])
     return waits_for
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.tracing.tree.arrays import JoinedLists, amounts, integers, objects
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class Outcomes:
         self.created_ids += chain.from_iterable(created)
         self.n_created += map(len, created)
         self._hashes += map(self._texts.setdefault, hashes, hashes)
-        self._logs += [outcome.logs or [] for outcome in outcomes]
+        self._logs += [outcome.logs or EMPTY_LIST for outcome in outcomes]
         self._tokens += [outcome.tokens_burnt for outcome in outcomes]
         self._gas += [outcome.gas_burnt for outcome in outcomes]
         self._heights += heights
@@ -126,7 +126,7 @@ class Outcomes:
             "error_message": messages,
             "gas_burnt": integers(self._gas, self._path_of("outcome.gas_burnt"), np.uint64),
             "tokens_burnt": self.tokens_burnt,
-            "logs": objects(self._logs, []),
+            "logs": objects(self._logs, EMPTY_LIST),
         }
         return {name: values[rows] for name, values in columns.items()}
 
