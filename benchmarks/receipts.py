@@ -3,7 +3,7 @@ Receipts: from the bytes of a transaction with 50,000 receipts to the frame.
 
 Prints medians of interleaved rounds of CPU time in this process, and the peak memory of fresh
 processes as tracemalloc counts it. Targets: at least 10 times as fast as json and
-pandas.json_normalize, at most 1.4 times the time of the typed decode alone, at most 0.25 of the
+pandas.json_normalize, at most 1.4 times the time of the typed decode alone, at most 0.2 of the
 memory. The times include the release of the results. The typed decode, which is the limit, is a
 plain call of msgspec.
 """

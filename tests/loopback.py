@@ -83,6 +83,14 @@ class Server:
         """The decoded bodies of the requests, in order."""
         return [request.json for request in self.requests if request.body]
 
+    def settled(self) -> int:
+        """Count the requests, once those on their way have arrived."""
+        count = -1
+        while count != len(self.requests):
+            count = len(self.requests)
+            time.sleep(0.4)
+        return count
+
 
 def as_json(value: object, status: int = 200, **options: Any) -> Reply:
     """Build a JSON response."""

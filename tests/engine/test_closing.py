@@ -119,15 +119,6 @@ def all_end() -> bool:
     return not running()
 
 
-def settled(server: Server) -> int:
-    """Count the requests, once those under way have arrived."""
-    count = -1
-    while count != len(server.requests):
-        count = len(server.requests)
-        time.sleep(0.2)
-    return count
-
-
 @waiting
 def test_closed_by_another_thread(verb, wait, way, tmp_path):
     """The waiting verb raises, whatever it waits for, and no request is sent afterwards."""
@@ -144,14 +135,14 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
         assert host.arrived.wait(LONG_S)
         time.sleep(0.05)  # most often the verb waits by now; if not, the claim is the same
         ledger.close()
-        n_requests = settled(server)
+        n_requests = server.settled()
         thread.join(LONG_S / 2)
         assert not thread.is_alive()
         host.is_over.set()
         assert all_end()
         with pytest.raises(InvalidRequestError, match=CLOSED):
             verb(ledger, tmp_path)
-        assert settled(server) == n_requests <= way["in_flight"]
+        assert server.settled() == n_requests <= way["in_flight"]
     assert [error.field for error in errors] == ["ledger"]
     errors.clear()
     gc.collect()
@@ -337,7 +328,7 @@ def test_ctrl_c_within(verb, way, monkeypatch):
             verb(ledger, monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
         host.is_over.set()
         assert all_end()
-        n_requests = settled(server)
+        n_requests = server.settled()
         assert lk.ft("a.near", ledger=ledger).empty
         assert len(server.requests) == n_requests + 1
 

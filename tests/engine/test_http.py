@@ -216,8 +216,8 @@ def test_no_more_in_flight_than_asked_for(way):
 
 def test_threads_of_the_user_share_the_limit():
     """Verbs called from several threads keep to the limit together, and none times out for it."""
-    handler = Counting(0.2, until=2)
-    with asking(handler, in_flight=2, timeout_s=1.0) as (ledger, _):
+    handler = Counting(0.4, until=2)
+    with asking(handler, in_flight=2, timeout_s=2.0) as (ledger, _):
         work = [
             threading.Thread(target=lk.ft, args=(f"a{i}.near",), kwargs={"ledger": ledger})
             for i in range(12)
@@ -331,7 +331,7 @@ def test_a_slow_host(way):
         ):
             lk.ft("a.near", ledger=ledger)
         assert 0.6 <= time.monotonic() - begin < 20
-        assert arrived(server) == 2
+        assert server.settled() == 2
 
 
 def test_a_cut_answer_is_asked_again(way):
@@ -405,7 +405,7 @@ def test_a_host_that_speaks_something_else(way, answer):
 
     with (
         raw_host(talk) as url,
-        lk.connect("lab", api_url=url, **way, timeout_s=2, retries=QUICK) as ledger,
+        lk.connect("lab", api_url=url, **way, timeout_s=LONG_S, retries=QUICK) as ledger,
         pytest.raises(
             TransportError, match=r"the request to 127\.0\.0\.1 for the tokens"
         ) as caught,
@@ -705,22 +705,16 @@ def test_hosts_share_the_total_time(monkeypatch):
 @two_ways
 def test_the_rate_is_kept(way):
     """Requests start no faster than the rate, however many are in flight."""
-    times: list[float] = []
-
-    def handler(_method: str, path: str, *_: object) -> Reply:
-        times.append(time.monotonic())
-        return tokens(path)
-
-    with asking(handler, **way, rate=20) as (ledger, _):
-        lk.ft([f"a{i}.near" for i in range(13)], ledger=ledger, progress=False)
-    assert times[-1] - times[0] > 0.3  # 0.6 less what the first may be late
+    ids = [f"a{i}.near" for i in range(13)]
+    with asking(by_path, **way, rate=20) as (ledger, _):
+        assert seconds(lambda: lk.ft(ids, ledger=ledger, progress=False)) > 0.59
 
 
 @two_ways
 def test_a_queue_longer_than_the_timeout(way):
     """Waiting for the rate is our own doing: it uses up nobody's time to answer."""
-    policy = lk.RetryPolicy(attempts=1, total_s=0.8)
-    with asking(by_path, **way, rate=10, retries=policy, timeout_s=0.8) as (ledger, _):
+    policy = lk.RetryPolicy(attempts=1, total_s=2.0)
+    with asking(by_path, **way, rate=4, retries=policy, timeout_s=2.0) as (ledger, _):
         frame = lk.ft([f"a{i}.near" for i in range(10)], ledger=ledger, progress=False)
     assert len(frame) == 10
 
@@ -957,9 +951,10 @@ def test_a_refusal_for_a_minute_is_waited_for(public):
         serve(handler) as server,
         lk.connect("lab", api_url=server.url, retries=policy) as ledger,
     ):
+        begin = time.monotonic()
         assert len(lk.ft("a.near", ledger=ledger)) == 1
     assert len(times) == 3
-    assert times[2] - times[0] > 1.5  # 2 s less what the first may be late
+    assert times[2] - begin > 1.9
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -990,29 +985,24 @@ def test_a_host_that_is_back_is_asked_again(dead_host):
 
 def test_the_first_failure_ends_it(way):
     """Unless collected, the first failure is raised and what was not begun is never asked."""
+    is_raised = threading.Event()
 
     def handler(_method: str, path: str, *_: object) -> Reply:
-        return Reply(200, b"<html>") if "/a3." in path else tokens(path)
+        if "/a3." in path:
+            return Reply(200, b"<html>")
+        is_raised.wait(LONG_S)
+        return tokens(path)
 
     ids = [f"a{number}.near" for number in range(500)]
     with asking(handler, **way) as (ledger, server):
         with pytest.raises(DecodeError, match=r"the tokens of a3\.near"):
             lk.ft(ids, ledger=ledger, progress=False)
-        time.sleep(0.1)
-        assert len(server.requests) < 100
+        is_raised.set()
+        assert server.settled() <= way["in_flight"] + 1
         assert lk.ft("a7.near", ledger=ledger)["account_id"].tolist() == ["a7.near"]
 
 
 # Interrupts, loops, processes -----------------------------------------------------------
-
-
-def arrived(server: Any) -> int:
-    """Count the requests, once those on their way when Ctrl-C came are there."""
-    count, until = -1, time.monotonic() + LONG_S
-    while count != len(server.requests) and time.monotonic() < until:
-        count = len(server.requests)
-        time.sleep(0.4)
-    return count
 
 
 @pytest.fixture(params=[False, True], ids=["usual", "restarting"])
@@ -1039,7 +1029,7 @@ def test_ctrl_c(way, many):
     with asking(slow, **way, rate=200, retries=patient) as (ledger, server):
         interrupt(lambda: lk.ft(ids, ledger=ledger, progress=False), after=first)
         go_on.set()
-        asked = arrived(server)
+        asked = server.settled()
         assert asked <= way["in_flight"]
         assert len(lk.ft(["a.near", "b.near"], ledger=ledger, progress=False)) == 2
         assert len(server.requests) == asked + 2
@@ -1366,19 +1356,20 @@ def test_plain_http_behind_an_https_address(way):
 @two_ways  # httpcore's asynchronous pool may leave the socket open
 def test_a_handshake_without_an_end(way):
     """A host that never finishes its greeting is given up; when it hangs up, no socket is open."""
-    hung_up = threading.Event()
+    is_given_up, hung_up = threading.Event(), threading.Event()
 
     def hang_up(_: socket) -> None:
-        time.sleep(0.6)
+        is_given_up.wait(LONG_S)
         threading.Timer(0.3, hung_up.set).start()
 
     options = way | {"timeout_s": 0.2, "retries": ONCE}
     with (
         raw_host(hang_up) as url,
         lk.connect("lab", api_url=url.replace("http:", "https:"), **options) as ledger,
-        pytest.raises(TransportError, match=r"no answer within 0\.2 s"),
     ):
-        lk.ft("a.near", ledger=ledger)
+        with pytest.raises(TransportError, match=r"no answer within 0\.2 s"):
+            lk.ft("a.near", ledger=ledger)
+        is_given_up.set()
     assert hung_up.wait(LONG_S)
     gc.collect()  # a socket left open would warn, which is an error
 

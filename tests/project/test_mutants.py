@@ -1,4 +1,4 @@
-"""The mutants of tools/mutants.txt change what is there: each has its words once in its file."""
+"""The mutants of tools/mutants.txt change what is there: their words stand in a file once."""
 
 import importlib.util
 from pathlib import Path
