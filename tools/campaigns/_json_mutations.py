@@ -4,100 +4,39 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from tools.campaigns._byte_mutations import WAYS
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-T = TypeVar("T")
 Path = tuple[str | int, ...]
 
+SHARE = 0.1  # of the texts that are changed byte by byte too
 _MARK = "\ue000"  # encloses the position of a literal until the document is written
 # Values that JSON libraries write differently, or not at all.
 LITERALS = (
-    b"NaN",
-    b"-Infinity",
-    b"1e999",
-    b"-0",
-    b"1E400",
-    b"0.1",
-    b"01",
-    b"1" + b"0" * 40,
-    b"-1" + b"0" * 20,
-    b"9" * 5_000,
-    b"18446744073709551616",
-    b"9223372036854775808",
-    b'"\\ud800"',
-    b'"a\\udfffb"',
-    b'"\xff\xfe"',
-    b'"\xed\xa0\x80"',
-    b'"\\u0000"',
-    b'"\\x"',
-    b'"\n"',
-    b'{"a":1,"a":2}',
-    b'{"\xff":1}',
-    b'{"\\ud800":1}',
-    b"[" * 2_000 + b"]" * 2_000,
-    b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
-    b"[" * 100_000,
+    *b"NaN -Infinity 1e999 -0 1E400 0.1 01 18446744073709551616 9223372036854775808".split(),
+    *b'"\\ud800" "a\\udfffb" "\\u0000" "\\x" {"a":1,"a":2} {"\\ud800":1}'.split(),
+    *(b'"\xff\xfe"', b'"\xed\xa0\x80"', b'"\n"', b'{"\xff":1}'),
+    *(b"1" + b"0" * 40, b"-1" + b"0" * 20, b"9" * 5_000, b"[" * 100_000),
+    *(b"[" * 2_000 + b"]" * 2_000, b'{"a":' * 2_000 + b"1" + b"}" * 2_000),
 )
 CHARACTERS = ("0", "-", "\x00", "\xe9", "\u202e", " ", '"', "=")
+NAMES = ("error", "result", "x", "", "status", "\ue001", "a.b")
 NO_UTF8 = (b"\xff", b"\\ud83d", b"\xc3")
+NUMBERS = (0, -1, 1, 1.5, 255, 256, *(2**bits for bits in (31, 63, 64, 128)))
+TEXTS = (
+    *("", " ", "0", "-1", "1e5", "00", "1_0", "+1", "0x10", "\u0661\u0662", "1.0", "null", "{"),
+    *("9" * 19, "9" * 39, "9" * 5_000, *(str(2**bits) for bits in (64, 128)), str(2**128 - 1)),
+    *("alice.near", "ed25519:" + "1" * 32, "1" * 32, "\x1b]0;x\x07\u202e", "=1+1"),
+    *("2026-13-45T99:99:99Z", "2026-01-01T00:00:00.123456789123Z", "0001-01-01T00:00:00Z"),
+)
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    1.5,
-    255,
-    256,
-    2**31,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-    2**64,
-    2**128 - 1,
-    2**128,
-    -(2**63) - 1,
-    "",
-    " ",
-    "0",
-    "-1",
-    "1e5",
-    "00",
-    "1_0",
-    "+1",
-    "0x10",
-    "\u0661\u0662",
-    "1.0",
-    "9" * 39,
-    "9" * 19,
-    10**19 - 1,
-    "9" * 5_000,
-    str(2**128 - 1),
-    str(2**128),
-    str(2**64),
-    "null",
-    "alice.near",
-    "ed25519:" + "1" * 32,
-    "11111111111111111111111111111111",
-    "2026-13-45T99:99:99Z",
-    "2026-01-01T00:00:00.123456789123Z",
-    "0001-01-01T00:00:00Z",
-    "\x1b]0;x\x07\u202e",
-    "{",
-    "=1+1",
-    [],
-    {},
-    [[]],
-    [{}],
-    {"": {}},
-    [None],
-    ["a", 1, None],
-    {"a": "b"},
+    *(None, True, False, *NUMBERS, 2**63 - 1, 2**64 - 1, 2**128 - 1, -(2**63) - 1, *TEXTS),
+    *([], {}, [[]], [{}], {"": {}}, [None], ["a", 1, None], {"a": "b"}),
 )
 
 
@@ -131,6 +70,11 @@ def changed(document: Any, path: Path, change: Callable[[Any], Any]) -> Any:
     return copy
 
 
+def damaged(text: bytes, rng: random.Random) -> bytes:
+    """Change the bytes of a tenth of the texts."""
+    return rng.choice(WAYS)(rng, [text]) if rng.random() < SHARE else text
+
+
 class Mutator:
     """
     Mutations of one kind of document after the other, by a random generator.
@@ -158,7 +102,7 @@ class Mutator:
             path = self.rng.choice(places(document)) if len(first) else ()
             document = changed(document, path, self._change)
         text = self._write(document)
-        return self._damage(text) if self.rng.random() < 0.1 else text  # noqa: PLR2004 - a tenth
+        return damaged(text, self.rng)
 
     def _any_path(self, document: Any) -> Path:
         """Choose a value of a valid document."""
@@ -206,14 +150,8 @@ class Mutator:
 
     def _wrapped(self, value: Any) -> Any:
         """Return the value inside a list, an object or a text."""
-        text = self.rng.choice((str, json.dumps))
-        forms: tuple[Callable[[Any], Any], ...] = (
-            lambda v: [v],
-            lambda v: {"a": v},
-            text,
-            lambda v: [v] * 3,
-        )
-        return self.rng.choice(forms)(value)
+        text = self.rng.choice((str, json.dumps))(value)
+        return self.rng.choice(([value], {"a": value}, text, [value] * 3))
 
     def _members(self, value: dict[str, Any]) -> dict[str, Any]:
         """Remove, add, rename or exchange members of an object."""
@@ -221,9 +159,7 @@ class Mutator:
         names = list(copy)
         way = rng.randrange(5)
         if way == 0 or not names:
-            copy[rng.choice(("error", "result", "x", "", "status", "\ue001", "a.b"))] = self._other(
-                None
-            )
+            copy[rng.choice(NAMES)] = self._other(None)
         elif way == 1:
             del copy[rng.choice(names)]
         elif way == 2:  # noqa: PLR2004 - the number of a way
@@ -297,27 +233,4 @@ class Mutator:
         inner = Mutator(self.rng, self.documents)
         path = self.rng.choice(places(document))
         text = inner._write(changed(document, path, inner._change))
-        return inner._damage(text) if self.rng.random() < 0.1 else text  # noqa: PLR2004 - a tenth
-
-    def _damage(self, data: bytes) -> bytes:
-        """Change the bytes of a text."""
-        rng = self.rng
-        at = rng.randrange(len(data) + 1)
-        way = rng.randrange(6)
-        if way == 0:
-            return data[:at]
-        if way == 1:
-            return data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-        if way == 2:  # noqa: PLR2004 - the number of a way
-            other = self._write_valid(rng.choice(self.documents))
-            return data[:at] + other[rng.randrange(len(other) + 1) :]
-        if way == 3:  # noqa: PLR2004 - as above
-            return rng.choice((b"\xef\xbb\xbf", b" \n", b"\x00", b")]}',\n")) + data
-        if way == 4:  # noqa: PLR2004 - as above
-            return data + rng.choice((b"\x00", b"}", b"{}", b"\xff", b" "))
-        return data.replace(b'":', b'":1,"x":', 1)
-
-    @staticmethod
-    def _write_valid(document: Any) -> bytes:
-        """Write a valid document."""
-        return json.dumps(document, separators=(",", ":")).encode()
+        return damaged(text, self.rng)
