@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import gzip
 import json
-import multiprocessing
 import random
 import re
 import time
 import zlib
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ledgerkit as lk
-from tests.loopback import WAYS, raw_host, way_options
+from tests.loopback import WAYS, way_options
+from tools.campaigns import _host_process
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
-    from multiprocessing.connection import Connection
+    from collections.abc import Callable
 
     from tools.campaigns._tally import Tally
 
@@ -41,6 +40,7 @@ PEAK = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")
 PATH = re.compile(rb"/v1/account/c(\d+)\.near/")
 END = b"0\r\n\r\n"
+GZIP = b"content-encoding: gzip\r\n"
 
 
 class Case(NamedTuple):
@@ -94,7 +94,7 @@ def sound(rng: random.Random, number: int) -> Case:
     body = document(number, rng.choice((200, 4000, LIMIT - 1, LIMIT)))
     if rng.getrandbits(1):
         return Case(*framed(rng, body), ("read",))
-    return Case(*framed(rng, gzip.compress(body), b"content-encoding: gzip\r\n"), ("read",))
+    return Case(*framed(rng, gzip.compress(body), GZIP), ("read",))
 
 
 def too_large(rng: random.Random, number: int) -> Case:
@@ -108,8 +108,7 @@ def packed_large(rng: random.Random, number: int) -> Case:
     body = gzip.compress(document(number, LIMIT + 1))
     if rng.getrandbits(2):
         body = bomb(rng.choice((1, 16, 256)))
-    headers = b"content-encoding: gzip\r\n"
-    return Case(*framed(rng, body, headers), ("ResponseTooLargeError",))
+    return Case(*framed(rng, body, GZIP), ("ResponseTooLargeError",))
 
 
 def packed_again(rng: random.Random, number: int) -> Case:
@@ -119,9 +118,9 @@ def packed_again(rng: random.Random, number: int) -> Case:
     for _ in range(depth):
         body = gzip.compress(body)
     if rng.getrandbits(1):
-        return Case(*framed(rng, body, b"content-encoding: gzip\r\n"), ("DecodeError",))
+        return Case(*framed(rng, body, GZIP), ("DecodeError",))
     joined = b"content-encoding: " + b", ".join([b"gzip"] * depth) + b"\r\n"
-    headers = rng.choice((joined, b"content-encoding: gzip\r\n" * depth))
+    headers = rng.choice((joined, GZIP * depth))
     return Case(*framed(rng, body, headers), ("TransportError",))
 
 
@@ -142,7 +141,7 @@ def endless(rng: random.Random, _number: int) -> Case:
     if rng.getrandbits(1):
         return Case(headers, b"", refused, chunk(data))
     whole = bomb(1)
-    packed = headers + b"content-encoding: gzip\r\n"
+    packed = headers + GZIP
     return Case(packed, chunk(whole[:10]), refused, chunk(whole[10:]))
 
 
@@ -167,7 +166,7 @@ def damaged(rng: random.Random, number: int) -> Case:
         del body[rng.randrange(1, len(body)) :]
     else:
         body += rng.choice((b"x", bytes(body), rng.randbytes(70_000)))
-    return Case(*framed(rng, bytes(body), b"content-encoding: gzip\r\n"), tuple(results))
+    return Case(*framed(rng, bytes(body), GZIP), tuple(results))
 
 
 KINDS: tuple[Callable[[random.Random, int], Case], ...] = (
@@ -205,27 +204,6 @@ def host(seed: int) -> Callable[[socket.socket], None]:
                 return
 
     return talk
-
-
-def serve(seed: int, parent: Connection) -> None:
-    """Run the host until the parent process closes its end of the pipe."""
-    with raw_host(host(seed)) as url:
-        parent.send(url)
-        with suppress(EOFError):
-            parent.recv()
-
-
-@contextmanager
-def host_process(seed: int) -> Iterator[str]:
-    """Run the host in a process of its own, whose memory is not counted; yield its address."""
-    context = multiprocessing.get_context("forkserver")
-    here, there = context.Pipe()
-    process = context.Process(target=serve, args=(seed, there), daemon=True)
-    process.start()
-    there.close()
-    with here:
-        yield here.recv()
-    process.join()
 
 
 # Checks ----------------------------------------------------------------------------------
@@ -271,7 +249,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     options: dict[str, Any] = {"max_answer_bytes": LIMIT, "timeout_s": TIMEOUT_S, "retries": once}
     slowest_s = 0.0
     with ExitStack() as stack:
-        url = stack.enter_context(host_process(seed))
+        url = stack.enter_context(_host_process.running(host, seed))
         ledgers = [
             stack.enter_context(lk.connect("lab", api_url=url, **options, **way_options(way)))
             for way in WAYS
