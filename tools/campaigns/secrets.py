@@ -22,7 +22,7 @@ import random
 import tempfile
 import traceback
 import warnings
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
@@ -53,33 +53,19 @@ WORDS = (
 DATA = {"args", "params", "actions", "requests", "data", "message", "value", "pairs", "kwargs"}
 # These name files, which the caller chose; errors are searched all the same.
 PATHS = {"out", "path", "save", "cache", "before", "after", "folder", "target", "credentials"}
+# The variables by which commands reach the host of this run.
+OWN_HOST = ("LEDGERKIT_RPC_URL", "LEDGERKIT_API_URL")
 SECRETS_OWN = {"key", "api_key", "secret_key"}  # where a secret belongs
-RESULT_CLASSES = {"Archive", "Collection", "Diff", "Plan", "Snapshot", "Statement", "Submission"}
-RESULT_CLASSES |= {
-    "Trace",
-    "Traces",
-    "U128Array",
-    "U128Dtype",
-    "Verification",
-    "Ledger",
-    "LedgerError",
-}
+RESULT_CLASSES = set(
+    "Archive Collection Diff Ledger LedgerError Plan Snapshot Statement Submission Trace Traces "
+    "U128Array U128Dtype Verification".split()
+)
 GOOD: Mapping[str, Any] = {
-    "ids": ["alice.near", "bob.near"],
+    "progress": False, "ids": ["alice.near", "bob.near"], "values": ["1", "2"], "decimals": 24,
     "public_key": "ed25519:" + base58.b58encode(bytes(range(32))).decode(),
     "tx_hash": base58.b58encode(bytes(range(1, 33))).decode(),
-    "values": ["1", "2"],
-    "decimals": 24,
-    "start": 1,
-    "stop": 3,
-    "args": {},
-    "actions": [],
-    "amount": "1 NEAR",
-    "code": b"\0asm",
-    "pairs": [("a.near", "b.near")],
-    "frame": pd.DataFrame({"a": [1]}),
-    "requests": [],
-    "options": {},
+    "start": 1, "stop": 3, "args": {}, "actions": [], "requests": [], "amount": "1 NEAR",
+    "code": b"\0asm", "pairs": [("a.near", "b.near")], "frame": pd.DataFrame({"a": [1]}),
 }
 
 
@@ -198,18 +184,18 @@ def targets() -> Iterator[tuple[str, str, str]]:
 def all_cases() -> list[Case]:
     """Return all cases."""
     names = make_secrets(random.Random(0))  # noqa: S311 - only their names are used
-    cases = [
-        Case(way, target, parameter, secret, shape)
-        for (way, target, parameter), secret, shape in itertools.product(
-            targets(), names, shapes("x")
-        )
-        if shape in ONLY_IN.get(secret, (shape,))
+    every = itertools.product(targets(), names, shapes("x"))
+    return [
+        case
+        for (way, target, parameter), secret, shape in every
+        if is_possible(case := Case(way, target, parameter, secret, shape))
     ]
-    return [case for case in cases if is_possible(case)]
 
 
 def is_possible(case: Case) -> bool:
     """Return True unless a value cannot be passed that way, or cannot be known as a secret."""
+    if case.shape not in ONLY_IN.get(case.secret, (case.shape,)):
+        return False
     if case.parameter.lstrip("-") in PATHS and case.secret in ONLY_IN:
         return False
     if case.parameter in ANY_TEXT and case.secret.startswith("unknown"):
@@ -221,42 +207,21 @@ def is_possible(case: Case) -> bool:
 # Calls --------------------------------------------------------------------------------------
 
 
-def good_arguments(function: Callable[..., Any], parameter: str) -> dict[str, Any]:
-    """Return plausible values for the other parameters that are required."""
-    signature = inspect.signature(function)
-    return {
-        name: GOOD.get(name, "alice.near")
-        for name, one in signature.parameters.items()
-        if one.default is one.empty and one.kind is not one.VAR_KEYWORD and name != parameter
-    }
-
-
 def call_function(case: Case, value: Any, ledger: lk.Ledger) -> Any:
-    """Call a public function with a secret as one parameter."""
+    """Call a public function with a secret as one parameter, and plausible others."""
     function = functions()[case.target]
-    arguments = good_arguments(function, case.parameter)
-    parameters = inspect.signature(function).parameters
-    if "self" in parameters:
-        arguments["self"] = ledger
-    if "ledger" in parameters:
-        arguments["ledger"] = ledger
-    if "progress" in parameters:
-        arguments["progress"] = False
-    if parameters[case.parameter].kind is inspect.Parameter.VAR_KEYWORD:
-        arguments["signer_id"] = value
-    else:
-        arguments[case.parameter] = value
-    arguments.pop("options", None)
-    result = call_in_order(function, arguments)
+    signature = inspect.signature(function)
+    others = {**GOOD, "self": ledger, "ledger": ledger}
+    bound = signature.bind_partial()
+    for name, one in signature.parameters.items():
+        is_needed = one.default is one.empty and one.kind is not one.VAR_KEYWORD
+        if name == case.parameter:
+            is_open = one.kind is one.VAR_KEYWORD
+            bound.arguments[name] = {"signer_id": value} if is_open else value
+        elif is_needed or name in {"ledger", "progress"}:
+            bound.arguments[name] = others.get(name, "alice.near")
+    result = function(*bound.args, **bound.kwargs)
     return list(result) if inspect.isgenerator(result) else result
-
-
-def call_in_order(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call a function by name, except for parameters that have a position only."""
-    parameters = inspect.signature(function).parameters.values()
-    first = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name in arguments]
-    positional = [arguments.pop(name) for name in first]
-    return function(*positional, **arguments)
 
 
 def call_command(case: Case, value: str, _ledger: lk.Ledger) -> Any:
@@ -292,14 +257,10 @@ def use_proxy(case: Case, value: str, ledger: lk.Ledger) -> Any:
     }
     environment = {case.target: urls[case.shape], "NO_PROXY": "", "no_proxy": ""}
     retries = lk.RetryPolicy(attempts=1, total_s=5)
+    options: dict[str, Any] = {"in_flight": int(case.parameter), "retries": retries}
     with (
         mock.patch.dict(os.environ, environment),
-        lk.connect(
-            "lab",
-            rpc_url=f"{scheme}://host.example",
-            in_flight=int(case.parameter),
-            retries=retries,
-        ) as other,
+        lk.connect("lab", rpc_url=f"{scheme}://host.example", **options) as other,
     ):
         return other.rpc("status")
 
@@ -377,10 +338,11 @@ def listening() -> Iterator[io.StringIO]:
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    with ExitStack() as stack:
-        stack.enter_context(redirect_stdout(lines))
-        stack.enter_context(redirect_stderr(lines))
-        caught = stack.enter_context(warnings.catch_warnings(record=True))
+    with (
+        redirect_stdout(lines),
+        redirect_stderr(lines),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
         try:
             yield lines
@@ -402,7 +364,12 @@ def attempt(case: Case, secret: str, server: Server, ledger: lk.Ledger) -> tuple
     value = secret if case.way == "proxy" else shapes(secret)[case.shape]
     texts: list[tuple[str, str]] = []
     server.requests.clear()
-    with tempfile.TemporaryDirectory() as folder, inside(folder), listening() as lines:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        chdir(folder),  # away from the user's files
+        mock.patch.dict(os.environ, {"HOME": folder}),
+        listening() as lines,
+    ):
         try:
             result = CALLS[case.way](case, value, ledger)
         except SystemExit:  # of argparse, which has printed its message
@@ -422,18 +389,6 @@ def attempt(case: Case, secret: str, server: Server, ledger: lk.Ledger) -> tuple
         texts += sent_texts(server)
     places = {place for place, text in texts for piece in pieces(secret) if piece in text}
     return ended, sorted(places)
-
-
-@contextmanager
-def inside(folder: str) -> Iterator[None]:
-    """Work in a folder, away from the user's files."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        with mock.patch.dict(os.environ, {"HOME": folder}):
-            yield
-    finally:
-        os.chdir(before)
 
 
 def refuse_all(method: str, path: str, headers: Mapping[str, str], _body: bytes) -> Reply:
@@ -457,7 +412,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     with (
         serve(refuse_all) as server,
         lk.connect("lab", rpc_url=server.url, api_url=server.url, **options) as ledger,
-        mock.patch.dict(os.environ, environment_of(server)),
+        mock.patch.dict(os.environ, dict.fromkeys(OWN_HOST, server.url)),
     ):
         for case in cases:
             ended, places = attempt(case, secrets[case.secret], server, ledger)
@@ -467,8 +422,3 @@ def run(count: int, seed: int, tally: Tally) -> None:
                 tally.violate(f"{case}: in its {place}")
     lk.use_signer(None)
     tally.notes.append(f"{len(cases):,} of {total:,} cases")
-
-
-def environment_of(server: Server) -> dict[str, str]:
-    """Return the variables by which commands reach the host of this run."""
-    return {"LEDGERKIT_RPC_URL": server.url, "LEDGERKIT_API_URL": server.url}
