@@ -27,7 +27,6 @@ import pandas as pd
 
 import ledgerkit as lk
 from ledgerkit import cli, errors, user_warnings
-from ledgerkit.frames import build
 from ledgerkit.plots.canvas import mpl
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
@@ -50,46 +49,20 @@ SHORT = 0.95  # the share of strings that are not repeated 40 times
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
 FORMULA = re.compile(r"(^|[;\t\r\n])[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = {"svg", "metadata", "defs", "style", "g", "path", "text", "tspan", "use", "rect"}
-DRAWN |= {"clipPath", "pattern", "title"}
+DRAWN = set("svg metadata defs style g path text tspan use rect clipPath pattern title".split())
 
 # Strings -----------------------------------------------------------------------------------
 
 PIECES = (
     *("\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://x.example\x1b\\", "\x1bP1$q\x1b\\", "\x9b31m"),
-    *(
-        "\x9d52;c;AA\x9c",
-        "\x07",
-        "\x08\x08",
-        "\r",
-        "\n",
-        "\r\n",
-        "\t",
-        "\v\f",
-        "\x00",
-        "\x7f",
-        "\x85",
-    ),
-    *("\u202e", "\u202a", "\u202d", "\u2066", "\u2067", "\u2068", "\u2069", "\u202c", "\u200e"),
-    *("\u200f", "\u061c", "\u200b", "\u2060", "\ufeff", "\u00ad", "\u034f", "\u3164", "\u2028"),
-    *("\u2029", "\U000e0041", "\U000e007f", "\ud800", "\udc00", "\ue000", "\uffff", "\u0301" * 9),
-    *("\ufe0f", "\u200d", "\u200c", "\U0001f469\u200d\U0001f680", "\u2764\ufe0f", "\u0645\u200c"),
-    *(
-        "=",
-        "+",
-        "-",
-        "@",
-        "\uff1d1",
-        "=1+1",
-        "-2+3",
-        '=HYPERLINK("x")',
-        ";=1+1",
-        ';"=1',
-        "-12",
-        "+3.5",
-    ),
+    *("\x9d52;c;AA\x9c", *"\x07\r\n\t\x00\x7f\x85", "\x08\x08", "\r\n", "\v\f", "\u0301" * 9),
+    *"\u202e\u202a\u202d\u2066\u2067\u2068\u2069\u202c\u200e\u200f\u061c\u200b\u2060\ufeff\u00ad",
+    *"\u034f\u3164\u2028\u2029\U000e0041\U000e007f\ud800\udc00\ue000\uffff\ufe0f\u200d\u200c",
+    *("\U0001f469\u200d\U0001f680", "\u2764\ufe0f", "\u0645\u200c", "\u05d0\u05d1", "\u4e2d\u6587"),
+    *("=", "+", "-", "@", "\uff1d1", "=1+1", "-2+3", '=HYPERLINK("x")', ";=1+1", ';"=1', "-12"),
     *(hostile.MARKUP, hostile.BREAKS_OUT, hostile.FORMULA, hostile.ADDRESS, "<b>", "&lt;", "]]>"),
     *(
+        "+3.5",
         "$x^2$",
         "$\\frac{",
         "\\(x\\)",
@@ -97,24 +70,10 @@ PIECES = (
         "%s",
         "%n",
         "\\x1b",
-        "'",
-        '"',
-        "`",
-        "|",
-        " ",
+        *"'\"`| ,\u3000\u00a0",
         "  ",
-        ",",
     ),
-    *(
-        "alice.near",
-        "gold",
-        "100 NEAR",
-        "\u05d0\u05d1",
-        "\u4e2d\u6587",
-        "\u3000",
-        "\u00a0",
-        ".near",
-    ),
+    *("alice.near", "gold", "100 NEAR", ".near"),
 )
 
 
@@ -143,50 +102,46 @@ class Reader:
         self.tally = tally
         self.texts = texts
 
-    def refuse(self, where: str, what: object) -> None:
-        """Note a violation."""
-        self.tally.violate(f"{where}: {what!r:.300} of the strings {self.texts!a:.300}")
+    def judge(self, kind: str, where: str, wrong: object) -> None:
+        """Count what was shown, and note what is wrong, if anything."""
+        self.tally.count(kind)
+        if wrong:
+            self.tally.violate(f"{where}: {wrong!r:.300} of the strings {self.texts!a:.300}")
 
     def terminal(self, where: str, text: str, keep: str = "\n") -> None:
         """Check a text that a terminal shows."""
-        self.tally.count("terminal")
         if "\\u202e" in text or "\\x1b" in text:
             self.tally.count("escaped")
-        hidden = hostile.hidden_characters(text, keep)
-        if hidden:
-            self.refuse(where, hidden)
+        self.judge("terminal", where, hostile.hidden_characters(text, keep))
 
     def html(self, where: str, page: str) -> None:
         """Check a fragment that a browser shows."""
-        self.tally.count("html")
         if "&lt;script" in page:
             self.tally.count("markup escaped")
+        wrong = ""
         try:
             hostile.read(page)
         except AssertionError as error:
-            self.refuse(where, str(error) or page)
+            wrong = str(error) or page
+        self.judge("html", where, wrong)
 
     def csv(self, where: str, text: str) -> None:
         """Check a file that a spreadsheet opens."""
-        self.tally.count("csv")
-        hidden = hostile.hidden_characters(text, "\n")
+        wrong = hostile.hidden_characters(text, "\n")
         for row in csv.reader(io.StringIO(text, newline="")):
             if any(cell.startswith("'") for cell in row):
                 self.tally.count("apostrophes")
-            hidden += [c for c in row if FORMULA.search(c) and not NUMBER.fullmatch(c)]
-        if hidden:
-            self.refuse(where, hidden)
+            wrong += [c for c in row if FORMULA.search(c) and not NUMBER.fullmatch(c)]
+        self.judge("csv", where, wrong)
 
     def svg(self, where: str, axes: Any) -> None:
         """Check a plot: its labels, and its elements as SVG."""
-        self.tally.count("svg")
-        plt = mpl("pyplot")
+        plt, wrong = mpl("pyplot"), []
         for label in axes.figure.findobj(mpl("text").Text):
             text = label.get_text()
             is_power = text.startswith("$\\mathdefault")  # matplotlib's own, on an axis
-            hidden = hostile.hidden_characters(text, "\n")
-            if hidden or ("$" in text and not is_power and label.get_parse_math()):
-                self.refuse(where, hidden or text)
+            is_formula = "$" in text and not is_power and label.get_parse_math()
+            wrong += hostile.hidden_characters(text, "\n") or [text] * is_formula
         buffer = io.BytesIO()
         with plt.rc_context({"svg.fonttype": "none"}), unknown_glyphs():
             axes.figure.savefig(buffer, format="svg")
@@ -194,13 +149,13 @@ class Reader:
         try:
             elements = list(ET.fromstring(buffer.getvalue()).iter())  # noqa: S314 - our own file
         except ET.ParseError as error:
-            self.refuse(where, error)
-            return
+            elements, wrong = [], [*wrong, str(error)]
         for element in elements:
             is_ours = not element.tag.startswith(SVG) or element.tag.removeprefix(SVG) in DRAWN
-            hidden = hostile.hidden_characters(element.text or "")
-            if hidden or not is_ours or any(name.startswith("on") for name in element.attrib):
-                self.refuse(where, hidden or element.tag)
+            has_script = any(name.startswith("on") for name in element.attrib)
+            wrong += hostile.hidden_characters(element.text or "")
+            wrong += [element.tag] * (has_script or not is_ours)
+        self.judge("svg", where, wrong)
 
 
 # Places ------------------------------------------------------------------------------------
@@ -209,30 +164,27 @@ class Reader:
 def transaction(texts: list[str]) -> dict[str, Any]:
     """Build the document of a transaction with a receipt for each string."""
     ids = [f"R{at}" for at in range(len(texts))]
-    outcomes: list[dict[str, Any]] = []
-    bodies: list[dict[str, Any]] = []
-    for receipt_id, text in zip(ids, texts, strict=True):
+    outcomes, bodies = [], []
+    for at, (receipt_id, text) in enumerate(zip(ids, texts, strict=True)):
         row = {"owner_id": text, "amount": "5", "memo": text, "token_ids": [text]}
         move = {"old_owner_id": text, "new_owner_id": f"{text}.near", "amount": "7", "memo": text}
-        logs = [text, builders.event("nep171", "nft_mint", row)]
-        logs += [
-            builders.event("nep141", "ft_transfer", move),
-            builders.event("nep141", "ft_mint", row),
-        ]
-        status = builders.failing(text) if len(bodies) % 2 else {"SuccessValue": "Zm9v"}
-        fields: dict[str, Any] = {"logs": logs, "status": status, "executor_id": text}
-        outcomes.append(
-            builders.outcome(receipt_id, ids[1:] if receipt_id == "R0" else (), **fields)
+        events = (
+            ("nep171", "nft_mint", row),
+            ("nep141", "ft_transfer", move),
+            ("nep141", "ft_mint", row),
         )
+        fields: dict[str, Any] = {
+            "logs": [text, *(builders.event(*each) for each in events)],
+            "status": builders.failing(text) if at % 2 else {"SuccessValue": "Zm9v"},
+            "executor_id": text,
+        }
+        outcomes.append(builders.outcome(receipt_id, () if at else ids[1:], **fields))
         call = builders.call(text, 10**24, {text: [text]})
         bodies.append(builders.body(receipt_id, call, sender=text, to=text))
     first = texts[0]
+    call = builders.call(first, 10**24, {"receiver_id": first, "msg": first})
     document = builders.result(
-        outcomes,
-        bodies,
-        actions=[builders.call(first, 10**24, {"receiver_id": first, "msg": first})],
-        to=first,
-        status=builders.failing(first),
+        outcomes, bodies, actions=[call], to=first, status=builders.failing(first)
     )
     document["transaction"] |= {"hash": first, "signer_id": first}
     document["transaction_outcome"]["id"] = first
@@ -241,9 +193,9 @@ def transaction(texts: list[str]) -> dict[str, Any]:
 
 def holdings(texts: list[str]) -> dict[str, Any]:
     """Build the document of an account that holds tokens of these names."""
-    rows = [{"contract_id": text, "balance": "5", "last_update_block_height": 7} for text in texts]
-    pools = [{"pool_id": text, "last_update_block_height": 7} for text in texts]
     nfts = [{"contract_id": text, "last_update_block_height": 7} for text in texts]
+    rows = [{**row, "balance": "5"} for row in nfts]
+    pools = [{"pool_id": text, "last_update_block_height": 7} for text in texts]
     state = {"balance": "1", "locked": "0", "storage_bytes": 1}
     return {"account_id": texts[0], "tokens": rows, "nfts": nfts, "pools": pools, "state": state}
 
@@ -315,7 +267,7 @@ def show_notebook(reader: Reader) -> None:
         reader.terminal("trace view", text)
     reader.html("table", Table(frame, texts[0]).static())
     reader.html("record", _html.record(frame, zip(texts, texts, strict=True)))
-    reader.html("bars", _html.bars(dict.fromkeys(texts, 1), texts[0]))
+    reader.html("bars", _html.bars(dict.fromkeys(texts[:3], 1), texts[0]))
     reader.html("preformatted", _html.preformatted(json.dumps(texts)))
     reader.html("gallery", gallery.cards(pd.DataFrame(titles)))
     for table in (receipts, frame, trace.events, trace.transfers):
@@ -336,19 +288,12 @@ def message_texts(value: Any) -> Iterator[str]:
 
 
 def objects(texts: list[str], trace: Trace) -> Iterator[Any]:
-    """Yield the objects that a notebook shows as cards."""
-    text = texts[0]
+    """Yield objects that a notebook shows as cards; `tests/unit/test_hostile.py` has the others."""
+    document = json.dumps(holdings(texts)).encode()
     yield trace
-    yield Traces({text: trace})
-    frames = (lk.read(json.dumps(holdings(texts)).encode(), v) for v in ("ft", "nft", "staking"))
-    state = lk.read(json.dumps(holdings(texts)).encode(), "accounts")
-    yield lk.Snapshot(text, state, *frames)
-    yield lk.Verification("no_such_token", text, text, None, None)
-    columns = {"step": ["token"], "state": ["failed"], "detail": [text], "tx_hash": [text]}
-    names = lk.schema("archive_steps")["name"]
-    rows = {name: columns.get(name, [None]) for name in names}
-    steps = build.build_frame("archive_steps", rows)
-    yield lk.Archive("mint_failed", text, text, text, text, text, None, None, None, steps)
+    yield Traces({texts[0]: trace})
+    frames = (lk.read(document, view) for view in ("accounts", "ft", "nft", "staking"))
+    yield lk.Snapshot(texts[0], *frames)
 
 
 def show_panel(reader: Reader, texts: list[str]) -> None:
@@ -369,8 +314,7 @@ def show_panel(reader: Reader, texts: list[str]) -> None:
             reader.html("text/html", bundle["text/html"])
             for fragment in hostile.fragments(each):
                 reader.html("widget", fragment)
-    if panel.error is not None:
-        reader.refuse("panel", panel.error)
+    reader.judge("panel", "panel", panel.error)
 
 
 @contextmanager
@@ -388,10 +332,8 @@ def show_plot(reader: Reader, number: int) -> None:
     tokens = lk.read(json.dumps(holdings(texts)).encode(), "ft")
     tokens = tokens.assign(symbol=texts, decimals=0, account_id=texts[::-1])
     with unknown_glyphs():
-        if kind == "balances":
-            axes = lk.plots.balances(tokens, top=BATCH)
-        else:
-            axes = Trace.from_json(transaction(texts)).plot(kind)
+        trace = Trace.from_json(transaction(texts))
+        axes = lk.plots.balances(tokens, top=BATCH) if kind == "balances" else trace.plot(kind)
     reader.svg(f"plot of {kind}", axes)
 
 

@@ -61,11 +61,21 @@ RESULT_CLASSES = set(
     "U128Array U128Dtype Verification".split()
 )
 GOOD: Mapping[str, Any] = {
-    "progress": False, "ids": ["alice.near", "bob.near"], "values": ["1", "2"], "decimals": 24,
+    "progress": False,
+    "ids": ["alice.near", "bob.near"],
+    "values": ["1", "2"],
+    "decimals": 24,
     "public_key": "ed25519:" + base58.b58encode(bytes(range(32))).decode(),
     "tx_hash": base58.b58encode(bytes(range(1, 33))).decode(),
-    "start": 1, "stop": 3, "args": {}, "actions": [], "requests": [], "amount": "1 NEAR",
-    "code": b"\0asm", "pairs": [("a.near", "b.near")], "frame": pd.DataFrame({"a": [1]}),
+    "start": 1,
+    "stop": 3,
+    "args": {},
+    "actions": [],
+    "requests": [],
+    "amount": "1 NEAR",
+    "code": b"\0asm",
+    "pairs": [("a.near", "b.near")],
+    "frame": pd.DataFrame({"a": [1]}),
 }
 
 
