@@ -18,9 +18,10 @@ import re
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import ledgerkit as lk
 from ledgerkit import errors
@@ -32,7 +33,7 @@ from ledgerkit.sending import broadcast
 from ledgerkit.transport import retry
 from ledgerkit.transport.background_loop import drive
 from ledgerkit.transport.rate_limit import RateLimiter
-from tests.loopback import Reply, serve
+from tests.loopback import Reply, failure, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +110,7 @@ class Host:
         request = HttpRequest(method, path, "", headers, body)
         if signed is not None and self.congested[str(signed.hash)]:
             self.congested[str(signed.hash)] -= 1
-            return congestion(body)
+            return congestion()
         if fault is None:
             return self.processed(request)
         self.tally.count(f"fault: {fault}")
@@ -137,11 +138,10 @@ class Host:
 
     def deliver_due(self) -> None:
         """Deliver the held transactions whose time has come."""
-        self.held = [(requests - 1, signed) for requests, signed in self.held]
         for requests, signed in self.held:
-            if requests <= 0:
+            if requests == 1:
                 self.world.broadcast(signed)
-        self.held = [each for each in self.held if each[0] > 0]
+        self.held = [(requests - 1, signed) for requests, signed in self.held if requests > 1]
 
     def pick(self, signed: SignedTransaction | None) -> str | None:
         """Choose a request's fault; None for most."""
@@ -149,9 +149,8 @@ class Host:
             self.outage -= 1
             return "outage"
         faults = FAULTS if signed is None else FAULTS | SENDING_FAULTS
-        names = [*faults, None]
         weights = [*faults.values(), 100 - sum(faults.values())]
-        fault = self.random.choices(names, weights)[0]
+        fault = self.random.choices([*faults, None], weights)[0]
         if fault == "outage":
             self.outage = self.random.randint(1, OUTAGE)
         return fault
@@ -203,29 +202,20 @@ class Host:
             world.broadcast(tx.sign(self.key))
 
 
-def congestion(body: bytes) -> Reply:
+def congestion() -> Reply:
     """Build the refusal of a transaction whose shard has too much to do."""
     shard = {"ShardCongested": {"shard_id": 1, "congestion_level": 1.0}}
-    error = {
-        "name": "HANDLER_ERROR",
-        "cause": {"name": "INVALID_TRANSACTION", "info": {}},
-        "code": -32000,
-        "message": "Server error",
-        "data": {"TxExecutionError": {"InvalidTxError": shard}},
-    }
-    members = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "error": error}
-    return Reply(200, json.dumps(members).encode(), {"content-type": "application/json"})
+    data = {"TxExecutionError": {"InvalidTxError": shard}}
+    return failure("INVALID_TRANSACTION", data=data)
 
 
 def overtaken(request: HttpRequest, signed: SignedTransaction, key: SecretKey) -> HttpRequest:
     """Build a call with another transaction of the same nonce, which the node refuses for it."""
     tx = signed.transaction
-    twin = Transaction(
-        tx.signer_id, tx.public_key, tx.nonce, tx.signer_id, tx.block_hash, [Transfer(1)]
-    )
-    call = json.loads(request.body)
-    call["params"] = {"signed_tx_base64": twin.sign(key).to_base64()}
-    call["method"] = "send_tx"
+    parts = (tx.signer_id, tx.public_key, tx.nonce, tx.signer_id, tx.block_hash)
+    twin = Transaction(*parts, [Transfer(1)]).sign(key)
+    call = json.loads(request.body) | {"method": "send_tx"}
+    call["params"] = {"signed_tx_base64": twin.to_base64()}
     body = json.dumps(call).encode()
     return HttpRequest(request.method, request.path, "", request.headers, body)
 
@@ -314,14 +304,10 @@ def check(host: Host, before: dict[str, int], amounts: list[int], tally: Tally) 
 @contextmanager
 def short_pauses() -> Iterator[None]:
     """Wait less between attempts: the host is on this machine."""
-    usual = [(module, name, getattr(module, name)) for module, name, _ in PAUSES]
-    try:
+    with ExitStack() as stack:
         for module, name, value in PAUSES:
-            setattr(module, name, value)
+            stack.enter_context(mock.patch.object(module, name, value))
         yield
-    finally:
-        for module, name, value in usual:
-            setattr(module, name, value)
 
 
 def run(count: int, seed: int, tally: Tally) -> None:
