@@ -85,9 +85,9 @@ def test_options_are_those_of_the_command(name, tmp_path):
     assert {option: offered[option] for option in options} == options
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
+def test_values_are_those_that_the_command_accepts(subtests, tmp_path):
+    """Choices, networks, views, worlds, columns and files are completed."""
+    cases = [
         ("ledgerkit ft --network ", list(networks.PRESETS)),
         ("ledgerkit ft alice.near --format c", ["csv"]),
         ("ledgerkit receipts --wait-until FI", ["FINAL"]),
@@ -99,22 +99,22 @@ def test_options_are_those_of_the_command(name, tmp_path):
         ("ledgerkit history a.near 1 2 --views accounts,s", ["accounts,staking"]),
         ("ledgerkit world ", list(WORLDS)),
         ("ledgerkit serve --world ", list(WORLDS)),
-        ("ledgerkit collect ids.txt out --views ft,", [
-            f"ft,{view}" for view in collected.VIEWS["accounts"] if view != "ft"
-        ]),
+        (
+            "ledgerkit collect ids.txt out --views ft,",
+            [f"ft,{view}" for view in collected.VIEWS["accounts"] if view != "ft"],
+        ),
         ("ledgerkit collect-blocks 1 2 out --views ", list(collected.VIEWS["blocks"])),
         ("ledgerkit diff a b --view ", list(collected.VIEWS["accounts"])),
         ("ledgerkit collect {folder}/sav", ["{folder}/saved.json"]),
         ("ledgerkit ft --from-file {folder}/sav", ["{folder}/saved.json"]),
         ("ledgerkit ft ali", []),
         ("ledgerkit world demo ", []),
-    ],
-)  # fmt: skip
-def test_values_are_those_that_the_command_accepts(line, expected, tmp_path):
-    """Choices, networks, views, worlds, columns and files are completed."""
-    (tmp_path / "saved.json").touch()
-    offered = candidates(tmp_path, line.format(folder=tmp_path))
-    assert list(offered) == [text.format(folder=tmp_path) for text in expected]
+    ]
+    for line, expected in cases:
+        with subtests.test(line=line):
+            (tmp_path / "saved.json").touch()
+            offered = candidates(tmp_path, line.format(folder=tmp_path))
+            assert list(offered) == [text.format(folder=tmp_path) for text in expected]
 
 
 def test_columns_are_those_of_the_frame_that_is_printed(tmp_path):

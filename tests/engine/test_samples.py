@@ -131,25 +131,27 @@ def test_every_answer_has_its_views() -> None:
     assert {name for name in TAKEN if not name.startswith("errors/")} <= VIEWS.keys()
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_a_recording_is_read_as_its_own_views_only(name: str) -> None:
+def test_a_recording_is_read_as_its_own_views_only(subtests: pytest.Subtests) -> None:
     """Read as any other view it is an error that names those views, and no empty frame."""
-    lengths = dict(pair.split() for pair in VIEWS[name].split(", ") if pair)
-    for view in saved_responses._VIEWS:
-        if view in lengths:
-            assert len(saved(name, view)) == int(lengths[view])
-            continue
-        with pytest.raises(errors.DecodeError) as caught:
-            saved(name, view)
-        assert all(f'view="{other}"' in str(caught.value) for other in lengths)
+    for name, views in VIEWS.items():
+        with subtests.test(name=name):
+            lengths = dict(pair.split() for pair in views.split(", ") if pair)
+            for view in saved_responses._VIEWS:
+                if view in lengths:
+                    assert len(saved(name, view)) == int(lengths[view])
+                    continue
+                with pytest.raises(errors.DecodeError) as caught:
+                    saved(name, view)
+                assert all(f'view="{other}"' in str(caught.value) for other in lengths)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (SAMPLES / "errors").glob("*.json")))
-def test_a_recorded_error_is_no_frame(name: str) -> None:
+def test_a_recorded_error_is_no_frame(subtests: pytest.Subtests) -> None:
     """An error is an error as every view."""
-    for view in saved_responses._VIEWS:
-        with pytest.raises(errors.LedgerError):
-            saved(f"errors/{name}", view)
+    for name in sorted(path.name for path in (SAMPLES / "errors").glob("*.json")):
+        with subtests.test(name=name):
+            for view in saved_responses._VIEWS:
+                with pytest.raises(errors.LedgerError):
+                    saved(f"errors/{name}", view)
 
 
 # The indexed REST API -------------------------------------------------------------------

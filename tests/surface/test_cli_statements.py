@@ -75,9 +75,9 @@ def test_files_for_tax_programs(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert path.read_text() == out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_bad_arguments(subtests: pytest.Subtests, capsys: pytest.CaptureFixture[str]):
+    """They are one sentence and code 2."""
+    cases = [
         (["Bob.near"], "account_id"),
         (["bob.near", "--out", "a.csv"], "csv, koinly, cointracking with --out"),
         (["bob.near", "--format", "koinly", "--columns", "asset"], "--columns"),
@@ -86,13 +86,12 @@ def test_files_for_tax_programs(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["bob.near", "--start", "yesterday"], "yesterday"),
         (["bob.near", "--assets", "gold"], "gold"),
         (["bob.near", "--start", "180000030", "--stop", "180000010"], "start"),
-    ],
-)
-def test_bad_arguments(words: list[str], message: str, capsys: pytest.CaptureFixture[str]):
-    """They are one sentence and code 2."""
-    code, out, err = run(capsys, "statement", *words)
-    assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert message in err
+    ]
+    for words, message in cases:
+        with subtests.test(words=words):
+            code, out, err = run(capsys, "statement", *words)
+            assert (code, out, len(err.splitlines())) == (2, "", 1)
+            assert message in err
 
 
 def test_an_unknown_account(capsys: pytest.CaptureFixture[str]):

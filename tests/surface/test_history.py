@@ -484,17 +484,18 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "field", "rule"), REFUSED, ids=lambda value: str(value)[:40])
-def test_refused_before_sending(given: dict[str, Any], field: str, rule: str) -> None:
+def test_refused_before_sending(subtests: pytest.Subtests) -> None:
     """A malformed argument is refused by name and rule, and nothing is sent."""
-    way = counted(open_world("empty"))
-    options: dict[str, Any] = {"account_id": "near", "start": 0, "stop": 100} | given
-    ends = options.pop("account_id"), options.pop("start"), options.pop("stop")
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        UNTYPED.history(*ends, **options)
-    assert caught.value.field == field
-    assert rule in str(caught.value)
-    assert not way.asked
+    for given, field, rule in REFUSED:
+        with subtests.test(given=given):
+            way = counted(open_world("empty"))
+            options: dict[str, Any] = {"account_id": "near", "start": 0, "stop": 100} | given
+            ends = options.pop("account_id"), options.pop("start"), options.pop("stop")
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                UNTYPED.history(*ends, **options)
+            assert caught.value.field == field
+            assert rule in str(caught.value)
+            assert not way.asked
 
 
 def test_refused_after_the_ends_were_looked_up() -> None:

@@ -129,9 +129,9 @@ def test_an_unknown_account(ledger: lk.Ledger) -> None:
         statement(ledger, "nobody.near")
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
+def test_malformed_arguments(subtests: pytest.Subtests, ledger: lk.Ledger) -> None:
+    """A malformed argument is named before anything is sent."""
+    cases = [
         ({"account_id": "Not An Account"}, "account_id"),
         ({"assets": []}, "assets"),
         ({"assets": 5}, "assets"),
@@ -142,14 +142,13 @@ def test_an_unknown_account(ledger: lk.Ledger) -> None:
         ({"assets": ["near", "gas_key:abc"]}, "assets"),
         ({"start": 1.5}, "start"),
         ({"stop": "yesterday"}, "stop"),
-    ],
-)
-def test_malformed_arguments(ledger: lk.Ledger, options: dict[str, Any], field: str) -> None:
-    """A malformed argument is named before anything is sent."""
-    arguments: dict[str, Any] = {"account_id": "ivan.near", **options}
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.statement(**arguments, ledger=ledger, progress=False)
-    assert caught.value.field == field
+    ]
+    for options, field in cases:
+        with subtests.test(options=repr(options)):
+            arguments: dict[str, Any] = {"account_id": "ivan.near", **options}
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                lk.statement(**arguments, ledger=ledger, progress=False)
+            assert caught.value.field == field
 
 
 def test_a_start_after_the_stop(ledger: lk.Ledger) -> None:

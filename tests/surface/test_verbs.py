@@ -797,15 +797,16 @@ OTHER_KINDS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("verb", "body"), [(verb, body) for verb, bodies in OTHER_KINDS.items() for body in bodies]
-)
-def test_a_response_of_another_kind(verb: str, body: dict[str, Any]) -> None:
+def test_a_response_of_another_kind(subtests: pytest.Subtests) -> None:
     """A response of another kind is an error with its request, never an empty frame."""
-    with asking(lambda *_: as_json(body)), pytest.raises(errors.DecodeError) as caught:
-        MANY[verb](["a.near"])
-    assert "a.near" in str(caught.value)
-    assert caught.value.path is not None
+    cases = [(verb, body) for verb, bodies in OTHER_KINDS.items() for body in bodies]
+    for verb, body in cases:
+        with subtests.test(verb=verb, body=body):
+            reply = as_json(body)
+            with asking(lambda *_, reply=reply: reply), pytest.raises(errors.DecodeError) as caught:
+                MANY[verb](["a.near"])
+            assert "a.near" in str(caught.value)
+            assert caught.value.path is not None
 
 
 def test_a_response_with_nothing_but_its_account() -> None:
@@ -1286,9 +1287,9 @@ def test_block() -> None:
     assert str(frame["time"].dtype) == "datetime64[ns, UTC]"
 
 
-@pytest.mark.parametrize(
-    ("at", "height"),
-    [
+def test_at(subtests: pytest.Subtests) -> None:
+    """A point in time is found by height, hash, finality, checkpoint or time."""
+    cases = [
         (120, 120),
         (np.int64(120), 120),
         (np.uint64(120), 120),
@@ -1310,15 +1311,13 @@ def test_block() -> None:
         ("2100-01-01", HEAD),
         (pd.Timestamp(time_ns(120), tz="UTC").isoformat(), 120),
         (pd.Timestamp(time_ns(120) - 1, tz="UTC").isoformat(), 119),
-    ],
-    ids=repr,
-)
-def test_at(at: object, height: int) -> None:
-    """A point in time is found by height, hash, finality, checkpoint or time."""
-    with asking(Fake()) as server:
-        frame = lk.block(at)
-    assert frame["block_height"].tolist() == [height]
-    assert len(server.requests) <= 20
+    ]
+    for at, height in cases:
+        with subtests.test(at=at):
+            with asking(Fake()) as server:
+                frame = lk.block(at)
+            assert frame["block_height"].tolist() == [height]
+            assert len(server.requests) <= 20
 
 
 def test_at_a_time_before_the_chain() -> None:
@@ -2104,9 +2103,9 @@ def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
+def test_rest_answers_that_are_not_as_documented(subtests: pytest.Subtests) -> None:
+    """A success that cannot be read names what was asked and the place."""
+    cases = [
         (HTML, "$"),
         (b"", "$"),
         (b"[]", "$"),
@@ -2121,14 +2120,13 @@ def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
             b'{"account_id":"a.near","tokens":[{"contract_id":"t.near","balance":12}]}',
             "$.tokens[0].balance",
         ),
-    ],
-)
-def test_rest_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
-    """A success that cannot be read names what was asked and the place."""
-    error = reading(Reply(200, body), lambda: lk.ft("a.near"))
-    assert type(error) is errors.DecodeError
-    assert (error.request, error.path) == (FT, path)
-    assert FT in str(error)
+    ]
+    for body, path in cases:
+        with subtests.test(body=body[:20]):
+            error = reading(Reply(200, body), lambda: lk.ft("a.near"))
+            assert type(error) is errors.DecodeError
+            assert (error.request, error.path) == (FT, path)
+            assert FT in str(error)
 
 
 @pytest.mark.parametrize(
@@ -2274,33 +2272,31 @@ COLLECTING: dict[str, Callable[..., Any]] = MANY | {
 }
 
 
-@pytest.mark.parametrize("verb", COLLECTING)
-def test_a_mistyped_on_error(verb: str) -> None:
+def test_a_mistyped_on_error(subtests: pytest.Subtests) -> None:
     """A word that `on_error` does not know is refused before anything is sent."""
-    with asking(Fake()) as server:
-        with pytest.raises(errors.InvalidRequestError) as caught:
-            COLLECTING[verb](["a.near"], on_error="colect")
-        assert server.requests == []
-    assert (caught.value.field, caught.value.value) == ("on_error", "colect")
-    assert caught.value.rule == "one of raise, collect"
+    for verb, collect in COLLECTING.items():
+        with subtests.test(verb=verb):
+            with asking(Fake()) as server:
+                with pytest.raises(errors.InvalidRequestError) as caught:
+                    collect(["a.near"], on_error="colect")
+                assert server.requests == []
+            assert (caught.value.field, caught.value.value) == ("on_error", "colect")
+            assert caught.value.rule == "one of raise, collect"
 
 
-@pytest.mark.parametrize(
-    ("ask", "field_", "value", "rule"),
-    REFUSED,
-    ids=[f"{number}-{name}" for number, (_, name, *_) in enumerate(REFUSED)],
-)
-def test_refused_before_sending(ask: Callable[[], Any], field_: str, value: str, rule: str) -> None:
+def test_refused_before_sending(subtests: pytest.Subtests) -> None:
     """A malformed argument is refused by name, value and rule, and nothing is sent."""
-    with asking(Fake()) as server:
-        with pytest.raises(errors.InvalidRequestError) as caught:
-            ask()
-        assert server.requests == []
-    error = caught.value
-    assert error.field == field_
-    assert field_ in str(error)
-    assert value in str(error)
-    assert rule in str(error)
+    for ask, field_, value, rule in REFUSED:
+        with subtests.test(field=field_, value=value):
+            with asking(Fake()) as server:
+                with pytest.raises(errors.InvalidRequestError) as caught:
+                    ask()
+                assert server.requests == []
+            error = caught.value
+            assert error.field == field_
+            assert field_ in str(error)
+            assert value in str(error)
+            assert rule in str(error)
 
 
 def test_raw_requests_are_refused_before_sending() -> None:
@@ -2342,13 +2338,13 @@ MISTYPED: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", MISTYPED)
-def test_a_mistyped_option_is_a_type_error(verb: str) -> None:
+def test_a_mistyped_option_is_a_type_error(subtests: pytest.Subtests) -> None:
     """An option that does not exist is never ignored."""
-    with asking(Fake()) as server:
-        with pytest.raises(TypeError):
-            MISTYPED[verb]()
-        assert server.requests == []
+    for verb, misspell in MISTYPED.items():
+        with subtests.test(verb=verb), asking(Fake()) as server:
+            with pytest.raises(TypeError):
+                misspell()
+            assert server.requests == []
 
 
 def test_a_ledger_can_be_passed() -> None:

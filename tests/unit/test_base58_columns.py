@@ -41,13 +41,16 @@ def reference(value: bytes) -> str:
     return base58.b58encode(value).decode()
 
 
-@pytest.mark.parametrize(("value", "text"), BY_HAND.values(), ids=BY_HAND)
-def test_known_texts(value: bytes, text: str) -> None:
+def test_known_texts(subtests: pytest.Subtests) -> None:
     """Texts worked out by hand are written and read, alone and among others."""
-    assert base58_columns.encode([value]) == [text]
-    assert base58_columns.encode([TOP[0], value, ZERO[0]]) == [TOP[1], text, ZERO[1]]
-    assert base58_columns.decode([text]).tobytes() == value
-    assert base58_columns.decode([TOP[1], text, ZERO[1]]).tobytes() == TOP[0] + value + ZERO[0]
+    for case, (value, text) in BY_HAND.items():
+        with subtests.test(case=case):
+            assert base58_columns.encode([value]) == [text]
+            assert base58_columns.encode([TOP[0], value, ZERO[0]]) == [TOP[1], text, ZERO[1]]
+            assert base58_columns.decode([text]).tobytes() == value
+            assert (
+                base58_columns.decode([TOP[1], text, ZERO[1]]).tobytes() == TOP[0] + value + ZERO[0]
+            )
 
 
 @given(values_of_one_size)

@@ -105,11 +105,12 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_other_names_are_refused(name: str) -> None:
+def test_other_names_are_refused(subtests: pytest.Subtests) -> None:
     """A file is named for one of the ten heights, without a path."""
-    with pytest.raises(DecodeError, match=f"the archive of blocks {START} to {START + 9} is not"):
-        read(pack(member(name, b"{}") + END))
+    refusal = f"the archive of blocks {START} to {START + 9} is not"
+    for name in NAMES:
+        with subtests.test(name=name), pytest.raises(DecodeError, match=refusal):
+            read(pack(member(name, b"{}") + END))
 
 
 def test_only_plain_files_are_read() -> None:
@@ -153,15 +154,15 @@ def test_a_block_twice_is_refused() -> None:
         read(pack(file(START) + file(START, b"{ }") + END))
 
 
-@pytest.mark.parametrize(
-    "size", [b"\x80" + bytes(10) + b"\x02", b"0000000000x\0", b"-0000000002\0", bytes(12)]
-)
-def test_other_sizes_are_refused(size: bytes) -> None:
+def test_other_sizes_are_refused(subtests: pytest.Subtests) -> None:
     """A size is an octal number, in no other form."""
-    header = bytearray(file(START)[:512])
-    header[124:136] = size
-    with pytest.raises(DecodeError):
-        read(pack(checked(header) + b"{}".ljust(512, b"\0") + END))
+    cases = [b"\x80" + bytes(10) + b"\x02", b"0000000000x\0", b"-0000000002\0", bytes(12)]
+    for size in cases:
+        with subtests.test(size=size):
+            header = bytearray(file(START)[:512])
+            header[124:136] = size
+            with pytest.raises(DecodeError):
+                read(pack(checked(header) + b"{}".ljust(512, b"\0") + END))
 
 
 def test_a_wrong_checksum_is_refused() -> None:
@@ -206,12 +207,13 @@ def test_nothing_follows_an_archive(more: bytes) -> None:
         read(pack(tar(DOCUMENTS)) + more)
 
 
-@pytest.mark.parametrize("more", [b"x" * 512, b"\0" * 511 + b"x", b"\0", bytes(512 * 30)])
-def test_nothing_follows_a_tar(more: bytes) -> None:
+def test_nothing_follows_a_tar(subtests: pytest.Subtests) -> None:
     """After the files there are empty sectors, at most those of a record."""
-    with pytest.raises(DecodeError, match=r"goes on after its end|too long"):
-        read(pack(tar(DOCUMENTS) + more))
-    assert read(pack(tar(DOCUMENTS) + bytes(512 * 18))) == DOCUMENTS
+    for more in [b"x" * 512, b"\0" * 511 + b"x", b"\0", bytes(512 * 30)]:
+        with subtests.test(more=more[:8]):
+            with pytest.raises(DecodeError, match=r"goes on after its end|too long"):
+                read(pack(tar(DOCUMENTS) + more))
+            assert read(pack(tar(DOCUMENTS) + bytes(512 * 18))) == DOCUMENTS
 
 
 @given(st.binary(max_size=2000))

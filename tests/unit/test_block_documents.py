@@ -75,14 +75,15 @@ def test_every_recording_has_a_test() -> None:
 
 @recorded
 @pytest.mark.parametrize("name", [*WHOLE, *SHARDS])
-@pytest.mark.parametrize("view", OF_SHARDS)
-def test_frames_have_their_columns(name: str, view: str) -> None:
+def test_frames_have_their_columns(subtests: pytest.Subtests, name: str) -> None:
     """Each frame has exactly the declared columns and dtypes, also without rows."""
-    frame = saved(name, view)
-    assert list(frame.columns) == [column.name for column in SCHEMAS[view]]
-    kinds = {column.name: column.dtype for column in SCHEMAS[view]}
-    integers = [name for name, kind in kinds.items() if kind == "Int64"]
-    assert {str(frame[column].dtype) for column in integers} == {"Int64"}
+    for view in OF_SHARDS:
+        with subtests.test(view=view):
+            frame = saved(name, view)
+            assert list(frame.columns) == [column.name for column in SCHEMAS[view]]
+            kinds = {column.name: column.dtype for column in SCHEMAS[view]}
+            integers = [name for name, kind in kinds.items() if kind == "Int64"]
+            assert {str(frame[column].dtype) for column in integers} == {"Int64"}
 
 
 @recorded

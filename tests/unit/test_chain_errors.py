@@ -267,9 +267,9 @@ class TestUnknownVariants:
         assert type(error) is chain_errors.InvalidAccessKeyError
         assert error.variant == "TooPurple"
 
-    @pytest.mark.parametrize(
-        ("value", "kind"),
-        [
+    def test_still_fill_the_columns(self, subtests):
+        """A failure of any shape gets a kind and a sentence."""
+        cases = [
             ({"ActionError": {"index": 0, "kind": {"TooPurple": {"hue": 300}}}}, "TooPurple"),
             ({"ActionError": {"kind": {"FunctionCallError": "Odd"}}}, "FunctionCallError.Odd"),
             ({"InvalidTxError": "TooPurple"}, "InvalidTxError.TooPurple"),
@@ -279,19 +279,17 @@ class TestUnknownVariants:
             ("TooPurple", "TooPurple"),
             (None, "Unknown"),
             ([1], "Unknown"),
-        ],
-        ids=repr,
-    )
-    def test_still_fill_the_columns(self, value, kind):
-        """A failure of any shape gets a kind and a sentence."""
-        assert chain_errors.failure_text(value)[0] == kind
-        assert chain_errors.failure_text(value)[1].endswith(".")
+        ]
+        for value, kind in cases:
+            with subtests.test(kind=kind):
+                assert chain_errors.failure_text(value)[0] == kind
+                assert chain_errors.failure_text(value)[1].endswith(".")
 
 
 class TestVariant:
-    @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
+    def test_splits_name_and_payload(self, subtests):
+        """Both encodings of a variant are read; anything else is Unknown and kept."""
+        cases = [
             ("Expired", ("Expired", None)),
             ({"Expired": None}, ("Expired", None)),
             ({"InvalidNonce": {"tx_nonce": 1}}, ("InvalidNonce", {"tx_nonce": 1})),
@@ -301,12 +299,10 @@ class TestVariant:
             ([1], ("Unknown", [1])),
             (None, ("Unknown", None)),
             (3.5, ("Unknown", 3.5)),
-        ],
-        ids=repr,
-    )
-    def test_splits_name_and_payload(self, value, expected):
-        """Both encodings of a variant are read; anything else is Unknown and kept."""
-        assert chain_errors.variant(value) == expected
+        ]
+        for value, expected in cases:
+            with subtests.test(value=value):
+                assert chain_errors.variant(value) == expected
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)

@@ -30,17 +30,18 @@ def cells(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("dtype", ["object", "str", "category"])
-def test_a_formula_is_text(formula: str, dtype: str):
+def test_a_formula_is_text(subtests: pytest.Subtests, dtype: str):
     """A cell or a header that a spreadsheet would compute begins with an apostrophe."""
-    frame = pd.DataFrame({formula: pd.Series([formula], dtype=dtype)})
-    assert cells(csv_text(frame)) == [[f"'{formula}"], [f"'{formula}"]]
+    for formula in FORMULAS:
+        with subtests.test(formula=formula):
+            frame = pd.DataFrame({formula: pd.Series([formula], dtype=dtype)})
+            assert cells(csv_text(frame)) == [[f"'{formula}"], [f"'{formula}"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
+def test_separators_and_controls(subtests: pytest.Subtests):
+    """A separator starts no formula, and control characters are escaped."""
+    cases = [
         ("a;=1+1", "a;'=1+1"),  # where the list separator is a semicolon
         ('a;"=1+1', "a;'\"=1+1"),
         ("a\n=1+1", "a\n'=1+1"),
@@ -48,18 +49,18 @@ def test_a_formula_is_text(formula: str, dtype: str):
         ("\t=1+1", r"\t=1+1"),
         ("\x1b[31m\u202e", r"\x1b[31m\u202e"),
         ("a=b, c+d", "a=b, c+d"),
-    ],
-)
-def test_separators_and_controls(text: str, escaped: str):
-    """A separator starts no formula, and control characters are escaped."""
-    assert cells(csv_text(pd.DataFrame({"text": [text]}))) == [["text"], [escaped]]
+    ]
+    for text, escaped in cases:
+        with subtests.test(text=text):
+            assert cells(csv_text(pd.DataFrame({"text": [text]}))) == [["text"], [escaped]]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_signed_numbers_stay_exact(number: str):
+def test_signed_numbers_stay_exact(subtests: pytest.Subtests):
     """A difference stays a number, as text or as an integer."""
-    frame = pd.DataFrame({"text": [number], "n": pd.Series([-(10**30)], dtype=object)})
-    assert cells(csv_text(frame))[1] == [number, str(-(10**30))]
+    for number in NUMBERS:
+        with subtests.test(number=number):
+            frame = pd.DataFrame({"text": [number], "n": pd.Series([-(10**30)], dtype=object)})
+            assert cells(csv_text(frame))[1] == [number, str(-(10**30))]
 
 
 def test_lists_are_texts_too():

@@ -191,9 +191,9 @@ class TestRpc:
                 assert (error.retryable, error.elsewhere) == flags
                 assert (error.rpc_cause, error.request) == (name, "x of a.near")
 
-    @pytest.mark.parametrize(
-        ("name", "info", "expected"),
-        [
+    def test_info_becomes_attributes_and_stands_in_the_sentence(self, subtests):
+        """What the node names is an attribute, under the usual name, and is shown."""
+        cases = [
             ("UNKNOWN_ACCOUNT", {"requested_account_id": "a.near"}, {"account_id": "a.near"}),
             ("NO_CONTRACT_CODE", {"contract_account_id": "c.near"}, {"account_id": "c.near"}),
             ("UNKNOWN_ACCESS_KEY", {"public_key": KEY}, {"public_key": KEY}),
@@ -205,14 +205,12 @@ class TestRpc:
                 {"block_height": 17, "block_hash": "B"},
                 {"block_height": 17, "block_hash": "B"},
             ),
-        ],
-        ids=lambda value: value if isinstance(value, str) else "",
-    )
-    def test_info_becomes_attributes_and_stands_in_the_sentence(self, name, info, expected):
-        """What the node names is an attribute, under the usual name, and is shown."""
-        error = rpc(name, info, data="words")
-        assert {key: getattr(error, key) for key in expected} == expected
-        assert [value for value in info.values() if str(value) not in str(error)] == []
+        ]
+        for name, info, expected in cases:
+            with subtests.test(name=name):
+                error = rpc(name, info, data="words")
+                assert {key: getattr(error, key) for key in expected} == expected
+                assert [value for value in info.values() if str(value) not in str(error)] == []
 
     @pytest.mark.parametrize(
         ("info", "data", "block"),
@@ -251,9 +249,9 @@ class TestRpc:
         assert (error.cause_name, error.elsewhere) == (cause_name, elsewhere)
         assert "it may still succeed" in error.sentence
 
-    @pytest.mark.parametrize(
-        ("members", "expected", "retryable"),
-        [
+    def test_without_a_cause_the_code_and_the_words_decide(self, subtests):
+        """Answers of gateways and of old nodes are told apart, and their words are kept."""
+        cases = [
             ({"code": -429, "message": "Too many requests"}, errors.RateLimitedError, True),
             ({"code": "-429", "message": "Too many requests"}, errors.RateLimitedError, True),
             ({"code": -32601, "data": "blok"}, errors.RpcMethodNotFoundError, False),
@@ -268,16 +266,14 @@ class TestRpc:
                 False,
             ),
             ({"data": {"any": "thing"}, "cause": None}, errors.NodeError, False),
-        ],
-        ids=repr,
-    )
-    def test_without_a_cause_the_code_and_the_words_decide(self, members, expected, retryable):
-        """Answers of gateways and of old nodes are told apart, and their words are kept."""
-        error = chain_errors.from_rpc(members, request="x")
-        assert (type(error), error.retryable) == (expected, retryable)
-        words = members.get("data") or members.get("message") or ""
-        shown = "a.near" if expected is errors.UnknownAccountError else errors.cut(words)
-        assert shown in str(error)
+        ]
+        for members, expected, retryable in cases:
+            with subtests.test(members=members):
+                error = chain_errors.from_rpc(members, request="x")
+                assert (type(error), error.retryable) == (expected, retryable)
+                words = members.get("data") or members.get("message") or ""
+                shown = "a.near" if expected is errors.UnknownAccountError else errors.cut(words)
+                assert shown in str(error)
 
     def test_an_unknown_cause_is_kept(self):
         """A cause of tomorrow stands in the sentence and is not tried again."""
@@ -291,9 +287,9 @@ class TestRpc:
         """What is no object at all still gives an error that says what was asked."""
         assert "request: x of a.near" in str(chain_errors.from_rpc(value, request="x of a.near"))
 
-    @pytest.mark.parametrize(
-        ("vm_error", "expected", "attributes"),
-        [
+    def test_a_failed_view_is_read_as_text_and_as_variant(self, subtests):
+        """CONTRACT_EXECUTION_ERROR gives the same classes as the texts of query."""
+        cases = [
             (
                 {"HostError": {"GuestPanic": {"panic_msg": "no"}}},
                 errors.ContractPanicError,
@@ -334,21 +330,19 @@ class TestRpc:
                 errors.ContractMethodNotFoundError,
                 {"reason": "MethodNotFound"},
             ),
-        ],
-        ids=repr,
-    )
-    def test_a_failed_view_is_read_as_text_and_as_variant(self, vm_error, expected, attributes):
-        """CONTRACT_EXECUTION_ERROR gives the same classes as the texts of query."""
-        error = rpc("CONTRACT_EXECUTION_ERROR", {"vm_error": vm_error, "block_height": 7})
-        assert type(error) is expected
-        assert {name: getattr(error, name) for name in attributes} == attributes
-        assert error.block_height == 7
+        ]
+        for vm_error, expected, attributes in cases:
+            with subtests.test(vm_error=vm_error):
+                error = rpc("CONTRACT_EXECUTION_ERROR", {"vm_error": vm_error, "block_height": 7})
+                assert type(error) is expected
+                assert {name: getattr(error, name) for name in attributes} == attributes
+                assert error.block_height == 7
 
 
 class TestQueryTexts:
-    @pytest.mark.parametrize(
-        ("text", "expected", "attributes"),
-        [
+    def test_give_the_class_and_its_values(self, subtests):
+        """Each text that a node answers instead of a result is told apart."""
+        cases = [
             (
                 f"access key {KEY} does not exist while viewing",
                 errors.UnknownAccessKeyError,
@@ -401,41 +395,38 @@ class TestQueryTexts:
                 {"panic_msg": '"no"'},
             ),
             (f"{VM}Exceeded the prepaid gas.", errors.ContractError, {}),
-        ],
-        ids=lambda value: value[:60] if isinstance(value, str) else "",
-    )
-    def test_give_the_class_and_its_values(self, text, expected, attributes):
-        """Each text that a node answers instead of a result is told apart."""
-        error = query(text)
-        assert type(error) is expected
-        assert {name: getattr(error, name) for name in attributes} == attributes
-        assert (error.block_height, error.block_hash) == (7, "Bh")
-        assert " at block 7" in error.sentence
-        assert str(error).endswith(f" (request: view of c.near). {error.remedy}")
+        ]
+        for text, expected, attributes in cases:
+            with subtests.test(text=text):
+                error = query(text)
+                assert type(error) is expected
+                assert {name: getattr(error, name) for name in attributes} == attributes
+                assert (error.block_height, error.block_hash) == (7, "Bh")
+                assert " at block 7" in error.sentence
+                assert str(error).endswith(f" (request: view of c.near). {error.remedy}")
 
     @pytest.mark.parametrize("wrap", [VM + "{}", VM + "FunctionCallError({})", "{}"])
-    @pytest.mark.parametrize(
-        ("dump", "message"),
-        [
+    def test_a_panic_is_read_out_of_the_debug_dump(self, subtests, wrap):
+        """Escapes are undone; a message that quotes another text stays a panic."""
+        cases = [
             ("no money", "no money"),
             (r"say \"no\"\n\tC:\\x", 'say "no"\n\tC:\\x'),
             (r"caf\u{e9} \u{1f600}\0", "café 😀\0"),
             (r"\u{d800} \u{110000} \q", r"\u{d800} \u{110000} \q"),
             (f"access key {KEY} does not exist while viewing", None),
             ("", ""),
-        ],
-    )
-    def test_a_panic_is_read_out_of_the_debug_dump(self, wrap, dump, message):
-        """Escapes are undone; a message that quotes another text stays a panic."""
-        error = query(wrap.format(f'HostError(GuestPanic {{ panic_msg: "{dump}" }})'))
-        assert type(error) is errors.ContractPanicError
-        assert error.panic_msg == (dump if message is None else message)
+        ]
+        for dump, message in cases:
+            with subtests.test(dump=dump):
+                error = query(wrap.format(f'HostError(GuestPanic {{ panic_msg: "{dump}" }})'))
+                assert type(error) is errors.ContractPanicError
+                assert error.panic_msg == (dump if message is None else message)
 
 
 class TestStatus:
-    @pytest.mark.parametrize(
-        ("status", "expected", "retryable"),
-        [
+    def test_decides_the_class_and_whether_to_ask_again(self, subtests):
+        """A plain HTTP failure is told by its status, which the error keeps."""
+        cases = [
             (302, errors.TransportError, False),
             (400, errors.InvalidRequestError, False),
             (401, errors.AuthError, False),
@@ -444,14 +435,13 @@ class TestStatus:
             (408, errors.TransportError, True),
             (429, errors.RateLimitedError, True),
             (500, errors.TransportError, True),
-        ],
-    )
-    def test_decides_the_class_and_whether_to_ask_again(self, status, expected, retryable):
-        """A plain HTTP failure is told by its status, which the error keeps."""
-        error = http(status, '"Oh"')
-        assert (type(error), error.retryable) == (expected, retryable)
-        assert (error.status, error.request) == (status, "ft of a.near")
-        assert error.sentence == f'HTTP {status} in response to ft of a.near: "Oh"'
+        ]
+        for status, expected, retryable in cases:
+            with subtests.test(status=status):
+                error = http(status, '"Oh"')
+                assert (type(error), error.retryable) == (expected, retryable)
+                assert (error.status, error.request) == (status, "ft of a.near")
+                assert error.sentence == f'HTTP {status} in response to ft of a.near: "Oh"'
 
     @pytest.mark.parametrize("status", [429, 503])
     def test_the_pause_asked_for_is_kept(self, status):

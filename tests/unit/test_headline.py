@@ -400,9 +400,9 @@ FUNCTION_CALL: Any = {
 }
 
 
-@pytest.mark.parametrize(
-    ("action", "sentence"),
-    [
+def test_each_action_has_its_words(subtests: pytest.Subtests):
+    """Actions that an account applies to itself do not name it twice."""
+    cases = [
         (with_key("FullAccess"), "alice.near added a full-access key."),
         (with_key(FUNCTION_CALL), "alice.near added a function-call key for dex.near."),
         ({"DeleteKey": {"public_key": "ed25519:1"}}, "alice.near deleted a key."),
@@ -421,12 +421,10 @@ FUNCTION_CALL: Any = {
             "alice.near deleted its account, with bob.near as the beneficiary.",
         ),
         ({"Novelty": {"x": 1}}, "alice.near sent the action Novelty to itself."),
-    ],
-    ids=["key", "call key", "deletion", "code", "stake", "end", "transfer", "account", "unknown"],
-)
-def test_each_action_has_its_words(action: Any, sentence: str):
-    """Actions that an account applies to itself do not name it twice."""
-    assert headline(alone("alice.near", action)) == sentence
+    ]
+    for action, sentence in cases:
+        with subtests.test(sentence=sentence):
+            assert headline(alone("alice.near", action)) == sentence
 
 
 def test_a_batch_lists_its_actions():
@@ -635,9 +633,9 @@ def test_what_a_call_brought_is_stated():
 GIFT = alone("gold.near", called("claim"), moved(None, "alice.near", 1_500_000))
 
 
-@pytest.mark.parametrize(
-    ("facts", "amount"),
-    [
+def test_a_symbol_cannot_pretend(subtests: pytest.Subtests):
+    """A symbol that is no plain word, or that is NEAR's, does not stand alone."""
+    cases = [
         (TokenFacts("ok", "GOLD", 6), "1.5 GOLD"),
         (TokenFacts("ok", "$WEN.e", 6), "1.5 $WEN.e"),
         (TokenFacts("ok", "NEAR", 6), "1.5 tokens of gold.near"),
@@ -653,12 +651,11 @@ GIFT = alone("gold.near", called("claim"), moved(None, "alice.near", 1_500_000))
         (TokenFacts("broken", "GOLD", None), "1,500,000 units of gold.near"),
         (TokenFacts("broken", None, 6), "1.5 tokens of gold.near"),
         (TokenFacts("unread"), "1,500,000 units of gold.near"),
-    ],
-)
-def test_a_symbol_cannot_pretend(facts: TokenFacts, amount: str):
-    """A symbol that is no plain word, or that is NEAR's, does not stand alone."""
-    text = headline(GIFT, {"gold.near": facts})
-    assert text == f"alice.near called claim on gold.near and received {amount}."
+    ]
+    for facts, amount in cases:
+        with subtests.test(facts=facts):
+            text = headline(GIFT, {"gold.near": facts})
+            assert text == f"alice.near called claim on gold.near and received {amount}."
 
 
 def test_a_contracts_name_stays_on_its_line():

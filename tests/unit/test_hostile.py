@@ -174,28 +174,27 @@ REFUSED: dict[str, Callable[[Any, str], Panel]] = {
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_a_panel_answers_and_shows_texts_only(name: str, made: SimpleNamespace):
+def test_a_panel_answers_and_shows_texts_only(subtests: pytest.Subtests, made: SimpleNamespace):
     """Each question about the hostile world is answered; markup of it is words on the page."""
-    panel = ASKED[name](made).press()
+    for name, ask in ASKED.items():
+        with subtests.test(name=name):
+            panel = ask(made).press()
 
-    assert panel.error is None
-    assert panel.result is not None
-    assert seen(panel)
+            assert panel.error is None
+            assert panel.result is not None
+            assert seen(panel)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [*((name, hostile.MARKUP) for name in REFUSED), *(("Search", text) for text in WRONG)],
-    ids=range(len(REFUSED) + len(WRONG)),
-)
-def test_what_is_typed_is_refused_as_text(name: str, text: str, made: SimpleNamespace):
+def test_what_is_typed_is_refused_as_text(subtests: pytest.Subtests, made: SimpleNamespace):
     """A text that is no id, hash or key is refused with its words, and the panel goes on."""
-    panel = REFUSED[name](made, text).press()
+    cases = [*((name, hostile.MARKUP) for name in REFUSED), *(("Search", text) for text in WRONG)]
+    for name, text in cases:
+        with subtests.test(name=name):
+            panel = REFUSED[name](made, text).press()
 
-    assert isinstance(panel.error, lk.LedgerError)
-    assert re.search("is not valid: expected|is not shown: expected", seen(panel))
-    assert panel.is_busy is False
+            assert isinstance(panel.error, lk.LedgerError)
+            assert re.search("is not valid: expected|is not shown: expected", seen(panel))
+            assert panel.is_busy is False
 
 
 def test_every_panel_is_among_these():
@@ -287,21 +286,22 @@ def test_the_explorer_shows_all_of_it(made: SimpleNamespace):
 # What is cut, and what is kept -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", hostile.TEXTS)
-def test_frames_hold_texts_exactly(name: str, made: SimpleNamespace):
+def test_frames_hold_texts_exactly(subtests: pytest.Subtests, made: SimpleNamespace):
     """Whatever a page makes of a text, values and frames have it to the last letter."""
-    text = hostile.TEXTS[name]
-    told = ASKED[f"view {name}"](made).press()
-    assert told.value == {text: [text, {text: text}]}
-    assert told.result is not None
-    assert told.result["name"].tolist() == [text]
-    assert told.result["value"].tolist() == [[text, {text: text}]]
+    for name in hostile.TEXTS:
+        with subtests.test(name=name):
+            text = hostile.TEXTS[name]
+            told = ASKED[f"view {name}"](made).press()
+            assert told.value == {text: [text, {text: text}]}
+            assert told.result is not None
+            assert told.result["name"].tolist() == [text]
+            assert told.result["value"].tolist() == [[text, {text: text}]]
 
-    tokens = ASKED[f"gallery {name}"](made).press().result
-    assert tokens is not None
-    for column in ("token_id", "title", "media", "extra", "reference"):
-        assert tokens[column].iloc[0] == text
-    assert tokens["description"].iloc[1] == text + "d" * hostile.MEGABYTE
+            tokens = ASKED[f"gallery {name}"](made).press().result
+            assert tokens is not None
+            for column in ("token_id", "title", "media", "extra", "reference"):
+                assert tokens[column].iloc[0] == text
+            assert tokens["description"].iloc[1] == text + "d" * hostile.MEGABYTE
 
 
 def test_receipts_hold_logs_and_panics_exactly(made: SimpleNamespace):
@@ -352,13 +352,14 @@ def test_letters_stay_in_their_place():
     assert _html.preformatted("p" * 20_001).endswith("<p>… and 1 more character</p>")
 
 
-@pytest.mark.parametrize("base", hostile.TEXTS)
-def test_a_hostile_base_address_loads_nothing(base: str):
+def test_a_hostile_base_address_loads_nothing(subtests: pytest.Subtests):
     """Media that continues a base that is no address is shown as words."""
-    address = gallery.media_address("a.png", hostile.TEXTS[base])
+    for base in hostile.TEXTS:
+        with subtests.test(base=base):
+            address = gallery.media_address("a.png", hostile.TEXTS[base])
 
-    assert address.endswith("a.png")
-    assert gallery.picture_source(address) is None
+            assert address.endswith("a.png")
+            assert gallery.picture_source(address) is None
 
 
 # Cards and plots --------------------------------------------------------------------------
@@ -379,21 +380,26 @@ CARDS: dict[str, Callable[[Any], list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CARDS)
-def test_a_card_shows_texts_only(name: str, made: SimpleNamespace):
+def test_a_card_shows_texts_only(subtests: pytest.Subtests, made: SimpleNamespace):
     """What a notebook shows of a result is words, whatever the chain wrote into it."""
-    for one in CARDS[name](made):
-        html = one._repr_html_()  # type: ignore[attr-defined]  # which the test below asks for
-        assert read(html)
-        assert len(html) < LONGEST_PAGE
+    for name, cards in CARDS.items():
+        with subtests.test(name=name):
+            for one in cards(made):
+                html = one._repr_html_()  # type: ignore[attr-defined]  # which the test below asks for
+                assert read(html)
+                assert len(html) < LONGEST_PAGE
 
 
-@pytest.mark.parametrize("name", CARDS)
-def test_a_card_keeps_formulas_out(name: str, made: SimpleNamespace):
+def test_a_card_keeps_formulas_out(subtests: pytest.Subtests, made: SimpleNamespace):
     """A notebook would draw them, with links that run; the class names forbid it."""
-    for one in CARDS[name](made):
-        html = one._repr_html_()  # type: ignore[attr-defined]  # as above
-        assert f'ledgerkit-{name.lower()} {html_tables.NO_MATH}">' in html.partition(">")[0] + ">"
+    for name, cards in CARDS.items():
+        with subtests.test(name=name):
+            for one in cards(made):
+                html = one._repr_html_()  # type: ignore[attr-defined]  # as above
+                assert (
+                    f'ledgerkit-{name.lower()} {html_tables.NO_MATH}">'
+                    in html.partition(">")[0] + ">"
+                )
 
 
 def test_every_card_is_among_these():

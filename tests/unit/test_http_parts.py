@@ -546,9 +546,9 @@ def test_a_cleared_cache_has_all_its_room():
 # What a host says about time -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
+def test_retry_after(subtests):
+    """A pause is seconds or a date; what is neither, negative or endless is no pause."""
+    cases = [
         (None, None),
         ("3", 3.0),
         (" 3 ", 3.0),
@@ -563,12 +563,10 @@ def test_a_cleared_cache_has_all_its_room():
         ("Wed, 99 Foo 2026 07:28:00 GMT", None),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
         ("Wed, 21 Oct 9999999 07:28:00 GMT", None),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_retry_after(text, seconds):
-    """A pause is seconds or a date; what is neither, negative or endless is no pause."""
-    assert retry.parse_retry_after(text) == seconds
+    ]
+    for text, seconds in cases:
+        with subtests.test(text=text):
+            assert retry.parse_retry_after(text) == seconds
 
 
 def test_retry_after_a_date_to_come():
@@ -625,9 +623,9 @@ def test_hiding_is_cheap():
     assert ApiKey("PLANTED-0123456789").hide(body) is body
 
 
-@pytest.mark.parametrize(
-    ("address", "exposed"),
-    [
+def test_what_is_exposed(subtests):
+    """Plain http is readable by others unless the host is this machine, in any spelling."""
+    cases = [
         ("https://rpc.example.com", False),
         ("http://rpc.example.com", True),
         ("HTTP://rpc.example.com", True),
@@ -640,15 +638,16 @@ def test_hiding_is_cheap():
         ("http://localhost.example.com", True),
         ("http://10.0.0.1", True),
         ("http://[::2]", True),
-    ],
-)
-def test_what_is_exposed(address, exposed):
-    """Plain http is readable by others unless the host is this machine, in any spelling."""
-    assert networks.is_exposed(address) is exposed
-    if exposed:
-        with pytest.raises(InvalidRequestError, match="expected an https address") as caught:
-            lk.connect("lab", api_url=address, api_key="PLANTED-0123456789")
-        assert caught.value.field == "api_url"
+    ]
+    for address, exposed in cases:
+        with subtests.test(address=address):
+            assert networks.is_exposed(address) is exposed
+            if exposed:
+                with pytest.raises(
+                    InvalidRequestError, match="expected an https address"
+                ) as caught:
+                    lk.connect("lab", api_url=address, api_key="PLANTED-0123456789")
+                assert caught.value.field == "api_url"
 
 
 # Failures -------------------------------------------------------------------------------

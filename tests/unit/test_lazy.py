@@ -190,9 +190,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = lk.fts
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "likely"),
-    [
+def test_a_misspelt_name_names_the_likely_one(subtests: pytest.Subtests) -> None:
+    """The error suggests a public name, so that a notebook shows it too."""
+    cases = [
         ("ledgerkit", "account", "accounts"),
         ("ledgerkit", "widget", "widgets"),
         ("ledgerkit.units", "yotco", "yocto"),
@@ -201,14 +201,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         ("ledgerkit.protocol", "Transaktion", "Transaction"),
         ("ledgerkit.errors", "UnknownAcountError", "UnknownAccountError"),
         ("ledgerkit.localnet", "World_", "World"),
-    ],
-)
-def test_a_misspelt_name_names_the_likely_one(module: str, name: str, likely: str) -> None:
-    """The error suggests a public name, so that a notebook shows it too."""
-    with pytest.raises(AttributeError) as caught:
-        getattr(importlib.import_module(module), name)
-    expected = f"module '{module}' has no attribute '{name}'; did you mean '{likely}'?"
-    assert str(caught.value) == expected
+    ]
+    for module, name, likely in cases:
+        with subtests.test(name=name):
+            with pytest.raises(AttributeError) as caught:
+                getattr(importlib.import_module(module), name)
+            expected = f"module '{module}' has no attribute '{name}'; did you mean '{likely}'?"
+            assert str(caught.value) == expected
 
 
 def test_the_interpreter_adds_no_suggestion_of_its_own() -> None:

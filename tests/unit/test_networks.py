@@ -192,21 +192,20 @@ def test_a_verb_without_a_ledger_warns_when_the_environment_chose(
 
 
 @pytest.mark.parametrize("field", URLS)
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_addresses_hold_no_credentials(subtests: pytest.Subtests, field: str) -> None:
+    """Credentials in an address are refused, and not repeated."""
+    cases = [
         f"https://user:{KEY}@rpc.example.com",
         f"https://rpc.example.com?apiKey={KEY}",
         f"https://rpc.example.com#{KEY}",
-    ],
-)
-def test_addresses_hold_no_credentials(field: str, address: str) -> None:
-    """Credentials in an address are refused, and not repeated."""
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        UNTYPED.connect("lab", **{field: address})
-    assert caught.value.field == field
-    assert KEY not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
-    assert "api_key=" in str(caught.value)
+    ]
+    for address in cases:
+        with subtests.test(address=address):
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                UNTYPED.connect("lab", **{field: address})
+            assert caught.value.field == field
+            assert KEY not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
+            assert "api_key=" in str(caught.value)
 
 
 def test_a_network_shows_hosts_only() -> None:
@@ -260,9 +259,9 @@ def test_a_key_for_ones_own_address() -> None:
 
 
 @pytest.mark.parametrize("field", URLS)
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_no_key_over_plain_http(subtests: pytest.Subtests, field: str) -> None:
+    """A key is refused where anyone on the way could read it; the error shows no key."""
+    cases = [
         "http://rpc.example.com",
         "HTTP://rpc.example.com",
         "http://192.168.1.7:3030",
@@ -270,16 +269,15 @@ def test_a_key_for_ones_own_address() -> None:
         "http://127.example.com",
         "http://127.0.0.1.example.com",
         "http://localhost.example.com",
-    ],
-)
-def test_no_key_over_plain_http(field: str, address: str) -> None:
-    """A key is refused where anyone on the way could read it; the error shows no key."""
-    options = {"rpc_url": OWN, "api_url": OWN} | {field: address}
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        UNTYPED.connect("lab", api_key=KEY, **options)
-    assert caught.value.field == field
-    assert "https" in str(caught.value)
-    assert KEY not in f"{caught.value} {vars(caught.value)}"
+    ]
+    for address in cases:
+        with subtests.test(address=address):
+            options = {"rpc_url": OWN, "api_url": OWN} | {field: address}
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                UNTYPED.connect("lab", api_key=KEY, **options)
+            assert caught.value.field == field
+            assert "https" in str(caught.value)
+            assert KEY not in f"{caught.value} {vars(caught.value)}"
 
 
 @pytest.mark.parametrize(
@@ -291,13 +289,14 @@ def test_a_key_stays_on_this_machine(address: str) -> None:
     assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
 
 
-@pytest.mark.parametrize("key", ["", "   ", "schlüssel", "a\nb", "a\0b"], ids=repr)
-def test_what_is_no_key(key: str) -> None:
+def test_what_is_no_key(subtests: pytest.Subtests) -> None:
     """A key that no header could carry is refused without being shown."""
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.connect("testnet", api_key=key)
-    assert caught.value.field == "api_key"
-    assert caught.value.value is None
+    for key in ["", "   ", "schlüssel", "a\nb", "a\0b"]:
+        with subtests.test(key=key):
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                lk.connect("testnet", api_key=key)
+            assert caught.value.field == "api_key"
+            assert caught.value.value is None
 
 
 def test_a_key_hides() -> None:
@@ -322,28 +321,25 @@ def test_a_ledger_is_not_pickled() -> None:
 # Limits ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("host", "without_key", "with_key"),
-    [
+def test_the_limits_of_public_hosts(subtests: pytest.Subtests) -> None:
+    """A public host accepts 50 requests a minute, or 180 for blocks, and 10,000 with a key."""
+    cases = [
         ("rpc.mainnet.fastnear.com", 50, 10_000),
         ("api.fastnear.com", 50, 10_000),
         ("testnet.neardata.xyz", 180, 10_000),
         ("notfastnear.com", None, None),
         ("fastnear.com.example.org", None, None),
         ("127.0.0.1", None, None),
-    ],
-)
-def test_the_limits_of_public_hosts(
-    host: str, without_key: int | None, with_key: int | None
-) -> None:
-    """A public host accepts 50 requests a minute, or 180 for blocks, and 10,000 with a key."""
-    assert networks.per_minute(host, has_key=False) == without_key
-    assert networks.per_minute(host, has_key=True) == with_key
+    ]
+    for host, without_key, with_key in cases:
+        with subtests.test(host=host):
+            assert networks.per_minute(host, has_key=False) == without_key
+            assert networks.per_minute(host, has_key=True) == with_key
 
 
-@pytest.mark.parametrize(
-    ("options", "limits"),
-    [
+def test_a_ledger_says_its_limits(subtests: pytest.Subtests) -> None:
+    """The repr of a ledger says how much it sends; the limit depends on host, key and rate."""
+    cases = [
         (
             {"network": "mainnet"},
             (
@@ -364,12 +360,10 @@ def test_the_limits_of_public_hosts(
         ({"network": "mainnet", "rate": None}, "mainnet"),
         ({"network": "lab", "rpc_url": OWN, "rate": "polite"}, "lab"),
         ({"network": "local"}, "local"),
-    ],
-)
-def test_a_ledger_says_its_limits(options: dict[str, Any], limits: str) -> None:
-    """The repr of a ledger says how much it sends; the limit depends on host, key and rate."""
-    with lk.connect(**options) as ledger:
-        assert repr(ledger) == f"<Ledger {limits}>"
+    ]
+    for options, limits in cases:
+        with subtests.test(options=options), lk.connect(**options) as ledger:
+            assert repr(ledger) == f"<Ledger {limits}>"
 
 
 def test_a_key_of_the_environment_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,9 +386,11 @@ def test_a_lower_rate_keeps_the_hosts_limit() -> None:
 # Settings -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
+def test_options_that_make_no_sense(
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option with a senseless value is refused by name, before any connection is opened."""
+    cases = [
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": "20"}, "timeout_s"),
         ({"timeout_s": True}, "timeout_s"),
@@ -406,24 +402,20 @@ def test_a_lower_rate_keeps_the_hosts_limit() -> None:
         ({"in_flight": 10**6}, "in_flight"),
         ({"key_in": "body"}, "key_in"),
         ({"retries": 3}, "retries"),
-        pytest.param({"transport": object()}, "transport", id="transport"),
+        ({"transport": object()}, "transport"),
         ({"rpc_url": "rpc.example.com"}, "rpc_url"),
         ({"world": "demo"}, "world"),
         ({"fork": "mainnet"}, "fork"),
         ({"at": 5}, "at"),
         ({"cache": 5}, "cache"),
         ({"record": "case.txt"}, "record"),
-    ],
-    ids=str,
-)
-def test_options_that_make_no_sense(
-    options: dict[str, object], field: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An option with a senseless value is refused by name, before any connection is opened."""
-    monkeypatch.setattr(socket, "socket", None)
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        UNTYPED.connect("testnet", **options)
-    assert caught.value.field == field
+    ]
+    for options, field in cases:
+        with subtests.test(options=repr(options)):
+            monkeypatch.setattr(socket, "socket", None)
+            with pytest.raises(errors.InvalidRequestError) as caught:
+                UNTYPED.connect("testnet", **options)
+            assert caught.value.field == field
 
 
 @pytest.mark.parametrize("options", [{"attempts": 0}, {"attempts": 1.5}, {"total_s": 0}], ids=str)

@@ -28,9 +28,9 @@ def signed(nonce):
     return tx.sign(key)
 
 
-@pytest.mark.parametrize(
-    ("ak_nonce", "reserved", "monotonic", "strict"),
-    [
+def test_the_next_nonce(subtests):
+    """Above all that is under way; for a strict key the lowest that is free."""
+    cases = [
         (0, (), 1, 1),
         (7, (), 8, 8),
         (7, (8, 9), 10, 10),
@@ -38,12 +38,11 @@ def signed(nonce):
         (7, (8, 10, 12), 13, 9),
         (7, (3, 5), 8, 8),  # used up long ago
         (2**63, (2**63 + 1,), 2**63 + 2, 2**63 + 2),
-    ],
-)
-def test_the_next_nonce(ak_nonce, reserved, monotonic, strict):
-    """Above all that is under way; for a strict key the lowest that is free."""
-    assert next_nonce(ak_nonce, reserved) == monotonic
-    assert next_nonce(ak_nonce, reserved, strict=True) == strict
+    ]
+    for ak_nonce, reserved, monotonic, strict in cases:
+        with subtests.test(ak_nonce=ak_nonce, reserved=reserved):
+            assert next_nonce(ak_nonce, reserved) == monotonic
+            assert next_nonce(ak_nonce, reserved, strict=True) == strict
 
 
 @given(st.integers(0, 50), st.sets(st.integers(0, 60)))

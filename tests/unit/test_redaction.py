@@ -74,15 +74,18 @@ def pieces() -> list[str]:
     return [BODY[:12], BODY[40:52], SECP[12:24], "winner thank", "'winner'", TOKEN[:8], "me:word"]
 
 
-@pytest.mark.parametrize("value", SECRETS.values(), ids=SECRETS)
-def test_a_secret_is_in_no_part_of_a_refusal(value: Any) -> None:
+def test_a_secret_is_in_no_part_of_a_refusal(subtests: pytest.Subtests) -> None:
     """The message names what it is instead, and no attribute or pickle has the value."""
-    error = InvalidRequestError.refuse("receiver_id", value, "an account id")
-    texts = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
-    assert [piece for piece in pieces() if piece in texts] == []
-    assert "was passed as receiver_id, and is not shown: expected an account id" in str(error)
-    assert error.value is None
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
+    for case, value in SECRETS.items():
+        with subtests.test(case=case):
+            error = InvalidRequestError.refuse("receiver_id", value, "an account id")
+            texts = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
+            assert [piece for piece in pieces() if piece in texts] == []
+            assert "was passed as receiver_id, and is not shown: expected an account id" in str(
+                error
+            )
+            assert error.value is None
+            assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
 
 
 def test_the_kind_of_secret_is_named() -> None:
@@ -94,9 +97,9 @@ def test_the_kind_of_secret_is_named() -> None:
     assert redaction.secret_in("https://me:word@host.example") == "a password"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_ordinary_values_are_shown(subtests: pytest.Subtests) -> None:
+    """Whatever is no secret is quoted, and kept in the attribute."""
+    cases = [
         "Alice.near",
         "a" * 65,
         "ab" * 32,
@@ -113,13 +116,12 @@ def test_the_kind_of_secret_is_named() -> None:
         None,
         1.5,
         range(3),
-    ],
-)
-def test_ordinary_values_are_shown(value: Any) -> None:
-    """Whatever is no secret is quoted, and kept in the attribute."""
-    error = InvalidRequestError.refuse("field", value, "something else")
-    assert repr(value)[:100] in str(error)
-    assert error.value is value
+    ]
+    for value in cases:
+        with subtests.test(value=value):
+            error = InvalidRequestError.refuse("field", value, "something else")
+            assert repr(value)[:100] in str(error)
+            assert error.value is value
 
 
 @pytest.mark.parametrize("secret", [KEY, BODY, SECP, PHRASE], ids=["ed25519", "bare", "secp", "12"])
@@ -246,17 +248,20 @@ def test_what_may_be_public_is_recognised_by_its_beginning() -> None:
     assert redaction.secret_in(path) == "what may be an API key (123e…, 36 characters)"
 
 
-@pytest.mark.parametrize("length", [0, 30, 60, 100, 110, 119, 150, 190])
 @pytest.mark.parametrize("secret", [KEY, SECP, PHRASE], ids=["ed25519", "secp", "phrase"])
-def test_no_part_of_a_secret_is_left_where_a_text_is_shortened(secret: str, length: int) -> None:
+def test_no_part_of_a_secret_is_left_where_a_text_is_shortened(
+    subtests: pytest.Subtests, secret: str
+) -> None:
     """A shortened text ends before a secret, or has its placeholder."""
-    text = f"{'. ' * (length // 2)}{secret} and so on"
-    shown = (
-        f"{errors.from_status(500, text, request='GET /x')}"
-        f"{errors.ContractPanicError(panic_msg=text)}{errors.excerpt(text, 60)}"
-    )
-    assert [piece for piece in pieces() if piece in shown] == []
-    assert secret[:15] not in shown
+    for length in [0, 30, 60, 100, 110, 119, 150, 190]:
+        with subtests.test(length=length):
+            text = f"{'. ' * (length // 2)}{secret} and so on"
+            shown = (
+                f"{errors.from_status(500, text, request='GET /x')}"
+                f"{errors.ContractPanicError(panic_msg=text)}{errors.excerpt(text, 60)}"
+            )
+            assert [piece for piece in pieces() if piece in shown] == []
+            assert secret[:15] not in shown
 
 
 def test_a_response_that_is_not_json_is_quoted_without_its_secret() -> None:

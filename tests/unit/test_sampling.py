@@ -53,9 +53,9 @@ def test_any_two_times(one: Any, other: Any) -> None:
     assert [found[0], found[-1]] == (ends if low != high else ends[:1] * 2)
 
 
-@pytest.mark.parametrize(
-    ("every", "count"),
-    [
+def test_durations(subtests: pytest.Subtests) -> None:
+    """Durations, and steps of the calendar, are what pandas takes them for."""
+    cases = [
         ("1D", 11),
         ("P1D", 11),
         (" 6h ", 41),
@@ -64,14 +64,12 @@ def test_any_two_times(one: Any, other: Any) -> None:
         ("ME", 0),
         (pd.offsets.BusinessHour(), 48),
         (pd.offsets.MonthEnd(0), 0),
-    ],
-    ids=str,
-)
-def test_durations(every: object, count: int) -> None:
-    """Durations, and steps of the calendar, are what pandas takes them for."""
-    found = points("2026-08-01", "2026-08-11", every)
-    assert len(found) == count
-    assert found == sorted(set(found))
+    ]
+    for every, count in cases:
+        with subtests.test(every=every):
+            found = points("2026-08-01", "2026-08-11", every)
+            assert len(found) == count
+            assert found == sorted(set(found))
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def test_any_mixture_has_an_order():
 # Filters --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_amounts_are_filtered_exactly(subtests: pytest.Subtests):
+    """A comparison of amounts in any unit is exact to the last digit."""
+    cases = [
         ("> 5 NEAR", [1, 2]),
         (">= 5 NEAR", [0, 1, 2]),
         ("= 5 near", [0]),
@@ -142,11 +142,10 @@ def test_any_mixture_has_an_order():
         ("000000000000000000000001", [1]),
         ("empty", [4]),
         ("not empty", [0, 1, 2, 3]),
-    ],
-)
-def test_amounts_are_filtered_exactly(text: str, expected: list[int]):
-    """A comparison of amounts in any unit is exact to the last digit."""
-    assert filtered(balances(5 * NEAR, 5 * NEAR + 1, MOST, 1, None), text) == expected
+    ]
+    for text, expected in cases:
+        with subtests.test(text=text):
+            assert filtered(balances(5 * NEAR, 5 * NEAR + 1, MOST, 1, None), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -164,9 +163,9 @@ def test_amounts_of_tokens_have_the_decimals_of_their_row(text: str, expected: l
     assert filtered(tokens(), text) == expected
 
 
-@pytest.mark.parametrize(
-    ("values", "text", "expected"),
-    [
+def test_other_columns_are_filtered_by_their_kind(subtests: pytest.Subtests):
+    """Numbers of any type, yes or no, texts, objects and categories have filters of their own."""
+    cases = [
         (pd.array([1, 20, None], dtype="Int64"), "> 2.5", [1]),
         (pd.array([1, 20, None], dtype="Int64"), "1..20", [0, 1]),
         (pd.array([1, 20, None], dtype="Int64"), f"< {2**70}", [0, 1]),
@@ -182,11 +181,10 @@ def test_amounts_of_tokens_have_the_decimals_of_their_row(text: str, expected: l
         (["> 5", "x", ""], "empty", [2]),
         (pd.Series([[1, "Dog"], {"a": "cat"}], dtype=object), "dog", [0]),
         (pd.Categorical(["red", None, "blue"]), "re", [0]),
-    ],
-)
-def test_other_columns_are_filtered_by_their_kind(values: Any, text: str, expected: list[int]):
-    """Numbers of any type, yes or no, texts, objects and categories have filters of their own."""
-    assert filtered(pd.DataFrame({"x": values}), text) == expected
+    ]
+    for values, text, expected in cases:
+        with subtests.test(text=text):
+            assert filtered(pd.DataFrame({"x": values}), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -310,9 +308,9 @@ def test_the_last_selection_is_remembered(monkeypatch: pytest.MonkeyPatch):
     assert [row["row"] for row in ask(table, sort=sort, start=2)["rows"]] == [0]
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_a_message_that_no_table_sends_is_refused(subtests: pytest.Subtests):
+    """Every part of a message is checked, and the reply says what is wrong."""
+    cases = [
         {"do": "destroy"},
         {"do": "page", "start": -1, "count": 5},
         {"do": "page", "start": 0, "count": 10**9},
@@ -326,12 +324,11 @@ def test_the_last_selection_is_remembered(monkeypatch: pytest.MonkeyPatch):
         {"do": "cell", "row": 2, "column": 0},
         {"do": "cell", "row": 0},
         {"do": "save", "format": "exe"},
-    ],
-)
-def test_a_message_that_no_table_sends_is_refused(message: dict[str, Any]):
-    """Every part of a message is checked, and the reply says what is wrong."""
-    reply = Table(balances(1, 2)).handle(message)
-    assert "is not valid" in reply["error"]
+    ]
+    for message in cases:
+        with subtests.test(message=message):
+            reply = Table(balances(1, 2)).handle(message)
+            assert "is not valid" in reply["error"]
 
 
 def test_a_frame_that_changes_later_stays_as_it_was_shown():

@@ -114,9 +114,9 @@ def test_events_of_any_standard():
     assert found["note"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("line", "note"),
-    [
+def test_a_broken_event_is_a_row_with_a_note(subtests: pytest.Subtests):
+    """What can't be read is told, and does not keep the others from being read."""
+    cases = [
         ('EVENT_JSON:{"standard":', "not valid JSON"),
         ("EVENT_JSON:", "not valid JSON"),
         ("EVENT_JSON:[1]", "not a JSON object: [1]"),
@@ -127,26 +127,13 @@ def test_events_of_any_standard():
         ('EVENT_JSON:{"standard":"nep141","event":"ft_mint"}', "data is missing"),
         ('EVENT_JSON:{"standard":"nep171","event":"nft_burn","data":{}}', "data is not a list"),
         ("EVENT_JSON:" + "[" * 200_000, "not valid JSON"),
-    ],
-    ids=[
-        "cut off",
-        "nothing",
-        "a list",
-        "a number as standard",
-        "no standard",
-        "no event",
-        "an empty event",
-        "no data",
-        "an object as data",
-        "deeply nested",
-    ],
-)
-def test_a_broken_event_is_a_row_with_a_note(line: str, note: str):
-    """What can't be read is told, and does not keep the others from being read."""
-    found = logging(line, builders.event("nep141", "ft_mint")).events
-    assert found["note"].iloc[0].startswith(note)
-    assert found["event"].tolist()[1] == "ft_mint"
-    assert len(found["note"].iloc[0]) < 250
+    ]
+    for line, note in cases:
+        with subtests.test(line=line):
+            found = logging(line, builders.event("nep141", "ft_mint")).events
+            assert found["note"].iloc[0].startswith(note)
+            assert found["event"].tolist()[1] == "ft_mint"
+            assert len(found["note"].iloc[0]) < 250
 
 
 def test_a_receipt_with_ten_megabytes_of_logs_is_read_in_time():

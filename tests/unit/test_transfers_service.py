@@ -405,25 +405,26 @@ def test_a_full_page_has_a_token_even_at_the_end() -> None:
     assert len(rows(world, "ben.near", limit=1000)) == 3
 
 
-@pytest.mark.parametrize("nanoseconds", range(0, 600, 37))
-def test_a_token_repeats_or_loses_rows_of_its_block(nanoseconds: int) -> None:
+def test_a_token_repeats_or_loses_rows_of_its_block(subtests: pytest.Subtests) -> None:
     """A token's time is a float of seconds: rows of its block are repeated, lost, or neither."""
-    # Source: src/click.rs: `timestamp_ns as f64 / 1e9`, compared with a DateTime64(9).
-    time_ns = 1_785_542_400 * 10**9 + nanoseconds
-    ledger = chain("ann.near", "ben.near", genesis_time_ns=time_ns)
-    ledger.run("ann.near", "ben.near", Transfer(1), Transfer(2), Transfer(3))
-    first = page(ledger.world, "ben.near", limit=2)
-    second = page(ledger.world, "ben.near", limit=5, resume_token=first["resume_token"])
-    block_ns = int(first["transfers"][0]["block_timestamp"])
-    numerator, denominator = (float(block_ns) / 1e9).as_integer_ratio()
-    difference = block_ns * denominator - numerator * 10**9
-    amounts = [row["amount"] for row in second["transfers"]]
-    if difference > 0:
-        assert amounts == ["1", "2", "3"]
-    elif difference < 0:
-        assert amounts == []
-    else:
-        assert amounts == ["3"]
+    for nanoseconds in range(0, 600, 37):
+        with subtests.test(nanoseconds=nanoseconds):
+            # Source: src/click.rs: `timestamp_ns as f64 / 1e9`, compared with a DateTime64(9).
+            time_ns = 1_785_542_400 * 10**9 + nanoseconds
+            ledger = chain("ann.near", "ben.near", genesis_time_ns=time_ns)
+            ledger.run("ann.near", "ben.near", Transfer(1), Transfer(2), Transfer(3))
+            first = page(ledger.world, "ben.near", limit=2)
+            second = page(ledger.world, "ben.near", limit=5, resume_token=first["resume_token"])
+            block_ns = int(first["transfers"][0]["block_timestamp"])
+            numerator, denominator = (float(block_ns) / 1e9).as_integer_ratio()
+            difference = block_ns * denominator - numerator * 10**9
+            amounts = [row["amount"] for row in second["transfers"]]
+            if difference > 0:
+                assert amounts == ["1", "2", "3"]
+            elif difference < 0:
+                assert amounts == []
+            else:
+                assert amounts == ["3"]
 
 
 def test_a_client_reads_each_transfer_once() -> None:

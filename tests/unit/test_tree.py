@@ -268,9 +268,9 @@ class TestActions:
             "gas": 20,
         }
 
-    @pytest.mark.parametrize(
-        ("args", "decoded"),
-        [
+    def test_arguments_are_json_or_bytes(self, subtests: pytest.Subtests):
+        """Arguments that are JSON are decoded, exactly; all others stay bytes."""
+        cases = [
             ("eyJhIjogMTg0NDY3NDQwNzM3MDk1NTE2MTd9", {"a": 2**64 + 1}),
             ("bnVsbA==", None),
             ("IngiIA==", "x"),
@@ -278,13 +278,12 @@ class TestActions:
             ("AAEC", b"\x00\x01\x02"),
             ("W1tb", b"[[["),
             ("Iv8i", b'"\xff"'),
-        ],
-    )
-    def test_arguments_are_json_or_bytes(self, args: str, decoded: Any):
-        """Arguments that are JSON are decoded, exactly; all others stay bytes."""
-        sent = call()
-        sent["FunctionCall"]["args"] = args
-        assert self.described(sent)["args"] == decoded
+        ]
+        for args, decoded in cases:
+            with subtests.test(args=args):
+                sent = call()
+                sent["FunctionCall"]["args"] = args
+                assert self.described(sent)["args"] == decoded
 
     def test_deeply_nested_arguments_stay_bytes(self):
         """Arguments too deep to decode do not break the frame."""
@@ -550,9 +549,9 @@ PANIC = {"Failure": {"ActionError": {"index": 0, "kind": "DelegateActionExpired"
 class TestVerdict:
     """How the whole ended."""
 
-    @pytest.mark.parametrize(
-        ("written", "word"),
-        [
+    def test_words(self, subtests: pytest.Subtests):
+        """Each rule gives its word."""
+        cases = [
             (CALLBACK, "fully_succeeded"),
             (CALLBACK | {"status": {"SuccessValue": ""}}, "fully_succeeded"),
             (CALLBACK | {"status": PANIC}, "failed"),
@@ -581,12 +580,10 @@ class TestVerdict:
             ({"status": {"SuccessValue": ""}}, "fully_succeeded"),
             ({"transaction_outcome": outcome("T", status=PANIC)}, "failed"),
             (document([outcome("R0", status={"SuccessReceiptId": "R0"})], []), "unknown"),
-        ],
-        ids=range(19),
-    )
-    def test_words(self, written: dict[str, Any], word: str):
-        """Each rule gives its word."""
-        assert verdict(grown(written)) == word
+        ]
+        for written, word in cases:
+            with subtests.test(word=word):
+                assert verdict(grown(written)) == word
 
     def test_dropped_needs_more_than_a_document(self):
         """Only who knows that it expired may say dropped; and never of what is on the chain."""

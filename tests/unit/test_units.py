@@ -15,9 +15,9 @@ U64 = st.integers(0, 2**64 - 1)
 U128 = st.integers(0, 2**128 - 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "yocto"),
-    [
+def test_amounts_of_near(subtests):
+    """Text names its unit; an integer is yocto already."""
+    cases = [
         ("1 NEAR", 10**24),
         ("0.1 NEAR", 10**23),
         ("0.1near", 10**23),
@@ -29,12 +29,11 @@ U128 = st.integers(0, 2**128 - 1)
         ("340282366920938463463374607431768211455 yocto", 2**128 - 1),
         (5, 5),
         (np.int64(5), 5),
-    ],
-)
-def test_amounts_of_near(text, yocto):
-    """Text names its unit; an integer is yocto already."""
-    assert units.yocto(text) == yocto
-    assert type(units.yocto(text)) is int
+    ]
+    for text, yocto in cases:
+        with subtests.test(text=text):
+            assert units.yocto(text) == yocto
+            assert type(units.yocto(text)) is int
 
 
 @pytest.mark.parametrize(
@@ -52,9 +51,9 @@ def test_amounts_of_gas(text, gas):
     assert units.gas(text) == gas
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_no_amount_of_near(subtests):
+    """What is ambiguous, inexact or out of range is refused by the argument's name."""
+    cases = [
         "1",
         "1_000 NEAR",
         "1,5 NEAR",
@@ -81,14 +80,13 @@ def test_amounts_of_gas(text, gas):
         None,
         b"1 NEAR",
         np.True_,
-    ],
-)
-def test_no_amount_of_near(value):
-    """What is ambiguous, inexact or out of range is refused by the argument's name."""
-    with pytest.raises(InvalidRequestError) as caught:
-        units.yocto(value, "deposit")
+    ]
+    for value in cases:
+        with subtests.test(value=value):
+            with pytest.raises(InvalidRequestError) as caught:
+                units.yocto(value, "deposit")
 
-    assert caught.value.field == "deposit"
+            assert caught.value.field == "deposit"
 
 
 @pytest.mark.parametrize("value", ["30", "30 NEAR", "0.0000000000001 Tgas", 2**64, 1.5])
@@ -98,9 +96,9 @@ def test_no_amount_of_gas(value):
         units.gas(value)
 
 
-@pytest.mark.parametrize(
-    ("number", "decimals", "whole"),
-    [
+def test_tokens(subtests):
+    """Human numbers become whole units by the token's decimals, digit by digit."""
+    cases = [
         ("1.5", 6, 1_500_000),
         ("1.500000000", 6, 1_500_000),
         (5, 6, 5_000_000),
@@ -111,37 +109,32 @@ def test_no_amount_of_gas(value):
         (0.5, 6, 500_000),
         (2.0, 6, 2_000_000),
         (np.float64(0.25), 2, 25),
-    ],
-)
-def test_tokens(number, decimals, whole):
-    """Human numbers become whole units by the token's decimals, digit by digit."""
-    assert units.from_units(number, decimals) == whole
+    ]
+    for number, decimals, whole in cases:
+        with subtests.test(number=number):
+            assert units.from_units(number, decimals) == whole
 
 
-@pytest.mark.parametrize(
-    "number",
-    [0.1, 0.3, 1e23, 2.0**53 + 2, float("nan"), float("inf"), -0.5, np.float64(0.7)],
-)
-def test_floats_that_lose(number):
+def test_floats_that_lose(subtests):
     """A float that is not what it prints is refused, whether or not it would come out even."""
-    with pytest.raises(InvalidRequestError) as caught:
-        units.near_to_yocto(number)
+    cases = [0.1, 0.3, 1e23, 2.0**53 + 2, float("nan"), float("inf"), -0.5, np.float64(0.7)]
+    for number in cases:
+        with subtests.test(number=number):
+            with pytest.raises(InvalidRequestError) as caught:
+                units.near_to_yocto(number)
 
-    assert caught.value.field == "amount"
+            assert caught.value.field == "amount"
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
+def test_no_numbers(subtests):
+    """What is no plain number is refused, however hostile its size."""
+    cases = [
         *["", "1e5", "1_000", "-1", " 1", "1.", "nan", Decimal("NaN"), Decimal("1e999999")],
         *[Decimal("1e-999999"), Decimal(-1), 10**400, [1], b"1", True, None],
-    ],
-    ids=range(16),
-)
-def test_no_numbers(number):
-    """What is no plain number is refused, however hostile its size."""
-    with pytest.raises(InvalidRequestError):
-        units.from_units(number, 6)
+    ]
+    for number in cases:
+        with subtests.test(number=number), pytest.raises(InvalidRequestError):
+            units.from_units(number, 6)
 
 
 def test_too_many_decimals():
@@ -216,9 +209,9 @@ def test_floats(number):
 # For people -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "decimals", "symbol", "digits", "text"),
-    [
+def test_amounts_for_people(subtests):
+    """Amounts have thousands separators and few decimals; a rounded one keeps its zeros."""
+    cases = [
         (12_340_680_000, 6, "NEAR", 2, "12,340.68 NEAR"),
         (80 * 10**6, 6, "GOLD", 2, "80 GOLD"),
         (80 * 10**6 + 1, 6, "GOLD", 2, "80.00 GOLD"),
@@ -237,11 +230,10 @@ def test_floats(number):
         (1_234, 0, "DUST", 2, "1,234 DUST"),
         (2**128 - 1, 24, "NEAR", 2, "340,282,366,920,938.46 NEAR"),
         (2**128 - 1, 24, "", None, "340,282,366,920,938.463463374607431768211455"),
-    ],
-)
-def test_amounts_for_people(value, decimals, symbol, digits, text):
-    """Amounts have thousands separators and few decimals; a rounded one keeps its zeros."""
-    assert units.amount_text(value, decimals, symbol, digits) == text
+    ]
+    for value, decimals, symbol, digits, text in cases:
+        with subtests.test(value=value):
+            assert units.amount_text(value, decimals, symbol, digits) == text
 
 
 def test_amounts_of_near_and_gas_for_people():
@@ -297,9 +289,9 @@ def test_refused_digits(digits):
         units.amount_text(1, 2, "", digits)
 
 
-@pytest.mark.parametrize(
-    ("symbol", "text"),
-    [
+def test_symbols_of_tokens(subtests):
+    """A contract chooses its symbol: only a plain word that is not NEAR's follows an amount."""
+    cases = [
         ("GOLD", "GOLD"),
         ("USDC.e", "USDC.e"),
         ("NEAR", "tokens"),
@@ -310,8 +302,7 @@ def test_refused_digits(digits):
         ("5", "tokens"),
         (None, "tokens"),
         (float("nan"), "tokens"),
-    ],
-)
-def test_symbols_of_tokens(symbol, text):
-    """A contract chooses its symbol: only a plain word that is not NEAR's follows an amount."""
-    assert units.token_symbol(symbol) == text
+    ]
+    for symbol, text in cases:
+        with subtests.test(symbol=symbol):
+            assert units.token_symbol(symbol) == text

@@ -55,13 +55,14 @@ def test_valid_account_ids() -> None:
     assert [validation.account_id(text) for text in VALID_IDS] == VALID_IDS
 
 
-@pytest.mark.parametrize("text", INVALID_IDS)
-def test_invalid_account_ids(text: str) -> None:
+def test_invalid_account_ids(subtests: pytest.Subtests) -> None:
     """An id that the chain refuses is refused here, with the rule."""
-    error = refusal(validation.account_id, text, "receiver_id")
-    assert (error.field, error.value) == ("receiver_id", text)
-    assert error.rule == "2 to 64 characters: a-z, 0-9, and single - _ . between them"
-    assert str(error).startswith("receiver_id ")
+    for text in INVALID_IDS:
+        with subtests.test(text=text):
+            error = refusal(validation.account_id, text, "receiver_id")
+            assert (error.field, error.value) == ("receiver_id", text)
+            assert error.rule == "2 to 64 characters: a-z, 0-9, and single - _ . between them"
+            assert str(error).startswith("receiver_id ")
 
 
 @pytest.mark.parametrize("value", [None, 7, b"bob.near", ["bob.near"], float("nan")], ids=repr)
@@ -70,9 +71,9 @@ def test_account_ids_are_texts(value: object) -> None:
     assert refusal(validation.account_id, value).field == "account_id"
 
 
-@pytest.mark.parametrize(
-    "many",
-    [
+def test_many_account_ids(subtests: pytest.Subtests) -> None:
+    """Lists, Series and the like are read in order, repeats dropped."""
+    cases = [
         ["b.near", "a.near", "b.near"],
         ("b.near", "a.near"),
         {"b.near": 1, "a.near": 2}.keys(),
@@ -80,12 +81,10 @@ def test_account_ids_are_texts(value: object) -> None:
         pd.Index(["b.near", "a.near"]),
         np.array(["b.near", "a.near"], dtype=object),
         (one for one in ("b.near", "a.near")),
-    ],
-    ids=lambda many: type(many).__name__,
-)
-def test_many_account_ids(many: Any) -> None:
-    """Lists, Series and the like are read in order, repeats dropped."""
-    assert validation.account_ids(many) == ["b.near", "a.near"]
+    ]
+    for many in cases:
+        with subtests.test(many=many):
+            assert validation.account_ids(many) == ["b.near", "a.near"]
 
 
 def test_one_account_id_is_a_list_of_one() -> None:
@@ -123,9 +122,9 @@ def test_public_keys(text: str, read: str) -> None:
     assert validation.public_key(text) == read
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_what_is_no_public_key(subtests: pytest.Subtests) -> None:
+    """A key of another length, alphabet or curve is refused, with the rule."""
+    cases = [
         "",
         "ed25519:",
         f"ed25519:{text58(31)}",
@@ -136,17 +135,15 @@ def test_public_keys(text: str, read: str) -> None:
         "ed25519:" + "0OIl" * 11,
         None,
         b"ed25519:1",
-    ],
-    ids=repr,
-)
-def test_what_is_no_public_key(value: object) -> None:
-    """A key of another length, alphabet or curve is refused, with the rule."""
-    error = refusal(validation.public_key, value)
-    assert error.field == "public_key"
-    assert error.rule == (
-        "ed25519:<base58 of 32 bytes>, secp256k1:<base58 of 64 bytes> or "
-        "ml-dsa-65:<base58 of 1952 bytes>"
-    )
+    ]
+    for value in cases:
+        with subtests.test(value=value):
+            error = refusal(validation.public_key, value)
+            assert error.field == "public_key"
+            assert error.rule == (
+                "ed25519:<base58 of 32 bytes>, secp256k1:<base58 of 64 bytes> or "
+                "ml-dsa-65:<base58 of 1952 bytes>"
+            )
 
 
 SECRETS = {
@@ -177,39 +174,49 @@ def test_hashes() -> None:
     assert validation.crypto_hash("1" * 32) == "1" * 32
 
 
-@pytest.mark.parametrize(
-    "value", ["", HASH[:-1], text58(33), "ab" * 32, HASH + " ", "0" * 44, None, 5, "1" * 45]
-)
-def test_what_is_no_hash(value: object) -> None:
+def test_what_is_no_hash(subtests: pytest.Subtests) -> None:
     """Anything else is none, by name and rule."""
-    error = refusal(validation.crypto_hash, value, "receipt_id")
-    assert error.field == "receipt_id"
-    assert error.rule == "32 bytes in base58, 43 or 44 characters"
+    cases = ["", HASH[:-1], text58(33), "ab" * 32, HASH + " ", "0" * 44, None, 5, "1" * 45]
+    for value in cases:
+        with subtests.test(value=value):
+            error = refusal(validation.crypto_hash, value, "receipt_id")
+            assert error.field == "receipt_id"
+            assert error.rule == "32 bytes in base58, 43 or 44 characters"
 
 
 # Numbers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "value", [0, 1, 2**64 - 1, np.int64(5), np.uint64(2**64 - 1), np.int8(1), np.array(7)], ids=repr
-)
-def test_heights(value: Any) -> None:
+def test_heights(subtests: pytest.Subtests) -> None:
     """Plain and numpy integers are heights, and come out plain."""
-    height = validation.block_height(value)
-    assert type(height) is int
-    assert height == int(value)
+    cases = [0, 1, 2**64 - 1, np.int64(5), np.uint64(2**64 - 1), np.int8(1), np.array(7)]
+    for value in cases:
+        with subtests.test(value=value):
+            height = validation.block_height(value)
+            assert type(height) is int
+            assert height == int(value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [-1, 2**64, True, False, np.True_, 1.0, np.float64(1), "1", None, np.array([1, 2]), 1 + 0j],
-    ids=repr,
-)
-def test_what_is_no_height(value: object) -> None:
+def test_what_is_no_height(subtests: pytest.Subtests) -> None:
     """Booleans, floats, texts, arrays and what is out of range are none."""
-    error = refusal(validation.block_height, value)
-    assert error.field == "block_height"
-    assert error.rule == "a block height, an integer from 0 to 18446744073709551615"
+    cases = [
+        -1,
+        2**64,
+        True,
+        False,
+        np.True_,
+        1.0,
+        np.float64(1),
+        "1",
+        None,
+        np.array([1, 2]),
+        1 + 0j,
+    ]
+    for value in cases:
+        with subtests.test(value=value):
+            error = refusal(validation.block_height, value)
+            assert error.field == "block_height"
+            assert error.rule == "a block height, an integer from 0 to 18446744073709551615"
 
 
 def test_whole_numbers_have_bounds() -> None:
@@ -253,9 +260,9 @@ NS = 1771106600329561530
 EXACT = pd.Timestamp(NS, tz="UTC")
 
 
-@pytest.mark.parametrize(
-    ("value", "params"),
-    [
+def test_at_by_reference(subtests: pytest.Subtests) -> None:
+    """Finality, checkpoint, height and hash are passed on as the wire wants them."""
+    cases = [
         (None, {"finality": "final"}),
         ("final", {"finality": "final"}),
         ("near-final", {"finality": "near-final"}),
@@ -263,19 +270,17 @@ EXACT = pd.Timestamp(NS, tz="UTC")
         (0, {"block_id": 0}),
         (np.int64(9), {"block_id": 9}),
         (HASH, {"block_id": HASH}),
-    ],
-    ids=repr,
-)
-def test_at_by_reference(value: object, params: dict[str, object]) -> None:
-    """Finality, checkpoint, height and hash are passed on as the wire wants them."""
-    found = validation.block_reference(value)
-    assert (found.params, found.timestamp_ns) == (params, None)
-    assert found.pinned == (value == HASH)
+    ]
+    for value, params in cases:
+        with subtests.test(value=value):
+            found = validation.block_reference(value)
+            assert (found.params, found.timestamp_ns) == (params, None)
+            assert found.pinned == (value == HASH)
 
 
-@pytest.mark.parametrize(
-    ("value", "ns"),
-    [
+def test_at_by_time(subtests: pytest.Subtests) -> None:
+    """A time is read to the nanosecond; without a zone it is UTC."""
+    cases = [
         (EXACT, NS),
         (EXACT.tz_convert("Asia/Kolkata"), NS),
         (EXACT.tz_localize(None), NS),
@@ -294,19 +299,17 @@ def test_at_by_reference(value: object, params: dict[str, object]) -> None:
         ("2026-02-14T22:03:20", NS // 10**9 * 10**9),
         ("2026-02-14", 1771027200 * 10**9),
         ("1969-12-31T23:59:59", -(10**9)),
-    ],
-    ids=repr,
-)
-def test_at_by_time(value: object, ns: int) -> None:
-    """A time is read to the nanosecond; without a zone it is UTC."""
-    found = validation.block_reference(value)
-    assert (found.params, found.timestamp_ns) == ({}, ns)
-    assert not found.pinned
+    ]
+    for value, ns in cases:
+        with subtests.test(value=value):
+            found = validation.block_reference(value)
+            assert (found.params, found.timestamp_ns) == ({}, ns)
+            assert not found.pinned
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_what_is_no_point_in_time(subtests: pytest.Subtests) -> None:
+    """Anything else is refused as `at`, and a height as text is no date."""
+    cases = [
         "Final",
         "",
         "20260214",
@@ -321,12 +324,10 @@ def test_at_by_time(value: object, ns: int) -> None:
         np.True_,
         datetime(2026, 2, 14, tzinfo=UTC).date(),
         {"finality": "final"},
-    ],
-    ids=repr,
-)
-def test_what_is_no_point_in_time(value: object) -> None:
-    """Anything else is refused as `at`, and a height as text is no date."""
-    assert refusal(validation.block_reference, value).field == "at"
+    ]
+    for value in cases:
+        with subtests.test(value=value):
+            assert refusal(validation.block_reference, value).field == "at"
 
 
 # Addresses ------------------------------------------------------------------------------
@@ -350,9 +351,9 @@ def test_addresses(text: str, read: str) -> None:
 LEAK = "PLANTED-LEAK"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_addresses_that_hold_more_than_they_may(subtests: pytest.Subtests) -> None:
+    """A malformed address, or one with credentials, is refused without showing them."""
+    cases = [
         f"https://user:{LEAK}@rpc.example.com",
         f"https://rpc.example.com/v1?apiKey={LEAK}",
         f"https://rpc.example.com#{LEAK}",
@@ -363,13 +364,12 @@ LEAK = "PLANTED-LEAK"
         f"https://[::1/{LEAK}",
         f"https:///{LEAK}",
         f"https://rpc.example.com/\n{LEAK}",
-    ],
-)
-def test_addresses_that_hold_more_than_they_may(text: str) -> None:
-    """A malformed address, or one with credentials, is refused without showing them."""
-    error = refusal(validation.url, text, "rpc_url")
-    assert error.field == "rpc_url"
-    assert LEAK not in f"{error} {error!r} {error.args} {vars(error)}"
+    ]
+    for text in cases:
+        with subtests.test(text=text):
+            error = refusal(validation.url, text, "rpc_url")
+            assert error.field == "rpc_url"
+            assert LEAK not in f"{error} {error!r} {error.args} {vars(error)}"
 
 
 @pytest.mark.parametrize("value", ["", "localhost", "mainnet", "/rpc", 5, None], ids=repr)
@@ -381,9 +381,9 @@ def test_what_is_no_address(value: object) -> None:
 # Arguments ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "sent"),
-    [
+def test_arguments(subtests: pytest.Subtests) -> None:
+    """Arguments are JSON, bytes are sent as they are."""
+    cases = [
         ({}, b"{}"),
         ({"a": 1, "b": [None, True]}, b'{"a":1,"b":[null,true]}'),
         ([1, "ü"], '[1,"ü"]'.encode()),
@@ -391,12 +391,10 @@ def test_what_is_no_address(value: object) -> None:
         (2**80, b"1208925819614629174706176"),
         (b"\x00raw", b"\x00raw"),
         (b"", b""),
-    ],
-    ids=repr,
-)
-def test_arguments(value: object, sent: bytes) -> None:
-    """Arguments are JSON, bytes are sent as they are."""
-    assert validation.json_args(value) == sent
+    ]
+    for value, sent in cases:
+        with subtests.test(value=value):
+            assert validation.json_args(value) == sent
 
 
 @pytest.mark.parametrize(

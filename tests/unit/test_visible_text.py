@@ -30,9 +30,9 @@ NASTY = st.text(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
+def test_what_acts_or_hides_is_written_as_an_escape(subtests: pytest.Subtests):
+    """Each kind of character that is not seen stands as Python writes it."""
+    cases = [
         ("\x1b[31m\x07\x7f\x9b", r"\x1b[31m\x07\x7f\x9b"),  # C0, DEL and C1
         ("a\tb\r\nc", r"a\tb\r\nc"),
         ("\u202a\u202b\u202c\u202d\u202e", r"\u202a\u202b\u202c\u202d\u202e"),
@@ -50,11 +50,10 @@ NASTY = st.text(
         ("\u0301e", r"\u0301e"),  # it would be drawn over the text before
         ("a\u200db\ufe0f", r"a\u200db\ufe0f"),
         ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f" + r"\ufe0f"),
-    ],
-)
-def test_what_acts_or_hides_is_written_as_an_escape(text: str, escaped: str):
-    """Each kind of character that is not seen stands as Python writes it."""
-    assert escape_invisible(text) == escaped
+    ]
+    for text, escaped in cases:
+        with subtests.test(text=text):
+            assert escape_invisible(text) == escaped
 
 
 @pytest.mark.parametrize(
@@ -97,9 +96,9 @@ def test_a_shortened_text_hides_nothing(text: str, limit: int):
     assert len(escaped) <= limit
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_an_error_is_printed_visibly(subtests: pytest.Subtests):
+    """The text of an error, its repr and its traceback show what would act on the terminal."""
+    cases = [
         lk.LedgerError(HOSTILE),
         lk.LedgerError("failed", remedy=HOSTILE),
         lk.LedgerError("failed", request=HOSTILE),
@@ -107,15 +106,13 @@ def test_a_shortened_text_hides_nothing(text: str, limit: int):
         errors.ContractPanicError(panic_msg=HOSTILE),
         errors.InvalidRequestError.refuse("account_id", "a", HOSTILE),
         errors.from_status(503, HOSTILE, request="GET /"),
-    ],
-    ids=range(7),
-)
-def test_an_error_is_printed_visibly(error: lk.LedgerError):
-    """The text of an error, its repr and its traceback show what would act on the terminal."""
-    for text in (str(error), "".join(traceback.format_exception(error))):
-        assert SHOWN in text
-        assert hidden_characters(text) == []
-    assert hidden_characters(repr(error) + error.sentence) == []
+    ]
+    for error in cases:
+        with subtests.test(error=error):
+            for text in (str(error), "".join(traceback.format_exception(error))):
+                assert SHOWN in text
+                assert hidden_characters(text) == []
+            assert hidden_characters(repr(error) + error.sentence) == []
 
 
 @pytest.mark.parametrize(

@@ -378,9 +378,9 @@ def test_every_field_and_button_has_a_label(make):
 # Pictures ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("media", "shown"),
-    [
+def test_only_pictures_that_run_nothing_load(subtests):
+    """A picture loads from https or from data of a pixel format, and from nowhere else."""
+    cases = [
         ("https://example.com/a.png", True),
         ("data:image/png;base64,AAAA", True),
         ("http://example.com/a.png", False),
@@ -394,11 +394,10 @@ def test_every_field_and_button_has_a_label(make):
         ("https://a.example\\@b.example/x.png", False),
         ("https://example.com/\u202egnp.a", False),
         ("data:image/png;base64," + "A" * 200_000, False),
-    ],
-)
-def test_only_pictures_that_run_nothing_load(media, shown):
-    """A picture loads from https or from data of a pixel format, and from nowhere else."""
-    assert gallery.picture_source(media) == (media if shown else None)
+    ]
+    for media, shown in cases:
+        with subtests.test(media=media):
+            assert gallery.picture_source(media) == (media if shown else None)
 
 
 def test_a_picture_elsewhere_waits_for_a_click_that_names_its_host():
@@ -643,9 +642,9 @@ def test_numbers_in_arguments_stay_as_typed(text, sent):
     assert contracts.json_bytes(text) == sent
 
 
-@pytest.mark.parametrize(
-    ("value", "columns"),
-    [
+def test_any_answer_makes_a_frame(subtests):
+    """Integers of any size are exact, and a gap makes no float of them."""
+    cases = [
         ([{"a": MOST}, {"b": 1}], {"a": [MOST, None], "b": [None, 1]}),
         ({"a": MOST}, {"name": ["a"], "value": [MOST]}),
         ([1, MOST], {"value": [1, MOST]}),
@@ -653,14 +652,13 @@ def test_numbers_in_arguments_stay_as_typed(text, sent):
         (None, {"value": [None]}),
         ([], {"value": []}),
         (b"\x00", {"value": [b"\x00"]}),
-    ],
-)
-def test_any_answer_makes_a_frame(value, columns):
-    """Integers of any size are exact, and a gap makes no float of them."""
-    frame = contracts.result_frame(value)
+    ]
+    for value, columns in cases:
+        with subtests.test(columns=columns):
+            frame = contracts.result_frame(value)
 
-    assert {name: frame[name].tolist() for name in frame} == columns
-    assert [column.dtype for _, column in frame.items() if column.dtype != object] == []
+            assert {name: frame[name].tolist() for name in frame} == columns
+            assert [column.dtype for _, column in frame.items() if column.dtype != object] == []
 
 
 def test_a_gallery_shows_all_collections():
@@ -716,9 +714,9 @@ def test_media_continues_the_collections_base_address(ledger):
     pd.testing.assert_frame_equal(panel.result.drop(columns="media_url"), tokens)
 
 
-@pytest.mark.parametrize(
-    ("media", "base", "address"),
-    [
+def test_only_relative_media_continues_a_base(subtests):
+    """A whole address stays as it is, whatever its scheme; which ones load is another rule."""
+    cases = [
         ("a.png", "https://e.com", "https://e.com/a.png"),
         ("/a.png", "https://e.com/", "https://e.com/a.png"),
         ("//o.com/a.png", "https://e.com", "https://e.com/o.com/a.png"),
@@ -729,11 +727,10 @@ def test_media_continues_the_collections_base_address(ledger):
         ("data:image/png;base64,AAAA", "https://e.com", "data:image/png;base64,AAAA"),
         ("a.png", None, "a.png"),
         ("", "https://e.com", ""),
-    ],
-)
-def test_only_relative_media_continues_a_base(media, base, address):
-    """A whole address stays as it is, whatever its scheme; which ones load is another rule."""
-    assert gallery.media_address(media, base) == address
+    ]
+    for media, base, address in cases:
+        with subtests.test(media=media):
+            assert gallery.media_address(media, base) == address
 
 
 def test_one_is_no_plural():
@@ -938,15 +935,16 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize(("text", "title"), SEARCHES.items(), ids=range(len(SEARCHES)))
-def test_the_search_box_recognises_an_id(text, title):
+def test_the_search_box_recognises_an_id(subtests):
     """An id, a key, a height, a contract with a method or an explorer's address opens its view."""
-    front = FrontEnd(lk.explore())
+    for text, title in SEARCHES.items():
+        with subtests.test(text=text):
+            front = FrontEnd(lk.explore())
 
-    front.send(type="search", text=text)
+            front.send(type="search", text=text)
 
-    assert front.state["selected"] == title
-    assert 'role="alert"' not in front.panel["message"]
+            assert front.state["selected"] == title
+            assert 'role="alert"' not in front.panel["message"]
 
 
 def test_the_search_box_looks_a_hash_up(ledger):

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from msgspec import structs
 
 from ledgerkit.localnet.chain import next_gas_price
@@ -112,9 +111,9 @@ def test_the_same_world_has_the_same_hashes():
 # Shards ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("account_id", "shard_id"),
-    [
+def test_accounts_live_between_boundaries(subtests):
+    """The index is the number of boundaries not above the id, compared by bytes."""
+    cases = [
         ("0", 10),
         ("64" * 32, 10),
         ("650", 11),
@@ -129,12 +128,13 @@ def test_the_same_world_has_the_same_hashes():
         ("kkuuue2akv_1630967379.near", 4),
         ("tge-lockup.sweat", 5),
         ("zz", 5),
-    ],
-)
-def test_accounts_live_between_boundaries(account_id, shard_id):
-    """The index is the number of boundaries not above the id, compared by bytes."""
-    assert sum(boundary <= account_id for boundary in BOUNDARIES) == Settings().shard_of(account_id)
-    assert SHARD_IDS[Settings().shard_of(account_id)] == shard_id
+    ]
+    for account_id, shard_id in cases:
+        with subtests.test(account_id=account_id):
+            assert sum(boundary <= account_id for boundary in BOUNDARIES) == Settings().shard_of(
+                account_id
+            )
+            assert SHARD_IDS[Settings().shard_of(account_id)] == shard_id
 
 
 def test_a_receipt_travels_in_the_senders_chunk():
@@ -286,9 +286,9 @@ def test_the_price_of_gas_follows_the_load():
     assert ledger.world.chain.head.gas_price == PRICE
 
 
-@pytest.mark.parametrize(
-    ("price", "used", "expected"),
-    [
+def test_the_price_of_gas_moves_by_half_a_hundredth(subtests):
+    """Down when a block is empty, up when it is full, between the least and twenty times it."""
+    cases = [
         (PRICE, 0, PRICE),
         (2 * PRICE, 0, 199_000_000),
         (2 * PRICE, LIMIT // 2, 2 * PRICE),
@@ -296,13 +296,12 @@ def test_the_price_of_gas_follows_the_load():
         (20 * PRICE, LIMIT, 20 * PRICE),
         (20 * PRICE - 1, LIMIT, 20 * PRICE),
         (PRICE + 1, 0, PRICE),
-    ],
-)
-def test_the_price_of_gas_moves_by_half_a_hundredth(price, used, expected):
-    """Down when a block is empty, up when it is full, between the least and twenty times it."""
-    chunk = structs.replace(Ledger(**ONE_SHARD).world.chain.head.chunks[0], gas_used=used)
-    assert next_gas_price(price, PRICE, [chunk]) == expected
-    assert next_gas_price(price, PRICE, []) == price
+    ]
+    for price, used, expected in cases:
+        with subtests.test(price=price):
+            chunk = structs.replace(Ledger(**ONE_SHARD).world.chain.head.chunks[0], gas_used=used)
+            assert next_gas_price(price, PRICE, [chunk]) == expected
+            assert next_gas_price(price, PRICE, []) == price
 
 
 def test_a_higher_price_is_paid():

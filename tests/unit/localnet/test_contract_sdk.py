@@ -223,9 +223,9 @@ def test_amounts_are_texts(ledger, value):
     assert ask(ledger, "k.near", "amount", value=value) == str(int(value) * 2)
 
 
-@pytest.mark.parametrize(
-    ("method", "value"),
-    [
+def test_arguments_are_of_their_kind(subtests, ledger):
+    """What is no amount, no account id or no key is refused before the method runs."""
+    cases = [
         ("amount", 5),
         ("amount", "-1"),
         ("amount", ""),
@@ -239,13 +239,11 @@ def test_amounts_are_texts(ledger, value):
         ("account", 7),
         ("key", "ed25519:0"),
         ("key", 7),
-    ],
-    ids=str,
-)
-def test_arguments_are_of_their_kind(ledger, method, value):
-    """What is no amount, no account id or no key is refused before the method runs."""
-    expected = "Failed to deserialize input from JSON."
-    assert refusal(ledger, "k.near", method, value=value) == expected
+    ]
+    for method, value in cases:
+        with subtests.test(method=method, value=value):
+            expected = "Failed to deserialize input from JSON."
+            assert refusal(ledger, "k.near", method, value=value) == expected
 
 
 def test_values_of_every_kind_come_back(ledger):

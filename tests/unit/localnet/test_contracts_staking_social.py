@@ -697,9 +697,9 @@ def test_set_tells_its_height(social: Harness) -> None:
     assert social.call("set", data={"alice.near": {"a": "b"}}) == {"block_height": "130"}
 
 
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
+def test_get(subtests: pytest.Subtests, social: Harness) -> None:
+    """Paths, stars and suffixes give what they match; what is missing is left out."""
+    cases = [
         (["alice.near/profile/name"], {"alice.near": {"profile": {"name": "Alice"}}}),
         (["alice.near/profile/*"], {"alice.near": {"profile": {"name": "Alice"}}}),
         (
@@ -727,11 +727,10 @@ def test_set_tells_its_height(social: Harness) -> None:
         ),
         (["alice.near/profile", "alice.near/profile/name/deeper"], {}),
         (["alice.near/missing/**", "bob.near/**", "", "/"], {}),
-    ],
-)
-def test_get(social: Harness, keys: list[str], expected: dict[str, Any]) -> None:
-    """Paths, stars and suffixes give what they match; what is missing is left out."""
-    assert get(social, *keys) == expected
+    ]
+    for keys, expected in cases:
+        with subtests.test(keys=keys):
+            assert get(social, *keys) == expected
 
 
 def test_heights_stand_at_every_level(social: Harness) -> None:
@@ -806,9 +805,9 @@ def test_a_text_can_become_a_node(social: Harness) -> None:
     assert get(social, "alice.near/profile/name") == {"alice.near": {"profile": {"name": "Al"}}}
 
 
-@pytest.mark.parametrize(
-    ("keys", "options", "expected"),
-    [
+def test_keys(subtests: pytest.Subtests, social: Harness) -> None:
+    """Which paths there are: true, heights or numbers at their ends."""
+    cases = [
         (["alice.near/*"], {}, {"alice.near": {"profile": True, "widget": True}}),
         (["*"], {"return_type": "NodeId"}, {"alice.near": 1}),
         (
@@ -840,11 +839,10 @@ def test_a_text_can_become_a_node(social: Harness) -> None:
         ),
         (["alice.near/**"], {}, {}),
         (["bob.near/*"], {}, {}),
-    ],
-)
-def test_keys(social: Harness, keys: list[str], options: Any, expected: Any) -> None:
-    """Which paths there are: true, heights or numbers at their ends."""
-    assert social.view("keys", keys=keys, options=options) == expected
+    ]
+    for keys, options, expected in cases:
+        with subtests.test(keys=keys):
+            assert social.view("keys", keys=keys, options=options) == expected
 
 
 def test_keys_of_deleted_texts(social: Harness) -> None:

@@ -1,7 +1,5 @@
 """What everything costs, by the numbers of the protocol."""
 
-import pytest
-
 from ledgerkit.localnet import fees
 from ledgerkit.protocol import (
     AccessKey,
@@ -109,19 +107,15 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("action", "receiver_id", "fee"),
-    EXPECTED,
-    ids=[f"{type(action).__name__}-{to[:4]}" for action, to, _ in EXPECTED[:5]]
-    + [f"{type(action).__name__}-{number}" for number, (action, _, _) in enumerate(EXPECTED[5:])],
-)
-def test_an_action_costs(action, receiver_id, fee):
+def test_an_action_costs(subtests):
     """To send, near and far, and to execute; in version 87 as in 86."""
-    assert tuple(NOW.fee(action, receiver_id)) == fee
-    assert tuple(NEXT.fee(action, receiver_id)) == fee
-    assert NOW.send([action], receiver_id, receiver_id) == fee[0]
-    assert NOW.send([action], "alice.near", receiver_id) == fee[1]
-    assert NOW.prepaid_execution([action, action], receiver_id) == 2 * fee[2]
+    for action, receiver_id, fee in EXPECTED:
+        with subtests.test(fee=fee):
+            assert tuple(NOW.fee(action, receiver_id)) == fee
+            assert tuple(NEXT.fee(action, receiver_id)) == fee
+            assert NOW.send([action], receiver_id, receiver_id) == fee[0]
+            assert NOW.send([action], "alice.near", receiver_id) == fee[1]
+            assert NOW.prepaid_execution([action, action], receiver_id) == 2 * fee[2]
 
 
 def test_creating_was_cheaper():

@@ -85,9 +85,9 @@ def transfer(world: World) -> SignedTransaction:
 # Who answers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
+def test_each_path_has_its_methods(subtests: pytest.Subtests, world: World) -> None:
+    """A path that nobody has is 404, a method that a path does not take 405."""
+    cases = [
         ("GET", "/api/health", 200),
         ("GET", "/api/v1/account/near/full", 200),
         ("GET", "/v1/account/near/full", 200),
@@ -112,11 +112,10 @@ def transfer(world: World) -> SignedTransaction:
         ("POST", "/blocks/health", 405),
         ("POST", "/transactions", 404),
         ("POST", "/transactionsv0/account", 404),
-    ],
-)
-def test_each_path_has_its_methods(world: World, method: str, path: str, status: int) -> None:
-    """A path that nobody has is 404, a method that a path does not take 405."""
-    assert ask(Gateway(world), method, path).status == status
+    ]
+    for method, path, status in cases:
+        with subtests.test(method=method, path=path):
+            assert ask(Gateway(world), method, path).status == status
 
 
 def test_a_refused_method_names_the_others(world: World) -> None:
@@ -335,9 +334,9 @@ def test_a_key_is_shown_nowhere(
 # Faults ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
+def test_a_fault_is_read(subtests: pytest.Subtests) -> None:
+    """Every word is told with its value."""
+    cases = [
         ("latency=0.2", Fault(latency=0.2)),
         ("status=429; retry-after=1", Fault(status=429, retry_after="1")),
         (" status = 503 ;times=2", Fault(status=503, times=2)),
@@ -351,16 +350,15 @@ def test_a_key_is_shown_nowhere(
             "status=429;retry-after=Wed, 21 Oct 2026 07:28:00 GMT",
             Fault(status=429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
         ),
-    ],
-)
-def test_a_fault_is_read(text: str, fault: Fault) -> None:
-    """Every word is told with its value."""
-    assert parse_fault(text) == fault
+    ]
+    for text, fault in cases:
+        with subtests.test(text=text):
+            assert parse_fault(text) == fault
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_malformed_fault_is_refused(subtests: pytest.Subtests, world: World) -> None:
+    """The sentence names what is wrong, to whoever made the gateway and over HTTP."""
+    cases = [
         ("", "unknown field"),
         ("statu=429", "statu"),
         ("status", "$.status"),
@@ -375,16 +373,15 @@ def test_a_fault_is_read(text: str, fault: Fault) -> None:
         ("drop=twice", "twice"),
         ("retry-after=1\r\nx: y", "$.retry-after"),
         ("status=500; status=429", "only once"),
-    ],
-)
-def test_a_malformed_fault_is_refused(world: World, text: str, words: str) -> None:
-    """The sentence names what is wrong, to whoever made the gateway and over HTTP."""
-    with pytest.raises(InvalidRequestError) as caught:
-        Faults(text)
-    assert words in str(caught.value)
-    assert caught.value.field == "fault"
-    answer = ask(Gateway(world), "GET", "/api/health", b"", {"x-ledgerkit-fault": text})
-    assert (answer.status, words in answer.body.decode()) == (400, True)
+    ]
+    for text, words in cases:
+        with subtests.test(text=text):
+            with pytest.raises(InvalidRequestError) as caught:
+                Faults(text)
+            assert words in str(caught.value)
+            assert caught.value.field == "fault"
+            answer = ask(Gateway(world), "GET", "/api/health", b"", {"x-ledgerkit-fault": text})
+            assert (answer.status, words in answer.body.decode()) == (400, True)
 
 
 def test_faults_come_one_after_the_other(world: World) -> None:

@@ -215,9 +215,9 @@ def test_token_events() -> None:
     assert index.collections.accounts("ft.near") == []
 
 
-@pytest.mark.parametrize(
-    "log",
-    [
+def test_malformed_events(subtests: pytest.Subtests) -> None:
+    """A log that is no event of a known kind names nobody, and hides no other log."""
+    cases = [
         "EVENT_JSON:",
         "EVENT_JSON:{",
         'EVENT_JSON:{"standard":"nep141","event":"ft_mint","data":{"owner_id":"a.near"}}',
@@ -229,17 +229,15 @@ def test_token_events() -> None:
         'EVENT_JSON:{"standard":"nep141","event":"ft_mint"}',
         "EVENT_JSON:" + "[" * 100_000,
         'event {"standard":"nep141","event":"ft_mint","data":[{"owner_id":"a.near"}]}',
-    ],
-    ids=range(11),
-)
-def test_malformed_events(log: str) -> None:
-    """A log that is no event of a known kind names nobody, and hides no other log."""
-    tape = Tape()
-    index = read(tape)
-    height = tape.add()
-    tape.executed("ft.near", log, event("ft_mint", {"owner_id": "ok.near"}))
-    index.catch_up()
-    assert index.tokens.accounts("ft.near") == [("ok.near", Heights(height, height))]
+    ]
+    for log in cases:
+        with subtests.test(log=log):
+            tape = Tape()
+            index = read(tape)
+            height = tape.add()
+            tape.executed("ft.near", log, event("ft_mint", {"owner_id": "ok.near"}))
+            index.catch_up()
+            assert index.tokens.accounts("ft.near") == [("ok.near", Heights(height, height))]
 
 
 def test_space_before_an_event() -> None:
@@ -351,14 +349,15 @@ def touched(tape: Tape, account_id: str, balance: bytes) -> int:
 NONSENSE = [b"", b"5", b'"-5"', b'"0x5"', b"null", b'"\xc2\xb2"', b'"' + b"9" * 5000 + b'"']
 
 
-@pytest.mark.parametrize("answer", NONSENSE, ids=range(7))
-def test_broken_balances(answer: bytes) -> None:
+def test_broken_balances(subtests: pytest.Subtests) -> None:
     """Where the contract answers anything but digits, the balance is an empty text."""
-    tape = Tape()
-    index = read(tape)
-    height = touched(tape, "a.near", answer)
-    index.catch_up()
-    assert index.tokens_of("a.near") == [("ft.near", "", height)]
+    for answer in NONSENSE:
+        with subtests.test(answer=answer):
+            tape = Tape()
+            index = read(tape)
+            height = touched(tape, "a.near", answer)
+            index.catch_up()
+            assert index.tokens_of("a.near") == [("ft.near", "", height)]
 
 
 def test_holders_order() -> None:

@@ -217,9 +217,9 @@ def test_the_service_explains_its_refusals(
     assert request(ledger, "POST", path, **members) == (400, {"error": text})
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+def test_other_paths_are_not_there(subtests: pytest.Subtests, ledger: Ledger) -> None:
+    """Each path has one method; ids cannot be empty."""
+    cases = [
         ("GET", "multi"),
         ("GET", f"latest/{HUB}"),
         ("GET", f"latest/{HUB}/alice.near"),
@@ -227,11 +227,10 @@ def test_the_service_explains_its_refusals(
         ("POST", "all"),
         ("POST", "latest//alice.near"),
         ("POST", "nothing"),
-    ],
-)
-def test_other_paths_are_not_there(ledger: Ledger, method: str, path: str) -> None:
-    """Each path has one method; ids cannot be empty."""
-    assert request(ledger, method, path)[0] == 404
+    ]
+    for method, path in cases:
+        with subtests.test(path=path):
+            assert request(ledger, method, path)[0] == 404
 
 
 def test_a_ledger_reaches_the_service_in_process() -> None:

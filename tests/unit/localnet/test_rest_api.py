@@ -491,9 +491,9 @@ def test_health(settings: dict[str, int], told: str) -> None:
 # What is refused ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_invalid_argument(subtests: pytest.Subtests) -> None:
+    """A malformed id or key is refused with a JSON text, also one encoded twice."""
+    cases = [
         "/v1/account/A.near/full",
         "/v1/account/a/ft",
         f"/v0/account/{'a' * 65}/nft",
@@ -504,17 +504,16 @@ def test_health(settings: dict[str, int], told: str) -> None:
         "/v1/public_key/ed25519:abc",
         "/v0/public_key/rsa:abc/all",
         f"/v1/public_key/{quote(quote(str(ALICE.public_key), safe=''), safe='')}",
-    ],
-)
-def test_invalid_argument(path: str) -> None:
-    """A malformed id or key is refused with a JSON text, also one encoded twice."""
-    reply = respond(made_world(), path)
-    assert (reply.status, reply.body) == (400, b'"Invalid argument"')
+    ]
+    for path in cases:
+        with subtests.test(path=path):
+            reply = respond(made_world(), path)
+            assert (reply.status, reply.body) == (400, b'"Invalid argument"')
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_unknown_path(subtests: pytest.Subtests) -> None:
+    """A path that there is not has no body."""
+    cases = [
         "",
         "/",
         "/v1",
@@ -529,12 +528,11 @@ def test_invalid_argument(path: str) -> None:
         "/v1/public_key/",
         "/status/",
         "/metrics",
-    ],
-)
-def test_unknown_path(path: str) -> None:
-    """A path that there is not has no body."""
-    reply = respond(made_world(), path)
-    assert (reply.status, reply.body) == (404, b"")
+    ]
+    for path in cases:
+        with subtests.test(path=path):
+            reply = respond(made_world(), path)
+            assert (reply.status, reply.body) == (404, b"")
 
 
 # The rest -----------------------------------------------------------------------------------

@@ -180,9 +180,9 @@ class TestEnvelope:
         )
         assert reply.body.startswith(b"Failed to deserialize the JSON body into the target type: ")
 
-    @pytest.mark.parametrize(
-        "body",
-        [
+    def test_no_json(self, subtests, world):
+        """What is no JSON, or too deep, is refused in plain text."""
+        cases = [
             b"",
             b"{",
             b'{"jsonrpc":"2.0","method":"status","id":"\xff"}',
@@ -190,17 +190,15 @@ class TestEnvelope:
             b"[" * 100_000 + b"]" * 100_000,
             b'{"jsonrpc":"2.0","method":"query","id":1,"params":' + b"[" * 100_000 + b"]" * 100_000,
             b'{"jsonrpc":"2.0","method":"query","id":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        ],
-        ids=["empty", "cut", "no utf-8", "more", "deep", "deep params", "deep id"],
-    )
-    def test_no_json(self, world, body):
-        """What is no JSON, or too deep, is refused in plain text."""
-        reply, _ = drive(world, body)
-        assert (reply.status, dict(reply.headers)["content-type"]) == (
-            400,
-            "text/plain; charset=utf-8",
-        )
-        assert reply.body.startswith(b"Failed to parse the request body as JSON: ")
+        ]
+        for body in cases:
+            with subtests.test(body=body[:20]):
+                reply, _ = drive(world, body)
+                assert (reply.status, dict(reply.headers)["content-type"]) == (
+                    400,
+                    "text/plain; charset=utf-8",
+                )
+                assert reply.body.startswith(b"Failed to parse the request body as JSON: ")
 
     @pytest.mark.parametrize(
         "method",
@@ -228,9 +226,9 @@ class TestEnvelope:
 class TestBlocks:
     """Blocks, chunks, prices."""
 
-    @pytest.mark.parametrize(
-        ("params", "height"),
-        [
+    def test_reference(self, subtests, world):
+        """A block is found by finality, checkpoint, height; and then by its hash."""
+        cases = [
             ({"finality": "optimistic"}, START + 3),
             ({"finality": "near-final"}, START + 2),
             ({"finality": "final"}, START + 1),
@@ -238,14 +236,13 @@ class TestBlocks:
             ({"sync_checkpoint": "earliest_available"}, START),
             ({"block_id": START + 2}, START + 2),
             ([START + 2], START + 2),
-        ],
-    )
-    def test_reference(self, world, params, height):
-        """A block is found by finality, checkpoint, height; and then by its hash."""
-        header = result(world, "block", params)["header"]
-        assert header["height"] == height
-        assert result(world, "block", [header["hash"]])["header"] == header
-        assert result(world, "block", {"block_id": header["hash"]})["header"] == header
+        ]
+        for params, height in cases:
+            with subtests.test(height=height):
+                header = result(world, "block", params)["header"]
+                assert header["height"] == height
+                assert result(world, "block", [header["hash"]])["header"] == header
+                assert result(world, "block", {"block_id": header["hash"]})["header"] == header
 
     def test_links(self, world):
         """A block names the one before it, and the last that are final."""
@@ -255,9 +252,9 @@ class TestBlocks:
         assert header["last_ds_final_block"] == prev["hash"]
         assert header["last_final_block"] == prev["prev_hash"]
 
-    @pytest.mark.parametrize(
-        ("params", "text"),
-        [
+    def test_params(self, subtests, world):
+        """Params that are no block reference are refused, and it is said why."""
+        cases = [
             ({}, "invalid value: map, expected map with a single key"),
             (None, "invalid type: null, expected a map"),
             ([], "invalid type: sequence, expected a map"),
@@ -275,11 +272,10 @@ class TestBlocks:
                 {"h": 1},
                 "unknown variant `h`, expected one of `block_id`, `finality`, `sync_checkpoint`",
             ),
-        ],
-    )
-    def test_params(self, world, params, text):
-        """Params that are no block reference are refused, and it is said why."""
-        assert refusal(world, "block", params) == f"Failed parsing args: {text}"
+        ]
+        for params, text in cases:
+            with subtests.test(text=text):
+                assert refusal(world, "block", params) == f"Failed parsing args: {text}"
 
     def test_unknown(self, world):
         """A height to come answers 200, one below the head never comes: 422."""
@@ -644,9 +640,9 @@ class TestQuery:
         sync = result(ledger.world, "status", [])["sync_info"]
         assert sync["earliest_block_hash"] == oldest["header"]["hash"]
 
-    @pytest.mark.parametrize(
-        ("account_id", "text"),
-        [
+    def test_account_ids(self, subtests, world):
+        """An account id that can't be one is told by the rule that it breaks."""
+        cases = [
             ("a", "the Account ID is too short"),
             ("a" * 65, "the Account ID is too long"),
             ("Alice.near", "the Account ID contains an invalid character 'A' at index 0"),
@@ -654,18 +650,17 @@ class TestQuery:
             (".near", "the Account ID has a redundant separator '.' at index 0"),
             ("near-", "the Account ID has a redundant separator '-' at index 4"),
             ("ünear", "the Account ID contains an invalid character 'ü' at index 0"),
-        ],
-    )
-    def test_account_ids(self, world, account_id, text):
-        """An account id that can't be one is told by the rule that it breaks."""
-        message = f'Failed parsing args: invalid value: "{account_id}", {text}'
-        params = query("view_account", account_id=account_id)
-        assert refusal(world, "query", params) == message
-        assert refusal(world, "query", [f"account/{account_id}", ""]) == text
+        ]
+        for account_id, text in cases:
+            with subtests.test(account_id=account_id):
+                message = f'Failed parsing args: invalid value: "{account_id}", {text}'
+                params = query("view_account", account_id=account_id)
+                assert refusal(world, "query", params) == message
+                assert refusal(world, "query", [f"account/{account_id}", ""]) == text
 
-    @pytest.mark.parametrize(
-        ("params", "text"),
-        [
+    def test_params(self, subtests, world):
+        """What is wrong with params is told in the node's words."""
+        cases = [
             (HEAD, "missing field `request_type`"),
             (
                 {"request_type": "view_account", "account_id": "alice.near"},
@@ -722,11 +717,10 @@ class TestQuery:
             (False, "invalid type: boolean `false`, expected a map"),
             ([1, {}], "invalid type: integer `1`, expected a string"),
             (["account/alice.near", {}], "invalid type: map, expected a string"),
-        ],
-    )
-    def test_params(self, world, params, text):
-        """What is wrong with params is told in the node's words."""
-        assert refusal(world, "query", params) == f"Failed parsing args: {text}"
+        ]
+        for params, text in cases:
+            with subtests.test(text=text):
+                assert refusal(world, "query", params) == f"Failed parsing args: {text}"
 
     @pytest.mark.parametrize(
         ("path", "data", "text"),
@@ -888,9 +882,9 @@ class TestSending:
         assert answer["error"]["cause"]["info"] == {"cause": "NOT_OBSERVED"}
         assert ask(world, "send_tx", packed(signed))[0] == 200
 
-    @pytest.mark.parametrize(
-        ("method", "params", "text"),
-        [
+    def test_params(self, subtests, world):
+        """Params that name no transaction are refused, and it is said why."""
+        cases = [
             ("send_tx", ["a", "b"], "Unable to parse send request: too many params passed"),
             (
                 "broadcast_tx_async",
@@ -923,11 +917,10 @@ class TestSending:
                 {"tx_hash": NOWHERE, "sender_account_id": "a.b", "wait_until": "EXECUTED_FINAL"},
                 f"Failed parsing args: unknown variant `EXECUTED_FINAL`, expected one of {LEVELS}",
             ),
-        ],
-    )
-    def test_params(self, world, method, params, text):
-        """Params that name no transaction are refused, and it is said why."""
-        assert refusal(world, method, params) == text
+        ]
+        for method, params, text in cases:
+            with subtests.test(text=text):
+                assert refusal(world, method, params) == text
 
     def test_undecodable(self, ledger, world):
         """Bytes that are no transaction are refused by every method that takes some."""

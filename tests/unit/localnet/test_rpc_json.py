@@ -193,30 +193,32 @@ NAMES = [f"{place}-{action.name}" for place, (action, _, _) in enumerate(ACTIONS
 class TestActions:
     """Actions, outside and inside a delegated one."""
 
-    @pytest.mark.parametrize(("action", "view", "raw"), ACTIONS, ids=NAMES)
-    def test_view(self, action, view, raw):
+    def test_view(self, subtests):
         """An action is shown as the node shows it in a transaction."""
-        del raw
-        assert written(rpc_json.action(action)) == view
+        for action, view, raw in ACTIONS:
+            with subtests.test(action=action.name):
+                del raw
+                assert written(rpc_json.action(action)) == view
 
-    @pytest.mark.parametrize(("action", "view", "raw"), ACTIONS, ids=NAMES)
-    def test_raw(self, action, view, raw):
+    def test_raw(self, subtests):
         """Inside a delegated action the node shows the raw form: whole code, no bare words."""
-        wanted = DelegateAction("a.near", "b.near", [action], 9, 10, KEY)
-        shown = written(rpc_json.action(Delegate(wanted, SIGNATURE)))
-        assert shown == {
-            "Delegate": {
-                "delegate_action": {
-                    "sender_id": "a.near",
-                    "receiver_id": "b.near",
-                    "actions": [view if raw is None else raw],
-                    "nonce": 9,
-                    "max_block_height": 10,
-                    "public_key": KEY_TEXT,
-                },
-                "signature": SIGNATURE_TEXT,
-            }
-        }
+        for action, view, raw in ACTIONS:
+            with subtests.test(action=action.name):
+                wanted = DelegateAction("a.near", "b.near", [action], 9, 10, KEY)
+                shown = written(rpc_json.action(Delegate(wanted, SIGNATURE)))
+                assert shown == {
+                    "Delegate": {
+                        "delegate_action": {
+                            "sender_id": "a.near",
+                            "receiver_id": "b.near",
+                            "actions": [view if raw is None else raw],
+                            "nonce": 9,
+                            "max_block_height": 10,
+                            "public_key": KEY_TEXT,
+                        },
+                        "signature": SIGNATURE_TEXT,
+                    }
+                }
 
     @pytest.mark.parametrize(
         ("index", "nonce"),
@@ -549,9 +551,9 @@ CAUSE = ("receipt_processing", ONE)
 class TestChanges:
     """Changes of state."""
 
-    @pytest.mark.parametrize(
-        ("kind", "key", "value", "name", "shown"),
-        [
+    def test_change(self, subtests):
+        """A change names its kind, and what is there after it."""
+        cases = [
             ("account", b"", None, "account_deletion", {}),
             (
                 "gas_key_nonce",
@@ -576,15 +578,14 @@ class TestChanges:
             ("data", b"k", None, "data_deletion", {"key_base64": "aw=="}),
             ("code", b"", CODE, "contract_code_update", {"code_base64": "AGFzbQ=="}),
             ("code", b"", None, "contract_code_deletion", {}),
-        ],
-    )
-    def test_change(self, kind, key, value, name, shown):
-        """A change names its kind, and what is there after it."""
-        assert written(rpc_json.change(Change(CAUSE, kind, "a.near", key, value))) == {
-            "cause": {"type": "receipt_processing", "receipt_hash": ONE_TEXT},
-            "type": name,
-            "change": {"account_id": "a.near"} | shown,
-        }
+        ]
+        for kind, key, value, name, shown in cases:
+            with subtests.test(kind=kind, value=value):
+                assert written(rpc_json.change(Change(CAUSE, kind, "a.near", key, value))) == {
+                    "cause": {"type": "receipt_processing", "receipt_hash": ONE_TEXT},
+                    "type": name,
+                    "change": {"account_id": "a.near"} | shown,
+                }
 
     def test_account_update(self):
         """A changed account is shown as a whole."""

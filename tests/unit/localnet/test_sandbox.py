@@ -114,9 +114,9 @@ class TestRecords:
             assert isinstance(record, records.AccountRecord)
             assert record.account.global_contract == contract
 
-    @pytest.mark.parametrize(
-        ("value", "reason"),
-        [
+    def test_a_malformed_record_is_refused(self, subtests):
+        """The message names the member or the kind."""
+        cases = [
             ({"Acount": {}}, "unknown variant `Acount`, expected one of `Account`, `Data`"),
             ({"DelayedReceipt": {}}, "`DelayedReceipt` records are not supported"),
             ({"Account": {"account_id": "a.near"}}, "missing field `account`"),
@@ -135,13 +135,12 @@ class TestRecords:
                 "Invalid padding",
             ),
             (key_record("a.near", "None"), "expected a map"),
-        ],
-    )
-    def test_a_malformed_record_is_refused(self, value, reason):
-        """The message names the member or the kind."""
-        with pytest.raises(ParseError, match="Failed parsing args") as caught:
-            records.state_record(value)
-        assert reason in caught.value.message
+        ]
+        for value, reason in cases:
+            with subtests.test(reason=reason):
+                with pytest.raises(ParseError, match="Failed parsing args") as caught:
+                    records.state_record(value)
+                assert reason in caught.value.message
 
 
 class TestGenesis:
@@ -178,9 +177,9 @@ class TestGenesis:
         assert access_key == AccessKey(7)
         assert world.settings.epoch_length == 250
 
-    @pytest.mark.parametrize(
-        ("change", "reason"),
-        [
+    def test_a_wrong_file_is_refused(self, subtests):
+        """The message names the member; the node checks the same (genesis_validate.rs)."""
+        cases = [
             (lambda data: data.update(total_supply="1"), "total_supply"),
             (lambda data: data.update(validators=[]), "validators"),
             (lambda data: data.update(chain_id="mainnet"), "a sandbox is no public network"),
@@ -192,16 +191,15 @@ class TestGenesis:
             (lambda data: data["records"].append(account_record("near")), "one record of each"),
             (lambda data: data["records"].append(key_record("x.near")), "x.near"),
             (lambda data: data.pop("records"), "missing field `records`"),
-        ],
-    )
-    def test_a_wrong_file_is_refused(self, change, reason):
-        """The message names the member; the node checks the same (genesis_validate.rs)."""
-        data = copy.deepcopy(new_genesis())
-        change(data)
-        with pytest.raises(InvalidRequestError) as caught:
-            open_sandbox(data)
-        assert "genesis.json" in str(caught.value)
-        assert reason in str(caught.value)
+        ]
+        for change, reason in cases:
+            with subtests.test(reason=reason):
+                data = copy.deepcopy(new_genesis())
+                change(data)
+                with pytest.raises(InvalidRequestError) as caught:
+                    open_sandbox(data)
+                assert "genesis.json" in str(caught.value)
+                assert reason in str(caught.value)
 
 
 class TestPatches:

@@ -82,19 +82,21 @@ def http() -> Http:
     return Http(ledger.world)
 
 
-@pytest.mark.parametrize(("method", "params", "cause"), REQUESTS)
-def test_causes_of_methods(http: Http, method: str, params: Any, cause: str) -> None:
+def test_causes_of_methods(subtests: pytest.Subtests, http: Http) -> None:
     """Each cause of a method has just the members of the node's error of that method."""
-    assert http.cause(method, params) == cause
+    for method, params, cause in REQUESTS:
+        with subtests.test(method=method):
+            assert http.cause(method, params) == cause
 
 
-@pytest.mark.parametrize("method", sorted(methods.NAMES - {"health", "status"}))
-def test_params_that_cannot_be_parsed(http: Http, method: str) -> None:
+def test_params_that_cannot_be_parsed(subtests: pytest.Subtests, http: Http) -> None:
     """Every method that takes params refuses a word; an unknown method is named."""
-    ignores_params = {"network_info", "client_config", "genesis_config"}
-    if method.removeprefix("EXPERIMENTAL_") not in ignores_params:
-        assert http.cause(method, "params") == "PARSE_ERROR"
-    assert http.cause(f"{method}_", []) == "METHOD_NOT_FOUND"
+    for method in sorted(methods.NAMES - {"health", "status"}):
+        with subtests.test(method=method):
+            ignores_params = {"network_info", "client_config", "genesis_config"}
+            if method.removeprefix("EXPERIMENTAL_") not in ignores_params:
+                assert http.cause(method, "params") == "PARSE_ERROR"
+            assert http.cause(f"{method}_", []) == "METHOD_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -109,13 +111,14 @@ def test_states_that_were_collected(method: str) -> None:
     assert Http(ledger.world).cause(method, FORGOTTEN) == cause
 
 
-@pytest.mark.parametrize("flaw", [flaw for flaw in ERRORS if flaw != "NonceTooLarge"])
-def test_rejected_transactions(flaw: str) -> None:
+def test_rejected_transactions(subtests: pytest.Subtests) -> None:
     """The reason of each rejection has just the members of its variant."""
-    flawed = Flawed(flaw)  # the bytes of some are more than a server takes
-    answer = ask(flawed.ledger.world, "send_tx", [flawed.sign().to_base64()])[1]
-    assert read_error("send_tx", answer["error"]) == "INVALID_TRANSACTION"
-    assert answer["error"]["data"]["TxExecutionError"] == {"InvalidTxError": ERRORS[flaw]}
+    for flaw in [flaw for flaw in ERRORS if flaw != "NonceTooLarge"]:
+        with subtests.test(flaw=flaw):
+            flawed = Flawed(flaw)  # the bytes of some are more than a server takes
+            answer = ask(flawed.ledger.world, "send_tx", [flawed.sign().to_base64()])[1]
+            assert read_error("send_tx", answer["error"]) == "INVALID_TRANSACTION"
+            assert answer["error"]["data"]["TxExecutionError"] == {"InvalidTxError": ERRORS[flaw]}
 
 
 # What the source can make ----------------------------------------------------------------

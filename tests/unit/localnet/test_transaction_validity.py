@@ -1,6 +1,6 @@
 """The checks of a transaction, in the node's order: each hides the ones after it."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -761,16 +761,16 @@ FEATURES: dict[str, tuple[list[Action], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("profile", fees.PROFILES)
-@pytest.mark.parametrize("name", FEATURES)
-def test_features_by_version(name, profile):
+def test_features_by_version(subtests, profile):
     """Every entry decodes; a version without it says so, and the others accept it."""
-    actions, errors = FEATURES[name]
     ledger = Ledger("alice.near", profile=profile)
-    initial = {"action 11": EMPTY, "1501 records": LARGE}.get(name)
-    receiver_id = deterministic_account_id(initial) if initial else "alice.near"
-    signed = ledger.sign("alice.near", receiver_id, *actions)
-    assert transaction_validity.decode(signed.encode()) == signed
-    assert refused(lambda: check_contents(signed, profile)) == errors.get(profile)
+    for name, (actions, errors) in FEATURES.items():
+        with subtests.test(name=name):
+            initial = {"action 11": EMPTY, "1501 records": LARGE}.get(name)
+            receiver_id = deterministic_account_id(initial) if initial else "alice.near"
+            signed = ledger.sign("alice.near", receiver_id, *actions)
+            assert transaction_validity.decode(signed.encode()) == signed
+            assert refused(partial(check_contents, signed, profile)) == errors.get(profile)
 
 
 @pytest.mark.parametrize(("profile", "known"), [("84", False), ("86", True), ("87", True)])

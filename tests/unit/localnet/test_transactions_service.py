@@ -397,9 +397,9 @@ def test_the_service_explains_its_own_refusals(
     assert (status, json.loads(body)) == (400, {"error": "Bad request", "message": message})
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_the_framework_refuses_in_plain_text(subtests: pytest.Subtests, ledger: Ledger) -> None:
+    """A body that cannot be decoded is refused as text, which is no JSON."""
+    cases = [
         ("account", b"{"),
         ("account", b"{}"),
         ("account", b'{"account_id": "NO"}'),
@@ -409,12 +409,11 @@ def test_the_service_explains_its_own_refusals(
         ("transactions", b'{"tx_hashes": ["no hash"]}'),
         ("transactions", b'{"tx_hashes": [1]}'),
         ("block", b'{"block_id": "no hash"}'),
-    ],
-)
-def test_the_framework_refuses_in_plain_text(ledger: Ledger, path: str, body: bytes) -> None:
-    """A body that cannot be decoded is refused as text, which is no JSON."""
-    status, text = respond(ledger, path, body)
-    assert (status, text[:23]) == (400, b"Json deserialize error:")
+    ]
+    for path, body in cases:
+        with subtests.test(path=path, body=body):
+            status, text = respond(ledger, path, body)
+            assert (status, text[:23]) == (400, b"Json deserialize error:")
 
 
 def test_other_paths_and_methods_are_not_there(ledger: Ledger) -> None:

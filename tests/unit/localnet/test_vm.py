@@ -291,9 +291,9 @@ def test_results_and_records_are_limited(ledger):
     assert error(ledger, "store", b'{"key": 1, "value": 4194305}') == expected
 
 
-@pytest.mark.parametrize(
-    ("what", "expected"),
-    [
+def test_promises_are_used_as_they_are_meant(subtests, ledger):
+    """What the host refuses is told in its words."""
+    cases = [
         ("act", "Actions can only be appended to non-joint promise."),
         ("refund", "Setting refund_to on a joint promise is prohibited."),
         ("return", "Returning joint promise is currently prohibited."),
@@ -301,11 +301,10 @@ def test_results_and_records_are_limited(ledger):
         ("key", "VM Logic provided an invalid public key"),
         ("account", "VM Logic returned an invalid account id"),
         ("resume", "Yield resume payload is 1025 bytes which exceeds the 1024 byte limit"),
-    ],
-)
-def test_promises_are_used_as_they_are_meant(ledger, what, expected):
-    """What the host refuses is told in its words."""
-    assert error(ledger, "misuse", b'{"what": "%s"}' % what.encode()) == expected
+    ]
+    for what, expected in cases:
+        with subtests.test(what=what):
+            assert error(ledger, "misuse", b'{"what": "%s"}' % what.encode()) == expected
 
 
 # Gas -------------------------------------------------------------------------------------

@@ -755,19 +755,22 @@ def test_a_frame_of_another_kind_is_refused(name: str):
         PLOTS[name][0](pd.DataFrame({"a": [1]}))
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_without_matplotlib_the_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_without_matplotlib_the_extra_is_named(
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+):
     """It is an extra's, which the sentence tells how to install."""
-    draw, make = PLOTS[name]
-    told = make()
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[notebook\]"'):
-        draw(told)
+    for name in PLOTS:
+        with subtests.test(name=name):
+            draw, make = PLOTS[name]
+            told = make()
+            monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+            with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[notebook\]"'):
+                draw(told)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_numbers_are_short(subtests: pytest.Subtests):
+    """Three digits, or all before the point."""
+    cases = [
         (0, "0"),
         (1, "1"),
         (0.00003, "0.00003"),
@@ -777,11 +780,10 @@ def test_without_matplotlib_the_extra_is_named(name: str, monkeypatch: pytest.Mo
         (3.4e20, "3.4e20"),
         (1.5e-9, "1.5e-9"),
         (-2.5, "-2.5"),
-    ],
-)
-def test_numbers_are_short(value: float, text: str):
-    """Three digits, or all before the point."""
-    assert texts.format_number(value) == text
+    ]
+    for value, text in cases:
+        with subtests.test(value=value):
+            assert texts.format_number(value) == text
 
 
 def test_colours_are_okabes_and_itos():

@@ -63,9 +63,9 @@ def test_plain_values_become_checked_ones():
     assert built.actions == (Transfer(1),)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_refused_fields(subtests):
+    """A field of another kind or range is refused by its name, before anything is signed."""
+    cases = [
         ("signer_id", "Alice"),
         ("signer_id", None),
         ("public_key", "ed25519:1"),
@@ -83,24 +83,22 @@ def test_plain_values_become_checked_ones():
         ("version", "1"),
         ("nonce_mode", "eager"),
         ("nonce_index", 2**16),
-    ],
-    ids=range(17),
-)
-def test_refused_fields(field, value):
-    """A field of another kind or range is refused by its name, before anything is signed."""
-    fields = {
-        "signer_id": "alice.near",
-        "public_key": PUBLIC,
-        "nonce": 7,
-        "receiver_id": "bob.near",
-        "block_hash": BLOCK,
-        "actions": [],
-        "version": 1,
-    }
-    with pytest.raises(InvalidRequestError) as caught:
-        Transaction(**fields | {field: value})
+    ]
+    for field, value in cases:
+        with subtests.test(field=field):
+            fields = {
+                "signer_id": "alice.near",
+                "public_key": PUBLIC,
+                "nonce": 7,
+                "receiver_id": "bob.near",
+                "block_hash": BLOCK,
+                "actions": [],
+                "version": 1,
+            }
+            with pytest.raises(InvalidRequestError) as caught:
+                Transaction(**fields | {field: value})
 
-    assert caught.value.field == field
+            assert caught.value.field == field
 
 
 @pytest.mark.parametrize("options", [{"nonce_index": 0}, {"nonce_mode": "strict"}])
@@ -140,12 +138,11 @@ REFUSED: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_actions(name):
+def test_refused_actions(subtests):
     """An action with a value that its bytes cannot hold is refused where it is made."""
-    kind, *values = REFUSED[name]
-    with pytest.raises(InvalidRequestError):
-        kind(*values)
+    for name, (kind, *values) in REFUSED.items():
+        with subtests.test(name=name), pytest.raises(InvalidRequestError):
+            kind(*values)
 
 
 def test_frozen():
@@ -210,9 +207,9 @@ def test_base64():
         Transaction.from_base64(built.sign(KEY).to_base64())
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
+def test_no_base64(subtests):
+    """Base64 has one spelling; anything else is a DecodeError."""
+    cases = [
         lambda text: text + "\n",
         lambda text: " " + text,
         lambda text: text[:-1],
@@ -221,15 +218,13 @@ def test_base64():
         lambda text: "é" + text,
         lambda text: text.replace("A", "-", 1),
         lambda _: None,
-    ],
-    ids=range(8),
-)
-def test_no_base64(spoil):
-    """Base64 has one spelling; anything else is a DecodeError."""
-    with pytest.raises(DecodeError) as caught:
-        SignedTransaction.from_base64(spoil(tx(Transfer(1)).sign(KEY).to_base64()))
+    ]
+    for case, spoil in enumerate(cases):
+        with subtests.test(case=case):
+            with pytest.raises(DecodeError) as caught:
+                SignedTransaction.from_base64(spoil(tx(Transfer(1)).sign(KEY).to_base64()))
 
-    assert caught.value.path
+            assert caught.value.path
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,23 @@
 """The same bytes, hashes, signatures and ids as other implementations, and as the chain."""
 
 import base64
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ledgerkit import protocol
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
-    CreateAccount,
     CryptoHash,
     Delegate,
     DelegateAction,
     DelegateActionV2,
     DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
     DeterministicStateInit,
     FullAccess,
-    FunctionCall,
     FunctionCallPermission,
     GasKeyFullAccess,
     GasKeyFunctionCall,
@@ -29,13 +26,10 @@ from ledgerkit.protocol import (
     SecretKey,
     Signature,
     SignedTransaction,
-    Stake,
     StateInit,
     Transaction,
     Transfer,
-    TransferToGasKey,
     UseGlobalContract,
-    WithdrawFromGasKey,
     action_hash,
     data_id,
     deterministic_account_id,
@@ -44,20 +38,43 @@ from ledgerkit.protocol import (
     receipt_id_of,
 )
 
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        CreateAccount,
-        DeleteAccount,
-        DeleteKey,
-        FunctionCall,
-        Stake,
-        Transfer,
-        TransferToGasKey,
-        WithdrawFromGasKey,
-    )
-}
+SHARED = Path(__file__).resolve().parents[4] / "shared"
 NUMBERS = ("deposit", "gas", "stake", "amount", "allowance", "balance", "nonce")
+
+
+def load(name):
+    """Read a JSON file of the shared folder; None where there is none."""
+    path = SHARED / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def sent():
+    """Return (name, base64) of each signed transaction among the recorded requests."""
+    recorded = load("wire/samples/tx/signed_transactions.json") or []
+    found = [(one["tx_hash"], one["signed_tx_base64"]) for one in recorded]
+    for path in sorted((SHARED / "wire/samples/rpc").glob("*.request.json")):
+        params = json.loads(path.read_text(encoding="utf-8"))["params"]
+        encoded = params["signed_tx_base64"] if isinstance(params, dict) else params[0]
+        found.append((path.name, encoded))
+    return found
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """Return the file of vectors, or skip."""
+    known = load("vectors/transactions.json")
+    if known is None:
+        pytest.skip("the vectors are not beside this checkout")
+    return known
+
+
+@pytest.fixture(scope="session")
+def recordings():
+    """Return the recorded transactions with their fields, or skip."""
+    known = load("wire/samples/tx/signed_transactions.json")
+    if known is None:
+        pytest.skip("the recordings are not beside this checkout")
+    return known
 
 
 def plain(fields):
@@ -105,12 +122,8 @@ def delegated_v2(fields):
 def action(view):
     """Build an action from its description in the vectors."""
     [(name, fields)] = view.items()
-    if name in KINDS:
-        return KINDS[name](**plain(fields))
     builders = {
         "AddKey": lambda: AddKey(fields["public_key"], access_key(fields["access_key"])),
-        "DeployContract": lambda: DeployContract(**plain(fields)),
-        "DeployGlobalContract": lambda: DeployGlobalContract(**plain(fields)),
         "UseGlobalContract": lambda: UseGlobalContract(contract(fields["contract_identifier"])),
         "DeterministicStateInit": lambda: DeterministicStateInit(
             state_init(fields["state_init"]), int(fields["deposit"])
@@ -120,7 +133,9 @@ def action(view):
             delegated_v2(fields["delegate_action"]["V2"]), fields["signature"]
         ),
     }
-    return builders[name]()
+    if name in builders:
+        return builders[name]()
+    return getattr(protocol, name)(**plain(fields))
 
 
 def state_init(view):
@@ -150,20 +165,30 @@ def keys(vectors):
     return {key["name"]: SecretKey.from_text(key["secret_key"]) for key in vectors["keys"]}
 
 
-def test_building_gives_the_same_bytes(vector):
-    """A transaction built from fields has the bytes and the hash of other implementations."""
-    tx = build(vector)
+def test_transactions(vectors, subtests):
+    """Built, signed and read, a transaction is that of other implementations."""
+    secret_keys = keys(vectors)
+    for vector in vectors["transactions"]:
+        with subtests.test(name=vector["name"]):
+            tx = build(vector)
+            check_unsigned(tx, vector)
+            check_signed(tx.sign(secret_keys[vector["signer_key"]]), vector)
+            read = SignedTransaction.from_base64(vector["signed_base64"])
+            assert read.transaction == tx
+            assert read.encode().hex() == vector["signed_borsh_hex"]
+            assert read.verify()
 
+
+def check_unsigned(tx, vector):
+    """Compare the bytes and the hash of a transaction that was built from its fields."""
     assert tx.encode().hex() == vector["unsigned_borsh_hex"]
     assert tx.size == vector["size"]
     assert str(tx.hash) == vector["hash"]
     assert tx.hash.hex() == vector["hash_hex"]
 
 
-def test_signing_gives_the_same_signature(vector, vectors):
-    """Signatures of both curves are the ones that other implementations make."""
-    signed = build(vector).sign(keys(vectors)[vector["signer_key"]])
-
+def check_signed(signed, vector):
+    """Compare the signature of either curve, and the bytes with it."""
     assert str(signed.signature) == vector["signature"]
     assert signed.signature.encode().hex() == vector["signature_borsh_hex"]
     assert signed.encode().hex() == vector["signed_borsh_hex"]
@@ -171,21 +196,13 @@ def test_signing_gives_the_same_signature(vector, vectors):
     assert (signed.size, signed.wire_size) == (vector["size"], vector["wire_size"])
 
 
-def test_reading_gives_what_was_built(vector):
-    """Bytes made elsewhere read as the transaction that their fields describe, and verify."""
-    signed = SignedTransaction.from_base64(vector["signed_base64"])
-
-    assert signed.transaction == build(vector)
-    assert signed.encode().hex() == vector["signed_borsh_hex"]
-    assert signed.verify()
-
-
-def test_what_the_chain_took_reads_and_verifies(recorded):
+def test_what_the_chain_took_reads_and_verifies(subtests):
     """Transactions recorded on public networks verify and re-encode to the same bytes."""
-    signed = SignedTransaction.from_base64(recorded[1])
-
-    assert signed.verify()
-    assert signed.to_base64() == recorded[1]
+    for name, encoded in sent():
+        with subtests.test(name=name):
+            signed = SignedTransaction.from_base64(encoded)
+            assert signed.verify()
+            assert signed.to_base64() == encoded
 
 
 def test_recorded_fields(recordings):

@@ -62,17 +62,19 @@ def test_ints_and_texts_read_alike(values):
         assert pd.array(other, dtype=U128).tolist() == cells_of(values)
 
 
-@pytest.mark.parametrize(
-    ("values", "held"),
-    [
+def test_what_is_taken(subtests):
+    """Integers of any kind, digits, whole decimals and every kind of gap are taken."""
+    cases = [
         (np.array([1, 255], dtype=np.uint8), [1, 255]),
         (np.array([2**64 - 1], dtype=np.uint64), [2**64 - 1]),
         (np.array([5, 2**63 - 1]), [5, 2**63 - 1]),
         (pd.array([2**62 + 1, None], dtype="Int64"), [2**62 + 1, GAP]),
         (pd.Series([2**64 - 1, None], dtype="UInt64"), [2**64 - 1, GAP]),
         (pd.Index([3, 4]), [3, 4]),
-        ([np.int64(3), np.uint64(2**64 - 1), "007", None, np.nan, pd.NA, pd.NaT, Decimal(5)],
-         [3, 2**64 - 1, 7, GAP, GAP, GAP, GAP, 5]),
+        (
+            [np.int64(3), np.uint64(2**64 - 1), "007", None, np.nan, pd.NA, pd.NaT, Decimal(5)],
+            [3, 2**64 - 1, 7, GAP, GAP, GAP, GAP, 5],
+        ),
         (np.array([np.nan, np.nan]), [GAP, GAP]),
         (np.array(["12", "3"]), [12, 3]),
         (range(3), [0, 1, 2]),
@@ -80,17 +82,15 @@ def test_ints_and_texts_read_alike(values):
         ([None], [GAP]),
         ([Decimal("1E+38"), None], [10**38, GAP]),
         (pd.Categorical([5, 5, 7]), [5, 5, 7]),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_is_taken(values, held):
-    """Integers of any kind, digits, whole decimals and every kind of gap are taken."""
-    assert pd.array(values, dtype=U128).tolist() == held
+    ]
+    for values, held in cases:
+        with subtests.test(held=held):
+            assert pd.array(values, dtype=U128).tolist() == held
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "message"),
-    [
+def test_what_is_refused(subtests):
+    """Each value that is no amount is refused by its row, alone or among others."""
+    cases = [
         (-1, OverflowError, "-1 in row 1 does not fit in u128"),
         (2**128, OverflowError, "340282366920938463463374607431768211456 in row 1 does not fit"),
         (1.0, TypeError, r"1\.0 in row 1 is a float: u128 holds ints and texts of digits; a float"),
@@ -110,16 +110,14 @@ def test_what_is_taken(values, held):
         ("9" * 5000, OverflowError, "in row 1 does not fit in u128"),
         (Decimal("1.5"), ValueError, r"amount 1\.5 in row 1 is not a whole number"),
         (Decimal("1E+9999"), ValueError, "in row 1 is not a whole number"),
-    ],
-    ids=repr,
-)
-def test_what_is_refused(value, error, message):
-    """Each value that is no amount is refused by its row, alone or among others."""
-    for first in (7, "7", None, "0" * 5000):
-        held = np.empty(2, dtype=object)
-        held[0], held[1] = first, value
-        with pytest.raises(error, match=message):
-            pd.array(held, dtype=U128)
+    ]
+    for value, error, message in cases:
+        with subtests.test(value=value):
+            for first in (7, "7", None, "0" * 5000):
+                held = np.empty(2, dtype=object)
+                held[0], held[1] = first, value
+                with pytest.raises(error, match=message):
+                    pd.array(held, dtype=U128)
 
 
 def test_arrays_of_other_numbers_are_refused():
@@ -173,14 +171,17 @@ def test_casts_are_exact(values):
     assert np.asarray(s.array).dtype == object
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "Int64", "UInt64", "UInt8"])
-def test_narrower_integers_are_checked(dtype):
+def test_narrower_integers_are_checked(subtests):
     """The largest value of a dtype fits it, the next one is refused by its row."""
-    most = int(np.iinfo(dtype.lower()).max)
-    result = column([0, most]).astype(dtype)
-    assert (result.dtype, result.tolist()) == (dtype, [0, most])
-    with pytest.raises(OverflowError, match=f"{most + 1} in row 1 does not fit {dtype.lower()}"):
-        column([0, most + 1]).astype(dtype)
+    for dtype in ["int8", "uint16", "int64", "uint64", "Int64", "UInt64", "UInt8"]:
+        with subtests.test(dtype=dtype):
+            most = int(np.iinfo(dtype.lower()).max)
+            result = column([0, most]).astype(dtype)
+            assert (result.dtype, result.tolist()) == (dtype, [0, most])
+            with pytest.raises(
+                OverflowError, match=f"{most + 1} in row 1 does not fit {dtype.lower()}"
+            ):
+                column([0, most + 1]).astype(dtype)
 
 
 def test_gaps_need_a_dtype_with_gaps():

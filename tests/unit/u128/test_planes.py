@@ -117,13 +117,14 @@ def test_quotients_of_multiples(divisor: int, factor: int, beside: int) -> None:
     assert (ints_of(quotient), ints_of(rest)) == ([value // divisor], [value % divisor])
 
 
-@pytest.mark.parametrize("divisor", [1, 10, 10**8, 2**32, 10**16, 2**64 - 1, 10**24, 2**127, TOP])
-def test_long_columns_by_one_divisor(divisor: int) -> None:
+def test_long_columns_by_one_divisor(subtests: pytest.Subtests) -> None:
     """One divisor serves a long column."""
-    ints = many(divisor % 1000)
-    quotient, rest = planes.divide(readonly_planes(ints), readonly_planes([divisor]))
-    assert ints_of(quotient) == [value // divisor for value in ints]
-    assert ints_of(rest) == [value % divisor for value in ints]
+    for divisor in [1, 10, 10**8, 2**32, 10**16, 2**64 - 1, 10**24, 2**127, TOP]:
+        with subtests.test(divisor=divisor):
+            ints = many(divisor % 1000)
+            quotient, rest = planes.divide(readonly_planes(ints), readonly_planes([divisor]))
+            assert ints_of(quotient) == [value // divisor for value in ints]
+            assert ints_of(rest) == [value % divisor for value in ints]
 
 
 def test_long_columns() -> None:
@@ -182,15 +183,14 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(
-    "value", [0, 1, 2**32 - 1, 2**32, 2**64 - 2**32, 2**64 - 1, 2**64, 10**30, TOP], ids=str
-)
-def test_totals_of_long_columns(value: int) -> None:
+def test_totals_of_long_columns(subtests: pytest.Subtests) -> None:
     """Nothing is lost in a long column, small at first or not, or of every third row."""
-    for ints in ([value] * ROWS, [1] * ROWS + [value] * ROWS):
-        hi, lo = readonly_planes(ints)
-        assert planes.total(hi, lo) == sum(ints)
-        assert planes.total(hi[::3], lo[::3]) == sum(ints[::3])
+    for value in [0, 1, 2**32 - 1, 2**32, 2**64 - 2**32, 2**64 - 1, 2**64, 10**30, TOP]:
+        with subtests.test(value=value):
+            for ints in ([value] * ROWS, [1] * ROWS + [value] * ROWS):
+                hi, lo = readonly_planes(ints)
+                assert planes.total(hi, lo) == sum(ints)
+                assert planes.total(hi[::3], lo[::3]) == sum(ints[::3])
 
 
 # Groups ---------------------------------------------------------------------------------

@@ -134,9 +134,9 @@ def test_machine_integers(kind):
         written([0, top + 1], kind)
 
 
-@pytest.mark.parametrize(
-    ("array", "values"),
-    [
+def test_other_arrays_are_read(subtests):
+    """Whatever holds integers exactly is read exactly."""
+    cases = [
         (pa.nulls(2), [None, None]),
         (pa.array(["5", None, "5"]).dictionary_encode(), [5, None, 5]),
         (pa.array(["007"], pa.large_string()), [7]),
@@ -144,12 +144,10 @@ def test_machine_integers(kind):
         (pa.array([Decimal(7), None], pa.decimal64(18, 0)), [7, None]),
         (pa.chunked_array([], pa.string()), []),
         (pa.array([], pa.decimal128(38, 0)), []),
-    ],
-    ids=["nulls", "dictionary", "large text", "decimal32", "decimal64", "no chunk", "no row"],
-)
-def test_other_arrays_are_read(array, values):
-    """Whatever holds integers exactly is read exactly."""
-    assert listed(*arrow.from_arrow(array)) == values
+    ]
+    for array, values in cases:
+        with subtests.test(values=values):
+            assert listed(*arrow.from_arrow(array)) == values
 
 
 @pytest.mark.parametrize(
@@ -181,11 +179,11 @@ def test_a_damaged_decimal_is_refused():
         arrow.from_arrow(damaged)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1_000", " 1", "1.0", "1e3", str(TOP + 1)])
-def test_texts_are_read_as_digits(text):
+def test_texts_are_read_as_digits(subtests):
     """An array of text goes the strict way, not through Arrow's own cast."""
-    with pytest.raises(DecodeError, match="row 1"):
-        arrow.from_arrow(pa.array(["0", text]))
+    for text in ["", "-1", "1_000", " 1", "1.0", "1e3", str(TOP + 1)]:
+        with subtests.test(text=text), pytest.raises(DecodeError, match="row 1"):
+            arrow.from_arrow(pa.array(["0", text]))
 
 
 @pytest.mark.parametrize(
