@@ -131,7 +131,7 @@ def test_an_unknown_account(ledger: lk.Ledger) -> None:
 
 def test_malformed_arguments(subtests: pytest.Subtests, ledger: lk.Ledger) -> None:
     """A malformed argument is named before anything is sent."""
-    cases = [
+    cases: list[Any] = [
         ({"account_id": "Not An Account"}, "account_id"),
         ({"assets": []}, "assets"),
         ({"assets": 5}, "assets"),

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import pytest
 
@@ -193,7 +194,7 @@ class TestRpc:
 
     def test_info_becomes_attributes_and_stands_in_the_sentence(self, subtests):
         """What the node names is an attribute, under the usual name, and is shown."""
-        cases = [
+        cases: list[Any] = [
             ("UNKNOWN_ACCOUNT", {"requested_account_id": "a.near"}, {"account_id": "a.near"}),
             ("NO_CONTRACT_CODE", {"contract_account_id": "c.near"}, {"account_id": "c.near"}),
             ("UNKNOWN_ACCESS_KEY", {"public_key": KEY}, {"public_key": KEY}),
@@ -251,7 +252,7 @@ class TestRpc:
 
     def test_without_a_cause_the_code_and_the_words_decide(self, subtests):
         """Answers of gateways and of old nodes are told apart, and their words are kept."""
-        cases = [
+        cases: list[Any] = [
             ({"code": -429, "message": "Too many requests"}, errors.RateLimitedError, True),
             ({"code": "-429", "message": "Too many requests"}, errors.RateLimitedError, True),
             ({"code": -32601, "data": "blok"}, errors.RpcMethodNotFoundError, False),
@@ -289,7 +290,7 @@ class TestRpc:
 
     def test_a_failed_view_is_read_as_text_and_as_variant(self, subtests):
         """CONTRACT_EXECUTION_ERROR gives the same classes as the texts of query."""
-        cases = [
+        cases: list[Any] = [
             (
                 {"HostError": {"GuestPanic": {"panic_msg": "no"}}},
                 errors.ContractPanicError,
@@ -342,7 +343,7 @@ class TestRpc:
 class TestQueryTexts:
     def test_give_the_class_and_its_values(self, subtests):
         """Each text that a node answers instead of a result is told apart."""
-        cases = [
+        cases: list[Any] = [
             (
                 f"access key {KEY} does not exist while viewing",
                 errors.UnknownAccessKeyError,
@@ -398,7 +399,7 @@ class TestQueryTexts:
         ]
         for text, expected, attributes in cases:
             with subtests.test(text=text):
-                error = query(text)
+                error: Any = query(text)
                 assert type(error) is expected
                 assert {name: getattr(error, name) for name in attributes} == attributes
                 assert (error.block_height, error.block_hash) == (7, "Bh")

@@ -339,7 +339,7 @@ def test_the_limits_of_public_hosts(subtests: pytest.Subtests) -> None:
 
 def test_a_ledger_says_its_limits(subtests: pytest.Subtests) -> None:
     """The repr of a ledger says how much it sends; the limit depends on host, key and rate."""
-    cases = [
+    cases: list[Any] = [
         (
             {"network": "mainnet"},
             (
@@ -390,7 +390,7 @@ def test_options_that_make_no_sense(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An option with a senseless value is refused by name, before any connection is opened."""
-    cases = [
+    cases: list[Any] = [
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": "20"}, "timeout_s"),
         ({"timeout_s": True}, "timeout_s"),

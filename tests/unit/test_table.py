@@ -310,7 +310,7 @@ def test_the_last_selection_is_remembered(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_message_that_no_table_sends_is_refused(subtests: pytest.Subtests):
     """Every part of a message is checked, and the reply says what is wrong."""
-    cases = [
+    cases: list[Any] = [
         {"do": "destroy"},
         {"do": "page", "start": -1, "count": 5},
         {"do": "page", "start": 0, "count": 10**9},

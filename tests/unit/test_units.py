@@ -2,6 +2,7 @@
 
 import decimal
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ U128 = st.integers(0, 2**128 - 1)
 
 def test_amounts_of_near(subtests):
     """Text names its unit; an integer is yocto already."""
-    cases = [
+    cases: list[Any] = [
         ("1 NEAR", 10**24),
         ("0.1 NEAR", 10**23),
         ("0.1near", 10**23),
@@ -53,7 +54,7 @@ def test_amounts_of_gas(text, gas):
 
 def test_no_amount_of_near(subtests):
     """What is ambiguous, inexact or out of range is refused by the argument's name."""
-    cases = [
+    cases: list[Any] = [
         "1",
         "1_000 NEAR",
         "1,5 NEAR",
@@ -98,7 +99,7 @@ def test_no_amount_of_gas(value):
 
 def test_tokens(subtests):
     """Human numbers become whole units by the token's decimals, digit by digit."""
-    cases = [
+    cases: list[Any] = [
         ("1.5", 6, 1_500_000),
         ("1.500000000", 6, 1_500_000),
         (5, 6, 5_000_000),
@@ -128,7 +129,7 @@ def test_floats_that_lose(subtests):
 
 def test_no_numbers(subtests):
     """What is no plain number is refused, however hostile its size."""
-    cases = [
+    cases: list[Any] = [
         *["", "1e5", "1_000", "-1", " 1", "1.", "nan", Decimal("NaN"), Decimal("1e999999")],
         *[Decimal("1e-999999"), Decimal(-1), 10**400, [1], b"1", True, None],
     ]

@@ -189,7 +189,7 @@ def test_what_is_no_hash(subtests: pytest.Subtests) -> None:
 
 def test_heights(subtests: pytest.Subtests) -> None:
     """Plain and numpy integers are heights, and come out plain."""
-    cases = [0, 1, 2**64 - 1, np.int64(5), np.uint64(2**64 - 1), np.int8(1), np.array(7)]
+    cases: list[Any] = [0, 1, 2**64 - 1, np.int64(5), np.uint64(2**64 - 1), np.int8(1), np.array(7)]
     for value in cases:
         with subtests.test(value=value):
             height = validation.block_height(value)

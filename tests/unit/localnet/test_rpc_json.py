@@ -3,6 +3,7 @@
 import base64
 import json
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -553,7 +554,7 @@ class TestChanges:
 
     def test_change(self, subtests):
         """A change names its kind, and what is there after it."""
-        cases = [
+        cases: list[Any] = [
             ("account", b"", None, "account_deletion", {}),
             (
                 "gas_key_nonce",

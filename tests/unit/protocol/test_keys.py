@@ -152,7 +152,8 @@ def test_the_path_of_wallets():
 
 def test_no_path(subtests):
     """ed25519 has hardened steps only."""
-    for path in ["", "m", "44'/397'/0'", "m/44/397/0", "m/2147483648'", "m/٤'", None]:
+    paths: list[Any] = ["", "m", "44'/397'/0'", "m/44/397/0", "m/2147483648'", "m/٤'", None]
+    for path in paths:
         with subtests.test(path=path):
             with pytest.raises(InvalidRequestError) as caught:
                 SecretKey.from_seed_phrase(PHRASE, path)

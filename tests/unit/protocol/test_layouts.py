@@ -1,6 +1,7 @@
 """Every layout, written down byte by byte from the tables of the specification."""
 
 from hashlib import sha256
+from typing import Any
 
 import near_jsonrpc_models
 import pytest
@@ -203,7 +204,7 @@ def test_hashes_are_of_the_written_bytes():
     assert without.hash == sha256(bytes.fromhex("9d010080") + message).digest()
 
 
-REFUSED = {
+REFUSED: dict[str, Any] = {
     "nothing": (Transaction, "", "byte 0"),
     "left over": (Transaction, V0_BYTES + "00", "byte 107"),
     "unknown version": (Transaction, "02" + V1_BYTES[2:], "byte 0"),

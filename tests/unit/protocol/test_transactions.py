@@ -65,7 +65,7 @@ def test_plain_values_become_checked_ones():
 
 def test_refused_fields(subtests):
     """A field of another kind or range is refused by its name, before anything is signed."""
-    cases = [
+    cases: list[Any] = [
         ("signer_id", "Alice"),
         ("signer_id", None),
         ("public_key", "ed25519:1"),
@@ -86,7 +86,7 @@ def test_refused_fields(subtests):
     ]
     for field, value in cases:
         with subtests.test(field=field):
-            fields = {
+            fields: dict[str, Any] = {
                 "signer_id": "alice.near",
                 "public_key": PUBLIC,
                 "nonce": 7,

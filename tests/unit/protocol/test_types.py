@@ -3,6 +3,7 @@
 import json
 import pickle
 from hashlib import sha3_256
+from typing import Any
 
 import base58
 import msgspec
@@ -150,7 +151,7 @@ def test_hashes(data):
 
 def test_no_hashes(subtests):
     """What has not 32 bytes is no hash."""
-    cases = [
+    cases: list[Any] = [
         *["", "1" * 31, "1" * 33, "1" * 45, "0" * 32, "z" * 44, " " + "1" * 32, "1" * 32 + "\n"],
         *[b"", bytes(31), bytes(33), None, 5],
     ]
@@ -192,7 +193,7 @@ def test_a_bare_key():
 
 def test_no_keys(subtests):
     """What is no key is refused, quickly and without being shown."""
-    cases = [
+    cases: list[Any] = [
         *["", "ed25519:", "ed25519:1", "secp256k1:" + "1" * 32, "ed448:" + "1" * 32],
         *["a:b:" + "1" * 32, "ed25519:" + "0" * 32, "ED25519:" + "1" * 32],
         *["ed25519:" + "1" * 10**6, None, 5],

@@ -64,7 +64,7 @@ def test_ints_and_texts_read_alike(values):
 
 def test_what_is_taken(subtests):
     """Integers of any kind, digits, whole decimals and every kind of gap are taken."""
-    cases = [
+    cases: list[Any] = [
         (np.array([1, 255], dtype=np.uint8), [1, 255]),
         (np.array([2**64 - 1], dtype=np.uint64), [2**64 - 1]),
         (np.array([5, 2**63 - 1]), [5, 2**63 - 1]),
