@@ -1742,7 +1742,7 @@ def test_validators_of_an_epoch_by_its_id() -> None:
 # Transactions ---------------------------------------------------------------------------
 
 
-def transaction_result() -> dict[str, Any]:
+def transaction_result(tx_hash: str = fake_hash("tx")) -> dict[str, Any]:
     """Invent a transfer and its receipt, executed at height 121."""
     receipt_id, action = fake_hash("receipt"), {"Transfer": {"deposit": "7"}}
     outcome = {
@@ -1768,12 +1768,12 @@ def transaction_result() -> dict[str, Any]:
             "receiver_id": "b.near",
             "actions": [action],
             "signature": "ed25519:1",
-            "hash": fake_hash("tx"),
+            "hash": tx_hash,
         },
         "transaction_outcome": {
             "proof": [],
             "block_hash": fake_hash(120),
-            "id": fake_hash("tx"),
+            "id": tx_hash,
             "outcome": converted,
         },
         "receipts_outcome": [
@@ -1880,12 +1880,11 @@ def test_a_closed_ledger_explains_without_metadata() -> None:
 
 def test_traces_and_a_blocks_traces() -> None:
     """Many transactions are one frame, their blocks and rules read once for all."""
-
-    def told(params: dict[str, Any]) -> dict[str, Any]:
-        found = transaction_result()
-        return found | {"transaction": found["transaction"] | {"hash": params["tx_hash"]}}
-
-    fake = Fake(methods={"EXPERIMENTAL_tx_status": told, "EXPERIMENTAL_protocol_config": RULES})
+    methods = {
+        "EXPERIMENTAL_tx_status": lambda params: transaction_result(params["tx_hash"]),
+        "EXPERIMENTAL_protocol_config": RULES,
+    }
+    fake = Fake(methods=methods)
     pairs = [(fake_hash("tx"), "a.near"), (fake_hash("other"), "a.near")]
     with asking(fake) as server:
         found = lk.traces(pairs)
