@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ledgerkit import validation
@@ -28,7 +29,6 @@ from ledgerkit.reconciling.liquid_staking import liquid_gains
 from ledgerkit.reconciling.listing import Listing, add_unlisted, find_start
 from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, Facts, Token
-from ledgerkit.reconciling.period import Scope
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs.tokens import read_token_facts
@@ -38,38 +38,28 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry, Reward
+    from ledgerkit.reconciling.period import Scope
     from ledgerkit.reconciling.stakes import PoolTest
 
+_height = attrgetter("block_height")
 _INTENTS = "intents.near"  # its token ids are assets of their own, such as nep141:wrap.near
 
 
 class Builder:
     """
-    The builder of one statement, after block `start` up to block `stop`.
+    The builder of one statement.
 
-    Without a start it begins before the account's first transaction. `again` are the hashes of
-    transactions that were still running in an earlier part of the statement.
+    `again` are the hashes of transactions that were still running in an earlier part of it.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        account_id: str,
-        start: Point | None,
-        stop: Point,
-        assets: tuple[str, ...] | None = None,
-        *,
-        again: Iterable[str] = (),
-        progress: bool = True,
-    ) -> None:
-        self._ledger, self._account_id = ledger, account_id
-        self._scope = Scope(ledger, account_id, start, stop, assets, progress)
+    def __init__(self, scope: Scope, again: Iterable[str] = ()) -> None:
+        self._ledger, self._account_id, self._scope = scope.ledger, scope.account_id, scope
         self._again = dict.fromkeys(again)
-        self._reader = BalanceReader(ledger, account_id, progress=progress)
-        self._listing = Listing(self._scope)
+        self._reader = BalanceReader(scope.ledger, scope.account_id, progress=scope.progress)
+        self._listing = Listing(scope)
+        self._first: Block | None = None  # if the statement starts earlier
         self._notes: list[str] = []
         self._late: list[Entry] = []  # that do not come from the documents
         self._moved: frozenset[Entry] = frozenset()  # of deleted gas keys, to the account
@@ -91,7 +81,13 @@ class Builder:
         indexed_rows = [r for r in indexed_rows if r.receipt_id not in documents.read_receipts]
         indexed_rows += listing.transfers_of(documents.lost)
         self._add_indexed(indexed_rows, start, is_pool)
-        facts = self._new_facts(_block(start))
+        facts = Facts(
+            self._account_id,
+            self._ledger.network.name,
+            self._first or _block(start),
+            _block(self._scope.stop),
+            assets=None if self._scope.assets is None else list(self._scope.assets),
+        )
         facts.rewards = self._add_rewards(pools, facts)
         sums = sums_by_asset(self._in_order(store))
         assets = self._assets_of(sums)
@@ -101,13 +97,8 @@ class Builder:
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
-        return facts, self._merged(store)
-
-    def _new_facts(self, start: Block) -> Facts:
-        """Return what is known of a statement before anything is read."""
-        assets = None if self._scope.assets is None else list(self._scope.assets)
-        network = self._ledger.network.name
-        return Facts(self._account_id, network, start, _block(self._scope.stop), assets=assets)
+        is_whole = not (self._late or self._moved)
+        return facts, store if is_whole else EntryStore(self._in_order(store))
 
     def _check_account(self) -> None:
         """Raise if there is no account, and no balance can be read."""
@@ -203,10 +194,6 @@ class Builder:
         self._late += explained.entries
         facts.gaps = explained.gaps
 
-    def _merged(self, store: EntryStore) -> EntryStore:
-        """Return all entries in causal order, in a new store if there are others."""
-        return EntryStore(self._in_order(store)) if self._late or self._moved else store
-
     def _in_order(self, store: EntryStore) -> Iterator[Entry]:
         """Yield all entries in causal order."""
         self._late.sort(key=_height)
@@ -224,10 +211,6 @@ class Builder:
             for asset, contract_id in contracts.items()
             if contract_id is not None
         }
-
-
-def _height(entry: Entry) -> int:
-    return entry.block_height
 
 
 def _metadata_contract(asset: str) -> str | None:

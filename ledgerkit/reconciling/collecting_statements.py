@@ -16,7 +16,7 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.period import locate_ends
+from ledgerkit.reconciling.period import Scope, locate_ends
 from ledgerkit.reconciling.statement import Statement
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ class StatementReader:
 
     def _read(self, ledger: Ledger, account_id: str) -> _Read | LedgerError:
         try:
-            builder = Builder(ledger, account_id, self._start, self._stop, progress=False)
+            scope = Scope(ledger, account_id, self._start, self._stop, None, progress=False)
+            builder = Builder(scope)
             statement = Statement(*builder.build())
         except LedgerError as error:
             return error

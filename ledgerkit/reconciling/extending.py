@@ -16,7 +16,8 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.listing import found_documents
-from ledgerkit.reconciling.model import STAKE, Block, Facts
+from ledgerkit.reconciling.model import STAKE
+from ledgerkit.reconciling.period import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.document_entries import DocumentEntries
     from ledgerkit.reconciling.entry_store import EntryStore
     from ledgerkit.reconciling.listing import Listed
-    from ledgerkit.reconciling.model import Entry
+    from ledgerkit.reconciling.model import Entry, Facts
 
 _RECENT = 1_000  # blocks by which the services may have been behind
 
@@ -40,16 +41,10 @@ class Continuation(Builder):
         _check(ledger, facts, stop)
         cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts, store)})["at"]
         assets = None if facts.assets is None else tuple(facts.assets)
-        super().__init__(
-            *(ledger, facts.account_id, cut, stop, assets),
-            again=facts.unfinished,
-            progress=progress,
-        )
+        scope = Scope(ledger, facts.account_id, cut, stop, assets, progress)
+        super().__init__(scope, again=facts.unfinished)
         self._earlier, self._earlier_store, self._cut = facts, store, cut.height
-
-    def _new_facts(self, start: Block) -> Facts:  # noqa: ARG002 - the cut
-        """Return the facts so far, which begin with the earlier statement."""
-        return super()._new_facts(self._earlier.start)
+        self._first = facts.start
 
     def _from_documents(
         self, documents: DocumentEntries, listed: list[Listed], start: Point

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.reconciling.model import NEAR, Entry
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.reconciling.reconcile import BalanceReader
-
-SYSTEM = "system"
 
 
 def indexed_entry(row: TransferRow) -> Entry | None:

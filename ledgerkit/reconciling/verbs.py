@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from ledgerkit import client, validation
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.period import locate_ends
+from ledgerkit.reconciling.period import Scope, locate_ends
 from ledgerkit.reconciling.plan import plan_statement
 from ledgerkit.reconciling.statement import Statement
 
@@ -111,21 +111,32 @@ def statement(
         planned = plan(account_id, start, stop, assets, ledger)
         print(planned)  # noqa: T201 - the purpose of a dry run
         return planned
-    account_id = validation.account_id(account_id)
-    checked = None if assets is None else check_assets(assets)
-    ledger = client.current(ledger)
-    first, last = locate_ends(ledger, start, stop)
-    builder = Builder(ledger, account_id, first, last, checked, progress=progress)
-    return Statement(*builder.build())
+    scope = _scope(account_id, start, stop, assets, ledger, progress=progress)
+    return Statement(*Builder(scope).build())
 
 
 def plan(
     account_id: str, start: object, stop: object, assets: object, ledger: Ledger | None
 ) -> StatementPlan:
     """Return the plan of a statement, with the arguments of `statement`."""
+    scope = _scope(account_id, start, stop, assets, ledger)
+    start_height = None if scope.start is None else scope.start.height
+    return plan_statement(
+        scope.ledger, scope.account_id, start_height, scope.stop.height, scope.assets
+    )
+
+
+def _scope(
+    account_id: str,
+    start: object,
+    stop: object,
+    assets: object,
+    ledger: Ledger | None,
+    *,
+    progress: bool = True,
+) -> Scope:
+    """Check the arguments, then find the blocks at the ends."""
     account_id = validation.account_id(account_id)
     checked = None if assets is None else check_assets(assets)
     ledger = client.current(ledger)
-    first, last = locate_ends(ledger, start, stop)
-    start_height = None if first is None else first.height
-    return plan_statement(ledger, account_id, start_height, last.height, checked)
+    return Scope(ledger, account_id, *locate_ends(ledger, start, stop), checked, progress)

@@ -338,7 +338,7 @@ def test_amounts_of_a_statement_are_in_units():
         tokens={"nep141:g.near": Token("G", 1)},
     )
     assert list(readable(frames.entries)["change"]) == ["1 NEAR", "5 units"]
-    assert list(readable(frames.totals)["closing"]) == ["1 NEAR", "0.5 G"]
+    assert list(readable(frames.totals)["closing"]) == ["0.5 G", "1 NEAR"]
 
 
 def test_a_statement_is_in_units_of_its_tokens():

@@ -48,8 +48,8 @@ def test_a_statement_in_words():
         f"4 entries after block 100 ({day} 00:00:00 UTC) up to block 200 ({day} 00:01:40 UTC)",
         "✓ every balance adds up: opening + entries = closing, with no gaps",
         "  near: 1 NEAR → 4.00 NEAR (in 3 NEAR, out -0.0001 NEAR)",
-        "  nep141:gold.near: 0 GOLD → 2.5 GOLD (in 2.5 GOLD, out 0 GOLD)",
         "  nep141:dust.near: 0 units → 1 unit (in 1 unit, out 0 units)",
+        "  nep141:gold.near: 0 GOLD → 2.5 GOLD (in 2.5 GOLD, out 0 GOLD)",
     ]
 
 
@@ -103,8 +103,8 @@ def test_a_card():
     assert "network: " in page.texts
     assert page.cells[-9:] == [
         *("near", "fee", "-0.0001 NEAR"),
-        *("nep141:gold.near", "token", "2.5 GOLD"),
         *("nep141:dust.near", "mint", "1 unit"),
+        *("nep141:gold.near", "token", "2.5 GOLD"),
     ]
 
 
