@@ -116,7 +116,7 @@ def _from_decimals(array: Any, name: str) -> tuple[Planes, Flags]:
     _check_scale(array.type)
     if array.type.bit_width < 2 * _WORD:
         array = array.cast(library().decimal128(DIGITS))
-    words, mask = _words(array), _missing(array)
+    words, mask = _words(array), missing(array)
     if words.shape[1] > 2:  # noqa: PLR2004 - hi and lo
         outside = words[:, 2:].any(axis=1)
     else:
@@ -137,14 +137,14 @@ def _words(array: Any) -> np.ndarray:
 
 
 def _from_integers(array: Any, name: str) -> tuple[Planes, Flags]:
-    mask = _missing(array)
+    mask = missing(array)
     filled = array.cast(library().int64()) if array.type == library().null() else array
     values = filled.fill_null(0).to_numpy(zero_copy_only=False)
     _refuse_first(array, values < 0, name)
     return (np.zeros(len(values), dtype=np.uint64), values.astype(np.uint64)), mask
 
 
-def _missing(array: Any) -> np.ndarray:
+def missing(array: Any) -> np.ndarray:
     """Return the mask of an array, True where a value is missing."""
     if not array.null_count:
         return np.zeros(len(array), dtype=bool)

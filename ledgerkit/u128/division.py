@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ledgerkit.u128 import parsing, planes
 
@@ -23,7 +22,7 @@ _SPLIT = 2.0**27 + 1  # splits a float64 into two halves of 26 bits (Dekker's pr
 
 def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
-    others = other if pd.api.types.is_list_like(other) else [other]
+    others = parsing.as_list(other)
     try:
         is_column = isinstance(other, type(array))
         values, mask = (other.planes, other.mask) if is_column else parsing.read_ints(others)

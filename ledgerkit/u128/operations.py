@@ -79,7 +79,7 @@ def _read_operand(array: U128Array, other: Any) -> Operand:
     other = _check_length(array, other)
     if isinstance(other, type(array)):
         return Operand(other.planes, other.mask)
-    listed = other if pd.api.types.is_list_like(other) else parsing.objects([other])
+    listed = parsing.as_list(other)
     try:
         return Operand(*parsing.read_ints(listed))
     except OverflowError:
@@ -105,7 +105,7 @@ def _check_length(array: U128Array, other: Any) -> Any:
 
 
 def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
-    parsing.refuse_text(other if pd.api.types.is_list_like(other) else [other])
+    parsing.refuse_text(parsing.as_list(other))
     kind = getattr(other, "dtype", type(other).__name__)
     sign = _SIGNS.get(name, name)
     reason = f": {error}" if pd.api.types.is_list_like(other) else ""
@@ -191,8 +191,6 @@ def compare(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
     other = _check_length(array, other)
     if isinstance(other, float | np.floating) and math.isfinite(other):
         other = _to_bound(float(other), op.__name__)
-    if not pd.api.types.is_list_like(other) and not _is_in_range(other):
-        return _compare_outside(array, other, op)
     try:
         operand = _read_operand(array, other)
     except TypeError:
@@ -210,26 +208,10 @@ def _to_bound(number: float, name: str) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _is_in_range(value: object) -> bool:
-    """Return True for an integer that a column can hold."""
-    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return is_int and 0 <= value < planes.LIMIT  # type: ignore[operator]  # an integer, by the line above
-
-
-def _compare_outside(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-    """Compare with one value that no column can hold."""
-    if pd.isna(other):
-        return pd.arrays.BooleanArray(np.zeros(len(array), bool), np.ones(len(array), bool))
-    if isinstance(other, int | float | np.integer | np.floating) and not isinstance(other, bool):
-        result = np.full(len(array), bool(op(0, other)))  # the same for every value in the range
-        return pd.arrays.BooleanArray(result, array.isna())
-    return _compare_objects(array, other, op)
-
-
 def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
     """Compare row by row as Python objects, which is exact for every type of number."""
+    parsing.refuse_amounts(parsing.as_list(other))
     is_list = pd.api.types.is_list_like(other)
-    parsing.refuse_amounts(other if is_list else [other])
     others = parsing.objects(other) if is_list else [other] * len(array)
     mask = array.mask | parsing.missing_in(others)
     rows = zip(planes.to_ints(*array.planes), others, mask, strict=True)

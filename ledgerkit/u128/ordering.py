@@ -78,14 +78,13 @@ def searchsorted(values: Planes, others: Planes, side: str) -> Rows:
 def searchsorted_ints(array: U128Array, others: Any, side: str) -> Any:
     """Return the positions of numbers of any size in sorted values."""
     bisection = bisect.bisect_left if side == "left" else bisect.bisect_right
-    is_list = pd.api.types.is_list_like(others)
-    values = parsing.objects(others if is_list else [others])
+    values = parsing.objects(parsing.as_list(others))
     try:
         positions = np.array([bisection(array, value) for value in values], dtype=np.intp)
     except TypeError:
         parsing.refuse_text(values)
         raise
-    return positions if is_list else positions[0]
+    return positions if pd.api.types.is_list_like(others) else positions[0]
 
 
 # Distinct values ------------------------------------------------------------------------

@@ -232,22 +232,14 @@ def restore_large(table: Any) -> Any:
         name = (field.metadata or {}).get(MARK, b"").decode()
         if name in table.column_names:
             numbers, texts = _widen(table[name], name), _widen(table[field.name], field.name)
-            _check_exclusive(numbers, texts, name)
+            both = ~(arrow.missing(numbers) | arrow.missing(texts))
+            if (row := planes.first(both)) is not None:
+                msg = f"{name} has a number and a text in row {row}, of which one must be wrong"
+                raise DecodeError(msg, path=f"{name}[{row}]")
             merged = arrow.library("pyarrow.compute").coalesce(numbers, texts)
             position = table.column_names.index(name)
             table = table.set_column(position, name, merged).drop_columns(field.name)
     return table
-
-
-def _check_exclusive(numbers: Any, texts: Any, name: str) -> None:
-    """Check that no row has both a number and a text, which would contradict each other."""
-    both = ~(
-        numbers.is_null().to_numpy(zero_copy_only=False)
-        | texts.is_null().to_numpy(zero_copy_only=False)
-    )
-    if (row := planes.first(both)) is not None:
-        msg = f"{name} has a number and a text in row {row}, of which one must be wrong"
-        raise DecodeError(msg, path=f"{name}[{row}]")
 
 
 def _wide() -> Any:

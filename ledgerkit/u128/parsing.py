@@ -54,6 +54,11 @@ def objects(values: Any) -> Objects:
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
+def as_list(other: Any) -> Any:
+    """Return an operand as a list or array, of one row if it is a single value."""
+    return other if pd.api.types.is_list_like(other) else [other]
+
+
 def missing_in(values: Any) -> Flags:
     """Return where values are missing."""
     return np.array(pd.isna(values), dtype=np.bool_)
