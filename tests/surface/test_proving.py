@@ -431,10 +431,9 @@ def test_blocks_without_approvals_are_refused(ledger):
         lk.blocks(head.height - 1, head.height + 1, verify=True)
 
 
-@pytest.mark.parametrize("seed", [3, 8, 21])
-def test_every_trace_of_a_random_world_is_signed(seed):
+def test_every_trace_of_a_random_world_is_signed():
     """Promises, failures, refunds, yields and skipped heights: all outcomes are committed to."""
-    chaos = Chaos(seed)
+    chaos = Chaos(8)
     chaos.genesis.secret_keys[public("v")] = secret("v")  # what all of its validators sign with
     while chaos.made < 40:
         chaos.block()

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tools.campaigns._tally import Tally
 
 COUNT = 1_000_000
-SMALL = 3_000
+SMALL = 1_500
 EXPECTED = ("value", "error")
 MEMORY = 2**30  # far below what the longest lengths claim
 PHRASE = "abandon " * 11 + "about"

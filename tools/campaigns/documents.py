@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Reader = Callable[[bytes], Any]
 
 COUNT = 1_000_000
-SMALL = 1_200
+SMALL = 600
 EXPECTED = (
     "value of a saved document",
     "error of a saved document",

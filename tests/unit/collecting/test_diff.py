@@ -341,7 +341,7 @@ def reference(before: Any, after: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(ACCOUNTS, ACCOUNTS, st.integers(1, 3))
 @example({"a.near": {"t.near": (BIG, "ok")}}, {"a.near": {"t.near": (BIG + 1, "ok")}}, 1)
 @example({}, {}, 1)
