@@ -20,6 +20,7 @@ import ledgerkit as lk
 from ledgerkit.errors import DecodeError
 from ledgerkit.transport.disk_cache import DiskCache
 from tests.unit.collecting.builders import Holdings, write_collection
+from tools.campaigns._byte_mutations import flip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,12 +73,11 @@ def write(out: Path, rng: random.Random) -> None:
 def flipped(path: Path, rng: random.Random) -> Iterator[str]:
     """Flip one bit of a file for the time of a block; yield its place."""
     body = path.read_bytes()
-    bit = rng.randrange(8 * len(body))
-    damaged = bytearray(body)
-    damaged[bit // 8] ^= 1 << bit % 8
+    damaged = flip(body, rng)
     path.write_bytes(damaged)
+    at = next(n for n, (old, new) in enumerate(zip(body, damaged, strict=True)) if old != new)
     try:
-        yield f"bit {bit} of {path.parent.name}/{path.name}"
+        yield f"byte {at} of {path.parent.name}/{path.name}"
     finally:
         path.write_bytes(body)
 

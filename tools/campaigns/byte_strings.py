@@ -40,6 +40,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol import Delegate as SignedDelegate
 from ledgerkit.verbs import saved_responses
+from tests.unit import builders
 from tools.campaigns import _replay
 from tools.campaigns._byte_mutations import WAYS
 from tools.campaigns._outcomes import hostile_conditions, outcome
@@ -54,6 +55,7 @@ COUNT = 1_000_000
 SMALL = 1_500
 EXPECTED = ("value", "error")
 MEMORY = 2**30  # far below what the longest lengths claim
+CALLING = ("view", "ft", "nft_tokens", "staking", "verify_archive")  # verbs that call views
 PHRASE = "abandon " * 11 + "about"
 KEY = SecretKey.from_seed_phrase(PHRASE)
 
@@ -108,24 +110,27 @@ def texts() -> Iterator[Decoder]:
     """Yield the parsers of keys, ids, amounts and block references."""
     public, secret = str(KEY.public_key), KEY.reveal()
     fields = {"account_id": "alice.near", "public_key": public, "private_key": secret}
-    account = json.dumps(fields).encode()
-    signature = str(KEY.sign(bytes(32))).encode()
-    amounts = [b"1 NEAR", b"0.5 NEAR", b"30 Tgas", b"12 yocto", b"1_000 NEAR"]
-    places = [b"2026-01-01T00:00:00Z", b"2026-01-01 00:00:00.123456789+02:00", b"final", b"1" * 32]
-    yield Decoder("PublicKey", of_text(PublicKey.from_text), [public.encode()])
-    yield Decoder("SecretKey", of_text(SecretKey.from_text), [secret.encode()])
-    yield Decoder("Signature", of_text(Signature.from_text), [signature])
-    yield Decoder("SecretKey.from_credentials", SecretKey.from_credentials, [account])
-    yield Decoder("Credentials", Credentials.from_text, [account])
-    yield Decoder("seed phrase", of_text(SecretKey.from_seed_phrase), [PHRASE.encode()])
+    account = json.dumps(fields)
+    amounts = ("1 NEAR", "0.5 NEAR", "30 Tgas", "12 yocto", "1_000 NEAR")
+    times = ("2026-01-01T00:00:00Z", "2026-01-01 00:00:00.123456789+02:00")
+    parsers: list[tuple[str, Callable[[str], Any], Sequence[str]]] = [
+        ("PublicKey", PublicKey.from_text, [public]),
+        ("SecretKey", SecretKey.from_text, [secret]),
+        ("Signature", Signature.from_text, [str(KEY.sign(bytes(32)))]),
+        ("seed phrase", SecretKey.from_seed_phrase, [PHRASE]),
+        ("CryptoHash", CryptoHash, ["1" * 32]),
+        ("AccountId", AccountId, ["alice.near", "0x" + "cd" * 20]),
+        ("message", signed_message, ["login", "\U0001f511"]),
+        ("yocto", units.yocto, amounts),
+        ("gas", units.gas, amounts),
+        ("units", partial(units.from_units, decimals=24), ["1.5", "3"]),
+        ("block reference", validation.block_reference, [*times, "final", "1" * 32]),
+    ]
+    for name, parse, valid in parsers:
+        yield Decoder(name, of_text(parse), [text.encode() for text in valid])
+    yield Decoder("SecretKey.from_credentials", SecretKey.from_credentials, [account.encode()])
+    yield Decoder("Credentials", Credentials.from_text, [account.encode()])
     yield Decoder("CryptoHash of bytes", CryptoHash, [bytes(32)])
-    yield Decoder("CryptoHash", of_text(CryptoHash), [b"1" * 32])
-    yield Decoder("AccountId", of_text(AccountId), [b"alice.near", b"0x" + b"cd" * 20])
-    yield Decoder("message", of_text(signed_message), [b"login", b"\xf0\x9f\x94\x91"])
-    yield Decoder("yocto", of_text(units.yocto), amounts)
-    yield Decoder("gas", of_text(units.gas), amounts)
-    yield Decoder("units", of_text(partial(units.from_units, decimals=24)), [b"1.5", b"3"])
-    yield Decoder("block reference", of_text(validation.block_reference), places)
 
 
 def signed_message(text: str) -> bool:
@@ -138,17 +143,8 @@ def contract_bytes() -> Iterator[Decoder]:
     """Yield readers of what a contract returns and logs, and of the arguments of its calls."""
     replay = _replay.Replay()
     ledger = _replay.connect(replay)
-    verbs: dict[str, Callable[[], Any]] = {
-        "view": lambda: lk.view("gold.near", "ft_metadata", ledger=ledger),
-        "ft": lambda: lk.ft("alice.near", metadata=True, progress=False, ledger=ledger),
-        "nft_tokens": lambda: lk.nft_tokens(
-            "uma.near", "stamps.grace.near", progress=False, ledger=ledger
-        ),
-        "staking": lambda: lk.staking("bob.near", positions=True, progress=False, ledger=ledger),
-        "verify_archive": lambda: lk.verify_archive(
-            "1", source=ledger, target=ledger, collection="stamps.grace.near"
-        ),
-    }
+    known = _replay.verbs(replay)
+    verbs = {name: partial(known[name], ledger) for name in CALLING}
     for name, verb in verbs.items():
         seen = returned_by(replay, ledger, verb)
 
@@ -196,10 +192,9 @@ ARGUMENTS = [
     b'"5"',
     b"null",
 ]
-EVENT = {"standard": "nep141", "version": "1.0.0", "event": "ft_transfer"}
 TRANSFERRED = {"old_owner_id": "alice.near", "new_owner_id": "bob.near", "amount": "5"}
 EVENTS = [
-    b"EVENT_JSON:" + json.dumps({**EVENT, "data": [TRANSFERRED]}).encode(),
+    builders.event("nep141", "ft_transfer", TRANSFERRED).encode(),
     b"Transfer 5 from alice.near to bob.near",
     b"Refund 5 from bob.near to alice.near",
 ]
@@ -207,27 +202,11 @@ EVENTS = [
 
 def trace_of(args: bytes = b"{}", value: bytes = b"", log: str = "") -> lk.Trace:
     """Read the trace of a token's transfer, with these arguments, result and log."""
-    fields = {"method_name": "ft_transfer_call", "gas": 9, "deposit": "1"}
-    action = {"FunctionCall": {**fields, "args": base64.b64encode(args).decode()}}
+    action = builders.call_bytes("ft_transfer_call", args, 1)
     status = {"SuccessValue": base64.b64encode(value).decode()}
-    ran = {"logs": [log], "receipt_ids": [], "gas_burnt": 1, "tokens_burnt": "1", "status": status}
-    first = {**ran, "logs": [], "receipt_ids": ["R"], "status": {"SuccessReceiptId": "R"}}
-    parties = {"signer_id": "alice.near", "receiver_id": "gold.near"}
-    body = {"Action": {"signer_id": "alice.near", "actions": [action]}}
-    document = {
-        "status": status,
-        "transaction": {"hash": "T", **parties, "actions": [action]},
-        "transaction_outcome": {"id": "T", "outcome": first},
-        "receipts_outcome": [{"id": "R", "outcome": ran}],
-        "receipts": [
-            {
-                "receipt_id": "R",
-                "predecessor_id": "alice.near",
-                "receiver_id": "gold.near",
-                "receipt": body,
-            }
-        ],
-    }
+    ran = builders.outcome("R0", logs=[log], status=status, executor_id="gold.near")
+    sent = builders.body("R0", action, to="gold.near")
+    document = builders.result([ran], [sent], actions=[action], to="gold.near", status=status)
     return lk.Trace.from_json(document)
 
 
@@ -244,24 +223,19 @@ def files(folder: Path) -> Iterator[Decoder]:
 
         return decode
 
-    frame = pd.DataFrame(
-        {
-            "account_id": ["alice.near", "bob.near"],
-            "balance": pd.Series([1, 2**127], dtype="u128"),
-            "text": ["a", None],
-            "number": [1.5, 2],
-        }
-    )
+    balances = pd.Series([1, 2**127], dtype="u128")
+    texts = {"account_id": ["alice.near", "bob.near"], "text": ["a", None]}
+    frame = pd.DataFrame({**texts, "balance": balances, "number": [1.5, 2]})
     lk.write_parquet(frame, folder / "valid.parquet")
     lk.write_parquet(frame.set_index("balance"), folder / "indexed.parquet")
     parquet = [(folder / name).read_bytes() for name in ("valid.parquet", "indexed.parquet")]
-    ids = [b"alice.near\nbob.near\n"]
-    table = [b'account_id,note\nalice.near,"a"\nbob.near,\n']
-    trace = trace_of()._source  # noqa: SLF001 - the document itself
+    trace_of().save(folder / "valid.json")
+    trace = (folder / "valid.json").read_bytes()
+    table = b'account_id,note\nalice.near,"a"\nbob.near,\n'
     yield Decoder("read_parquet", written("read.parquet", lk.read_parquet), parquet)
     yield Decoder("ids in Parquet", written("ids.parquet", source_ids), parquet)
-    yield Decoder("ids in CSV", written("ids.csv", source_ids), table)
-    yield Decoder("ids in a text", written("ids.txt", source_ids), ids)
+    yield Decoder("ids in CSV", written("ids.csv", source_ids), [table])
+    yield Decoder("ids in a text", written("ids.txt", source_ids), [b"alice.near\nbob.near\n"])
     yield Decoder("Trace.load", written("trace.json", lk.Trace.load), [trace])
     receipts = partial(lk.read, view="receipts")
     yield Decoder("read a file", written("r.json", receipts), [trace])

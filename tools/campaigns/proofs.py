@@ -21,9 +21,10 @@ from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import block_hashes, decode_path
 from ledgerkit.protocol import CryptoHash
 from ledgerkit.protocol.types import Signature, to_base58
+from tools.campaigns._byte_mutations import flip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.api.models.commitments import (
         Header,
@@ -54,12 +55,8 @@ class Evidence(NamedTuple):
     outcomes: list[tuple[bytes, OutcomeProof]]  # leaves, and the paths from them
     headers: list[Header]
     start: proofs.Head
-    block: LightClientBlock  # the one to follow from there, to which all paths lead
-
-    @property
-    def head(self) -> proofs.Head:
-        """The head after that block."""
-        return self.start.advance(self.block)
+    block: LightClientBlock  # the one to follow from there
+    head: proofs.Head  # the head after that block, to which all paths lead
 
 
 def collect() -> Evidence:
@@ -84,7 +81,7 @@ def collect() -> Evidence:
             outcomes.append((decode_hashes(proof.rows["leaf"][0])[0], answer))
         hashes = [str(made.hash) for made in ledger.world.chain.blocks()]
         headers = [ledger.send(rpc.block_header(each)).header for each in hashes]
-    return Evidence(outcomes, headers, start, block)
+    return Evidence(outcomes, headers, start, block, start.advance(block))
 
 
 # The steps of a proof: each raises ProofError where it does not hold ------------------------
@@ -100,13 +97,6 @@ def check_outcome(leaf: bytes, answer: OutcomeProof) -> None:
 
 
 # Flips ----------------------------------------------------------------------------------
-
-
-def flip(data: bytes, rng: random.Random) -> bytes:
-    """Flip one bit."""
-    changed = bytearray(data)
-    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
 
 
 def flip_hash(text: str, rng: random.Random) -> str:
@@ -149,76 +139,84 @@ def flip_approval(approvals: Sequence[str | None], rng: random.Random) -> list[s
     return changed
 
 
-def attacks(evidence: Evidence) -> dict[str, Callable[[random.Random], None]]:
-    """Return an attack on each part of the evidence, which must raise ProofError."""
-    head = evidence.head
+# Attacks, each of which must raise ProofError ----------------------------------------------
+
+
+def leaf(evidence: Evidence, rng: random.Random) -> None:
+    """Change an outcome."""
+    data, answer = rng.choice(evidence.outcomes)
+    check_outcome(flip(data, rng), answer)
+
+
+def path(evidence: Evidence, rng: random.Random) -> None:
+    """Change the path from an outcome to the root of its shard."""
     deep = [pair for pair in evidence.outcomes if pair[1].outcome_proof.proof]
-
-    def leaf(rng: random.Random) -> None:
-        data, answer = rng.choice(evidence.outcomes)
-        check_outcome(flip(data, rng), answer)
-
-    def path(rng: random.Random) -> None:
-        data, answer = rng.choice(deep)
-        proved = replace(answer.outcome_proof, proof=flip_path(answer.outcome_proof.proof, rng))
-        check_outcome(data, replace(answer, outcome_proof=proved))
-
-    def root_path(rng: random.Random) -> None:
-        data, answer = rng.choice(evidence.outcomes)
-        changed = flip_path(answer.outcome_root_proof, rng)
-        check_outcome(data, replace(answer, outcome_root_proof=changed))
-
-    def block(rng: random.Random) -> None:
-        _, answer = rng.choice(evidence.outcomes)
-        lite: LiteBlock = flip_block(answer.block_header_lite, rng)
-        head.check_block(lite, answer.block_proof)
-
-    def block_path(rng: random.Random) -> None:
-        _, answer = rng.choice(evidence.outcomes)
-        head.check_block(answer.block_header_lite, flip_path(answer.block_proof, rng))
-
-    def head_block(rng: random.Random) -> None:
-        evidence.start.advance(flip_block(evidence.block, rng))
-
-    def approval(rng: random.Random) -> None:
-        approvals = flip_approval(evidence.block.approvals_after_next, rng)
-        evidence.start.advance(replace(evidence.block, approvals_after_next=approvals))
-
-    def header(rng: random.Random) -> None:
-        proofs.check_header(flip_member(rng.choice(evidence.headers), _HEADER_MEMBERS, rng))
-
-    return {
-        "a leaf": leaf,
-        "the path to the shard's root": path,
-        "the path to the outcome root": root_path,
-        "a block": block,
-        "the path to the head": block_path,
-        "the head": head_block,
-        "an approval": approval,
-        "a header": header,
-    }
+    data, answer = rng.choice(deep)
+    proved = replace(answer.outcome_proof, proof=flip_path(answer.outcome_proof.proof, rng))
+    check_outcome(data, replace(answer, outcome_proof=proved))
 
 
-_PARTS = (
-    *("a leaf", "the path to the shard's root", "the path to the outcome root", "a block"),
-    *("the path to the head", "the head", "an approval", "a header"),
-)
-EXPECTED = tuple(f"refused, in {part}" for part in _PARTS)
+def root_path(evidence: Evidence, rng: random.Random) -> None:
+    """Change the path from the root of a shard to that of the block."""
+    data, answer = rng.choice(evidence.outcomes)
+    changed = flip_path(answer.outcome_root_proof, rng)
+    check_outcome(data, replace(answer, outcome_root_proof=changed))
+
+
+def block(evidence: Evidence, rng: random.Random) -> None:
+    """Change the block of an outcome."""
+    _, answer = rng.choice(evidence.outcomes)
+    lite: LiteBlock = flip_block(answer.block_header_lite, rng)
+    evidence.head.check_block(lite, answer.block_proof)
+
+
+def block_path(evidence: Evidence, rng: random.Random) -> None:
+    """Change the path from the block of an outcome to the head."""
+    _, answer = rng.choice(evidence.outcomes)
+    evidence.head.check_block(answer.block_header_lite, flip_path(answer.block_proof, rng))
+
+
+def head_block(evidence: Evidence, rng: random.Random) -> None:
+    """Change the block that becomes the head."""
+    evidence.start.advance(flip_block(evidence.block, rng))
+
+
+def approval(evidence: Evidence, rng: random.Random) -> None:
+    """Change a signature of that block."""
+    approvals = flip_approval(evidence.block.approvals_after_next, rng)
+    evidence.start.advance(replace(evidence.block, approvals_after_next=approvals))
+
+
+def header(evidence: Evidence, rng: random.Random) -> None:
+    """Change the header of a block."""
+    proofs.check_header(flip_member(rng.choice(evidence.headers), _HEADER_MEMBERS, rng))
+
+
+ATTACKS = {
+    "a leaf": leaf,
+    "the path to the shard's root": path,
+    "the path to the outcome root": root_path,
+    "a block": block,
+    "the path to the head": block_path,
+    "the head": head_block,
+    "an approval": approval,
+    "a header": header,
+}
+EXPECTED = tuple(f"refused, in {part}" for part in ATTACKS)
 
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Check the evidence as it is, then flip one bit of it, again and again."""
     rng, evidence = random.Random(seed), collect()  # noqa: S311 - repeatable, not secret
-    for leaf, answer in evidence.outcomes:
-        check_outcome(leaf, answer)
+    for data, answer in evidence.outcomes:
+        check_outcome(data, answer)
         evidence.head.check_block(answer.block_header_lite, answer.block_proof)
-    for header in evidence.headers:
-        proofs.check_header(header)
-    by_part = attacks(evidence)
+    for each in evidence.headers:
+        proofs.check_header(each)
     for number in range(count):
-        part = rng.choice(_PARTS)
+        part = rng.choice(list(ATTACKS))
         try:
-            by_part[part](rng)
+            ATTACKS[part](evidence, rng)
         except ProofError:
             tally.count(f"refused, in {part}")
         else:

@@ -18,6 +18,7 @@ from ledgerkit.api import rest, rpc
 from ledgerkit.errors import LedgerError, NotRecordedError, RecordingError
 from ledgerkit.transport.recording_files import zstd
 from ledgerkit.validation import block_reference
+from tools.campaigns._byte_mutations import flip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +56,6 @@ def ask(ledger: lk.Ledger) -> list[Any]:
 def cut(data: bytes, rng: random.Random) -> bytes:
     """Cut the file."""
     return data[: rng.randrange(len(data))]
-
-
-def flip(data: bytes, rng: random.Random) -> bytes:
-    """Flip a bit."""
-    changed = bytearray(data)
-    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
 
 
 def swap_lines(pairs: list[list[bytes]], first: int, second: int) -> None:
