@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import signal
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 import pandas as pd
@@ -16,13 +18,13 @@ import ledgerkit as lk
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.user_warnings import collect_warnings
-from tools.campaigns._memory import limited_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CPU_S = 5.0  # at most for one case
 HANG_S = 60.0  # of a case that waits instead
+PAGES = Path("/proc/self/statm")  # its first number is the address space in pages
 
 # Showing what was read -------------------------------------------------------------------
 
@@ -118,6 +120,19 @@ def place(error: BaseException) -> str:
             line = f"at {name.rpartition('/ledgerkit/')[2]}:{trace.tb_lineno}"
         trace = trace.tb_next
     return line
+
+
+@contextmanager
+def limited_memory(more: int) -> Iterator[None]:
+    """Limit the growth of the address space, so that allocating what a length claims fails."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(PAGES.read_text().split()[0]) * resource.getpagesize() if PAGES.exists() else 0
+    with suppress(ValueError, OSError):  # not every system can
+        resource.setrlimit(resource.RLIMIT_AS, (used + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @contextmanager

@@ -58,16 +58,7 @@ def serve_chain(seed: int, n_blocks: int, port: int) -> None:
 
 
 class ChainServer:
-    """
-    The server of a chain, which goes on while it is down.
-
-    Parameters
-    ----------
-    seed
-        Of the chain.
-    n_blocks
-        Number of blocks at the beginning.
-    """
+    """The server of a chain with so many blocks at the beginning; it goes on while it is down."""
 
     def __init__(self, seed: int, n_blocks: int) -> None:
         self._seed, self._n_blocks = seed, n_blocks

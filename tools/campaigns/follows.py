@@ -18,9 +18,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import ledgerkit as lk
 from ledgerkit.progress import NoLine
+from tests.served_world import addresses
 from tools.campaigns import sends
 from tools.campaigns._killing import differing, tables
 from tools.campaigns._running_chain import BLOCK_TIME_NS, ChainServer, open_chain
@@ -50,18 +52,7 @@ def kill(server: ChainServer, n_kills: int, gap_s: float, luck: random.Random) -
 
 
 class Follower:
-    """
-    A program that follows a chain, and is interrupted.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    start
-        The height of the first block.
-    out
-        The folder to store the blocks in.
-    """
+    """A program that follows a chain from a height into a folder, and is interrupted."""
 
     def __init__(self, ledger: lk.Ledger, start: int, out: Path) -> None:
         self._ledger, self._start, self._out = ledger, start, out
@@ -100,12 +91,8 @@ def interrupted_wait(is_due: Callable[[], bool]) -> Iterator[None]:
         if "waiting for" in text and is_due():
             signal.raise_signal(signal.SIGINT)
 
-    patched: Any = NoLine
-    patched.show = interrupt
-    try:
+    with mock.patch.object(NoLine, "show", interrupt):
         yield
-    finally:
-        patched.show = show
 
 
 def compare(follower: Follower, seed: int, out: Path, folder: Path, tally: Tally) -> None:
@@ -147,14 +134,9 @@ def run(count: int, seed: int, tally: Tally) -> None:
         server.start()
         killer = threading.Thread(target=kill, args=(server, n_kills, gap_s, luck))
         killer.start()
-        with lk.connect(
-            "lab",
-            rpc_url=server.url,
-            api_url=f"{server.url}/api",
-            blocks_url=f"{server.url}/blocks",
-            retries=lk.RetryPolicy(attempts=2, total_s=5.0),
-            make_default=False,
-        ) as ledger:
+        retries = lk.RetryPolicy(attempts=2, total_s=5.0)
+        urls = addresses(server.url)
+        with lk.connect("lab", **urls, retries=retries, make_default=False) as ledger:
             follower = Follower(ledger, first, folder / "followed")
             while len(follower.heights) < count or killer.is_alive():
                 way = luck.choice(WAYS)
