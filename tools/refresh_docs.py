@@ -3,8 +3,7 @@ Run the examples in README.md, docs/ and the package's docstrings, and store wha
 
 The address of Binder in README.md becomes that of the repository in pyproject.toml.
 
-`python tools/refresh_docs.py [--check] [PAGE ...]`; without pages, all that hold examples.
-With --check nothing is written, and the exit code is 1 if a stored page differs. A page with more
+`python tools/refresh_docs.py [PAGE ...]`; without pages, all that hold examples. A page with more
 tracebacks than before is reported: read it before you commit it.
 
 The blocks of a page run in their order, in one session and one empty folder. `pycon` blocks are
@@ -15,7 +14,6 @@ In a module, the section Examples of each docstring runs in a session of its own
 imported. As in doctest, an output ends at an empty line, and `<BLANKLINE>` stands for one.
 """
 
-import argparse
 import contextlib
 import io
 import os
@@ -200,28 +198,16 @@ def repository() -> str:
     return address.removeprefix("https://github.com/")
 
 
-def refresh(path: Path, *, write: bool) -> bool:
-    """Run a page, store it if `write`, and return True if it differs from the stored one."""
-    text, stored = refreshed(path), path.read_text(encoding="utf-8")
-    differs = text != stored
-    if differs and write:
+def main(words: list[str]) -> None:
+    """Run the named pages, or all, and store those that differ."""
+    for path in [Path(word).resolve() for word in words] or pages():
+        text, stored = refreshed(path), path.read_text(encoding="utf-8")
         path.write_text(text, encoding="utf-8")
-    print(f"{path.relative_to(ROOT)}: {'differs' if differs else 'as stored'}", flush=True)
-    if new := text.count(HEAD) - stored.count(HEAD):
-        print(f"  tracebacks: {new:+d}", flush=True)
-    return differs
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Refresh or check the pages and return the exit code."""
-    parser = argparse.ArgumentParser(description="Run the documentation's examples.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on a change")
-    parser.add_argument("pages", nargs="*", type=Path)
-    options = parser.parse_args(arguments)
-    paths = [path.resolve() for path in options.pages] or pages()
-    changed = [refresh(path, write=not options.check) for path in paths]
-    return int(options.check and any(changed))
+        word = "as stored" if text == stored else "differs"
+        print(f"{path.relative_to(ROOT)}: {word}", flush=True)
+        if new := text.count(HEAD) - stored.count(HEAD):
+            print(f"  tracebacks: {new:+d}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(sys.argv[1:])

@@ -1,15 +1,13 @@
 """
 Run the notebooks and store their outputs, the same bytes in each run.
 
-`python tools/refresh_notebooks.py [--check] [NOTEBOOK ...]`; without names, all of notebooks/.
-With --check nothing is written, and the exit code is 1 if a stored file differs.
+`python tools/refresh_notebooks.py [NOTEBOOK ...]`; without names, all of notebooks/.
 
 Outputs and execution counts are stored, because nbval compares nothing without them.
 Widget state is removed (it may contain typed secrets), and so are widget views, times and patch
 versions. A cell tagged `live` is not run.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -60,27 +58,15 @@ def execute(path: Path) -> str:
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
 
-def refresh(path: Path, *, write: bool) -> bool:
-    """Run one notebook, store it if `write`, and return True if it differs from the stored one."""
-    text = execute(path)
-    differs = text != path.read_text(encoding="utf-8")
-    if differs and write:
-        path.write_text(text, encoding="utf-8")
-    print(f"{path.name}: {'differs' if differs else 'as stored'}", flush=True)
-    return differs
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Refresh or check the named notebooks and return the exit code."""
-    parser = argparse.ArgumentParser(description="Run notebooks and store repeatable outputs.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on a change")
-    parser.add_argument("notebooks", nargs="*", type=Path)
-    options = parser.parse_args(arguments)
+def main(words: list[str]) -> None:
+    """Run the named notebooks, or all, and store those that differ."""
     quiet_environment()
-    paths = options.notebooks or sorted(FOLDER.glob("*.ipynb"))
-    changed = [refresh(path.resolve(), write=not options.check) for path in paths]
-    return int(options.check and any(changed))
+    for path in [Path(word).resolve() for word in words] or sorted(FOLDER.glob("*.ipynb")):
+        text = execute(path)
+        word = "as stored" if text == path.read_text(encoding="utf-8") else "differs"
+        path.write_text(text, encoding="utf-8")
+        print(f"{path.name}: {word}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(sys.argv[1:])

@@ -1,12 +1,12 @@
 """The benchmarks end in targets of one form, which `tools/bench.py` collects into a table."""
 
-import importlib.util
 import os
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from tools import bench
 
 ROOT = Path(__file__).resolve().parents[2]
 JUDGING = """
@@ -21,19 +21,6 @@ JUDGED = [
 ]
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Load the tool, and make the benchmarks' own modules importable for its scripts."""
-    spec = importlib.util.spec_from_file_location("bench", ROOT / "tools" / "bench.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    paths = [str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    return module
-
-
 @pytest.mark.parametrize(
     ("then", "code", "rows"),
     [
@@ -43,11 +30,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ],
     ids=["missed", "stopped", "stopped like a miss"],
 )
-def test_a_row_a_target(bench: ModuleType, tmp_path: Path, then, code, rows):
+def test_a_row_a_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then, code, rows):
     """Targets are rows; a miss is exit code 1, and a crashed script is a failed row."""
     script = tmp_path / "made.py"
     script.write_text(JUDGING.format(then=then))
-    bench.SCRIPTS["made"] = script
+    monkeypatch.setitem(bench.SCRIPTS, "made", script)
+    paths = [str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
 
     done = bench.run("made", [])
 
@@ -55,7 +44,7 @@ def test_a_row_a_target(bench: ModuleType, tmp_path: Path, then, code, rows):
     assert bench.rows(done) == rows
 
 
-def test_several_runs_are_one_row(bench: ModuleType):
+def test_several_runs_are_one_row():
     """Minimum, median and maximum by number; a target that one of the runs missed is not met."""
     texts = [
         f"target: fast: {word} ({n:,} rows/s)\ntarget: exact: met (0 off)\n"
@@ -67,7 +56,7 @@ def test_several_runs_are_one_row(bench: ModuleType):
     ]
 
 
-def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
+def test_every_benchmark_ends_in_its_targets():
     """Each script reports with `say`, prints no target itself, and ends in `finish`."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in bench.SCRIPTS.items()}
 
@@ -104,7 +93,7 @@ Of several runs: minimum / median / maximum. Measured on a machine.
 """
 
 
-def test_the_rows_that_are_replaced(bench: ModuleType, tmp_path: Path, monkeypatch):
+def test_the_rows_that_are_replaced(tmp_path: Path, monkeypatch):
     """Writing replaces the rows of the benchmarks that ran, and the machine below the table."""
     assert bench.PAGE == ROOT / "docs" / "benchmarks.md"
     page = tmp_path / "benchmarks.md"
@@ -118,13 +107,14 @@ def test_the_rows_that_are_replaced(bench: ModuleType, tmp_path: Path, monkeypat
     assert page.read_text(encoding="utf-8") == WRITTEN.format(head=bench.HEAD)
 
 
-def test_the_page_has_the_table(bench: ModuleType):
+def test_the_page_has_the_table():
     """The page in the docs has the marks, and only rows of benchmarks that exist."""
-    table = bench.MARKED.search(bench.PAGE.read_text(encoding="utf-8"))[2]
-    assert {row[1] for row in bench.ROW.finditer(table)} <= set(bench.SCRIPTS)
+    marked = bench.MARKED.search(bench.PAGE.read_text(encoding="utf-8"))
+    assert marked is not None
+    assert {row[1] for row in bench.ROW.finditer(marked[2])} <= set(bench.SCRIPTS)
 
 
-def test_the_machine_is_named(bench: ModuleType):
+def test_the_machine_is_named():
     """The line names what figures depend on, and no path of the machine."""
     line = bench.machine()
 

@@ -1,32 +1,18 @@
 """README.md, docs/ and docstrings: each example prints what is stored; each verb is named."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import ledgerkit as lk
+from tools import refresh_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def load_tool() -> ModuleType:
-    """Load tools/refresh_docs.py, which runs the examples of a page."""
-    spec = importlib.util.spec_from_file_location(
-        "refresh_docs", ROOT / "tools" / "refresh_docs.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = load_tool()
-PAGES = TOOL.pages()
+PAGES = refresh_docs.pages()
 SOURCES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "ledgerkit").rglob("*.py")}
 
 
@@ -35,7 +21,7 @@ def test_examples_print_what_is_stored(path):
     """Each example of a page prints what is below it; tools/refresh_docs.py stores it anew."""
     stored = path.read_text(encoding="utf-8").splitlines()
 
-    assert TOOL.refreshed(path).splitlines() == stored
+    assert refresh_docs.refreshed(path).splitlines() == stored
 
 
 def test_every_page_with_examples_is_run():
@@ -49,12 +35,14 @@ def test_every_page_with_examples_is_run():
 
 def test_every_example_of_a_docstring_is_run():
     """The package has no example outside the sections that the tool runs."""
-    assert [path for path, text in SOURCES.items() if ">>> " in TOOL.SECTION.sub("", text)] == []
+    assert [
+        path for path, text in SOURCES.items() if ">>> " in refresh_docs.SECTION.sub("", text)
+    ] == []
 
 
 def test_examples_of_docstrings_fit_the_page():
     """Code and output have at most 86 columns, 4 fewer in a method: their page does not scroll."""
-    sections = [match for text in SOURCES.values() for match in TOOL.SECTION.finditer(text)]
+    sections = [match for text in SOURCES.values() for match in refresh_docs.SECTION.finditer(text)]
     lines = [line for match in sections for line in match[2].splitlines()]
 
     assert len(sections) > 110
@@ -69,7 +57,7 @@ def test_a_changed_output_is_stored(tmp_path):
         "```python\nlk.connect(\n```\n```console\n$ ledgerkit --version\nold\n$ make test\n```\n"
     )
 
-    assert TOOL.refreshed(page) == (
+    assert refresh_docs.refreshed(page) == (
         "Text.\n```pycon\n>>> 6 * 7\n42\n>>> for n in (1, 2):\n...     n\n1\n2\n>>> 1 / 0\n"
         "Traceback (most recent call last):\n  ...\nZeroDivisionError: division by zero\n```\n"
         "```python\nlk.connect(\n```\n```console\n$ ledgerkit --version\n"
@@ -86,7 +74,7 @@ def test_a_changed_output_of_a_docstring_is_stored(tmp_path):
         f'    >>> print("a\\n\\nb")\n    """\n\n\nclass C:\n{begin}    >>> n\n    """\n'
     )
 
-    assert TOOL.refreshed(module) == (
+    assert refresh_docs.refreshed(module) == (
         f"def f():\n{begin}    >>> n = 7\n    >>> 6 * n\n    42\n\n    Or:\n\n"
         f'    >>> print("a\\n\\nb")\n    a\n    <BLANKLINE>\n    b\n    """\n\n\n'
         f"class C:\n{begin}    >>> n\n    Traceback (most recent call last):\n      ...\n"
@@ -109,7 +97,9 @@ def test_every_verb_is_named():
 
 def test_the_address_of_binder_is_that_of_the_project():
     """Every address of Binder names the repository in pyproject.toml, the one place to change."""
-    address = f"https://mybinder.org/v2/gh/{TOOL.repository()}/HEAD?urlpath=lab/tree/notebooks/"
+    address = (
+        f"https://mybinder.org/v2/gh/{refresh_docs.repository()}/HEAD?urlpath=lab/tree/notebooks/"
+    )
     linked = re.findall(r"https://mybinder\.org/v2/\S+", README)
 
     assert [link.startswith(address) for link in linked] == [True]
@@ -122,4 +112,6 @@ def test_a_changed_address_is_stored(tmp_path):
     address = "https://mybinder.org/v2/gh/{}/HEAD?urlpath=lab/tree/notebooks/a.ipynb"
     page.write_text(f"[binder]: {address.format('old-owner/old.name')}\n")
 
-    assert TOOL.refreshed(page) == f"[binder]: {address.format(TOOL.repository())}\n"
+    assert (
+        refresh_docs.refreshed(page) == f"[binder]: {address.format(refresh_docs.repository())}\n"
+    )
