@@ -892,6 +892,7 @@ def test_a_failed_receipt() -> None:
         )
     ]
     assert frame["error_kind"].isna().tolist() == [False, True, True]
+    assert frame["deposit"].tolist() == [1, 1, 18_653_463_364_152_698_495_356]
 
 
 def test_a_callback_waits_for_data() -> None:
@@ -906,6 +907,10 @@ def test_a_callback_waits_for_data() -> None:
     data = edges[edges["kind"] == "data"]
     data_id = "EiDQi54XHfdD1KEcgiNzogXxXuwTpzeQfmyqVwbq7H4D"
     assert rows(data, "parent_id", "child_id", "data_id") == [(producer, callback, data_id)]
+    assert frame["subtree_gas"].tolist() == [30389027523632, 3568066327145, 0, 0, 6208280264404, 0]
+    assert frame["on_critical_path"].tolist() == [True, True, False, False, True, True]
+    refunded = "Refund 1 from dev-1623693121955-71667632531176 to serhii.testnet"
+    assert list(frame["logs"].iloc[4]) == [refunded]
 
 
 def test_a_local_receipt_is_rebuilt() -> None:
@@ -913,6 +918,7 @@ def test_a_local_receipt_is_rebuilt() -> None:
     frame = saved("tx/local_receipt_omitted.json", "receipts")
     assert frame["is_local"].tolist() == [True, False]
     assert frame["args"].iloc[0]["request"]["receiver_id"] == "bowen"
+    assert frame["gas_attached"].iloc[0] == 30 * 10**12
 
 
 def test_a_plain_answer_says_what_it_lacks() -> None:

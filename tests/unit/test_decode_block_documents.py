@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument
 
 BLOCKS = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples" / "blocks"
-WHOLE = [
-    "borealis_mainnet_34834052",
-    "borealis_mainnet_34834053",
-    "borealis_mainnet_70834061_no_chunks",
-    "borealis_testnet_120572296",
-    "neardata_mainnet_151768255",
-    "neardata_testnet_232952651",
-]
 
 
 def recorded(name: str) -> bytes:
@@ -45,37 +37,6 @@ def changed(change: Callable[[Any], object]) -> bytes:
 def decoded(body: bytes) -> BlockDocument:
     """Decode a document."""
     return decode_document(body, "the document")
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_outcomes_have_their_places(name: str) -> None:
-    """Each outcome has the height, time and shard of the document; nothing is lost."""
-    body = recorded(name)
-    plain, document = json.loads(body), decoded(body)
-    header = plain["block"]["header"]
-    for shard, members in zip(document.shards, plain["shards"], strict=True):
-        executions = [pair.execution_outcome for pair in shard.receipt_execution_outcomes]
-        executions += [
-            item.outcome.execution_outcome
-            for item in (shard.chunk.transactions if shard.chunk else ())
-        ]
-        ids = [pair["receipt"]["receipt_id"] for pair in members["receipt_execution_outcomes"]]
-        chunk = members["chunk"] or {"transactions": [], "receipts": []}
-        ids += [item["transaction"]["hash"] for item in chunk["transactions"]]
-        assert [execution.id for execution in executions] == ids
-        assert {e.block_height for e in executions} <= {header["height"]}
-        assert {e.block_timestamp for e in executions} <= {int(header["timestamp_nanosec"])}
-        assert {e.shard_id for e in executions} <= {members["shard_id"]}
-        changes = [c for c in members["state_changes"] if c["type"].startswith("account_")]
-        assert len(shard.state_changes) == len(changes)
-        data_ids = [r.receipt.data.data_id for r in receipts_of(shard) if r.receipt.data]
-        data = [r["receipt"]["Data"] for r in chunk["receipts"] if "Data" in r["receipt"]]
-        assert data_ids == [receipt["data_id"] for receipt in data]
-
-
-def receipts_of(shard: Any) -> Any:
-    """List the receipts of a shard's chunk."""
-    return shard.chunk.receipts if shard.chunk else ()
 
 
 def actions_of(document: Any) -> Any:
