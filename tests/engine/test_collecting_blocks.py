@@ -17,9 +17,8 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.cli import main
-from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
+from ledgerkit.errors import AuthError, InvalidRequestError, TransportError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport.rate_limit import RateLimiter
 from tests.interrupts import interrupt
 from tests.local_transport import LocalTransport
 from tests.loopback import Reply, Server, as_json, failure, result, serve
@@ -387,28 +386,6 @@ def test_too_many_requests_are_no_heights_failure(busy: World, tmp_path: Path) -
     assert "failed" not in found.counts
     assert_same(found, whole)
     assert not limited
-
-
-def test_waiting_for_a_busy_host_ends(
-    busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that bears no more ends the run with its own error; no failure is stored."""
-    monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
-    monkeypatch.setattr(RateLimiter, "record", lambda *_, **__: None)  # it would slow down
-    first, stop = ends(busy)
-
-    def pressed(request: dict[str, Any]) -> Reply | None:
-        is_late = request["method"] == "EXPERIMENTAL_tx_status"
-        return Reply(429, headers={"retry-after": "0"}) if is_late else None
-
-    with (
-        lab(busy, pressed) as (_, ledger),
-        pytest.raises(RateLimitedError, match="Run the same command again later"),
-    ):
-        collect(first, stop, tmp_path / "out", ledger)
-    assert not (tmp_path / "out/errors").exists() or (
-        "failed" not in lk.open_collection(tmp_path / "out").counts
-    )
 
 
 def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) -> None:

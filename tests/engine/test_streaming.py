@@ -359,27 +359,6 @@ def test_a_closed_ledger_ends_its_stream(way):
 
 
 @two_ways
-def test_a_ledger_closed_by_another_thread(way):
-    """Who waits for a stream while another thread closes its ledger is told so."""
-    go_on = threading.Event()
-
-    def handler(*asked: Any) -> Reply:
-        go_on.wait(LONG_S)
-        return fine(*asked)
-
-    def close() -> None:
-        ledger.close()
-        go_on.set()
-
-    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
-    with asking(handler, **way, retries=patient) as (ledger, _):
-        threading.Timer(0.2, close).start()
-        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
-            next(ledger.stream(Source(), size=8))
-        assert until(lambda: tasks() == workers() == 0)
-
-
-@two_ways
 def test_ctrl_c_while_waiting(way):
     """Ctrl-C ends a stream at once; nothing is left, and the ledger goes on working."""
     go_on, first = threading.Event(), threading.Event()

@@ -29,7 +29,6 @@ from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportErr
 from ledgerkit.transport import (
     background_loop,
     memory_cache,
-    networks,
     rate_limit,
     retry,
     session,
@@ -621,33 +620,6 @@ def test_hiding_is_cheap():
     """A large body without the key is given back as it is, not copied."""
     body = b"x" * 10_000_000
     assert ApiKey("PLANTED-0123456789").hide(body) is body
-
-
-def test_what_is_exposed(subtests):
-    """Plain http is readable by others unless the host is this machine, in any spelling."""
-    cases = [
-        ("https://rpc.example.com", False),
-        ("http://rpc.example.com", True),
-        ("HTTP://rpc.example.com", True),
-        ("http://localhost:3030", False),
-        ("http://127.0.0.1:3030", False),
-        ("http://127.1.2.3", False),
-        ("http://[::1]:3030", False),
-        ("http://127.example.com", True),
-        ("http://127.0.0.1.example.com", True),
-        ("http://localhost.example.com", True),
-        ("http://10.0.0.1", True),
-        ("http://[::2]", True),
-    ]
-    for address, exposed in cases:
-        with subtests.test(address=address):
-            assert networks.is_exposed(address) is exposed
-            if exposed:
-                with pytest.raises(
-                    InvalidRequestError, match="expected an https address"
-                ) as caught:
-                    lk.connect("lab", api_url=address, api_key="PLANTED-0123456789")
-                assert caught.value.field == "api_url"
 
 
 # Failures -------------------------------------------------------------------------------

@@ -217,22 +217,6 @@ def test_a_network_shows_hosts_only() -> None:
 # The key --------------------------------------------------------------------------------
 
 
-def test_one_key_for_both_surfaces() -> None:
-    """The key goes into the header of each request, and nowhere else."""
-    for request in sent("testnet", api_key=KEY):
-        assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert KEY not in str(request.url)
-        assert KEY.encode() not in request.content
-
-
-def test_the_query_form_on_request() -> None:
-    """On request the key is a parameter of each address, and nowhere else."""
-    for request in sent("testnet", api_key=KEY, key_in="query"):
-        assert dict(request.url.params) == {"apiKey": KEY}
-        assert "authorization" not in request.headers
-        assert KEY not in json.dumps(dict(request.headers))
-
-
 def test_the_environments_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of the environment is used with a preset; an argument wins over it."""
     monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
@@ -252,12 +236,6 @@ def test_the_environments_key_stays_at_home(
         assert KEY not in str(request.url)
 
 
-def test_a_key_for_ones_own_address() -> None:
-    """A key passed beside an address is meant for it."""
-    requests = sent("lab", api_key=KEY, rpc_url=OWN, api_url=OWN)
-    assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
-
-
 @pytest.mark.parametrize("field", URLS)
 def test_no_key_over_plain_http(subtests: pytest.Subtests, field: str) -> None:
     """A key is refused where anyone on the way could read it; the error shows no key."""
@@ -269,6 +247,8 @@ def test_no_key_over_plain_http(subtests: pytest.Subtests, field: str) -> None:
         "http://127.example.com",
         "http://127.0.0.1.example.com",
         "http://localhost.example.com",
+        "http://10.0.0.1",
+        "http://[::2]",
     ]
     for address in cases:
         with subtests.test(address=address):
@@ -281,22 +261,13 @@ def test_no_key_over_plain_http(subtests: pytest.Subtests, field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://localhost:3030", "http://127.0.0.1:3030", "http://[::1]:3030"]
+    "address",
+    ["http://localhost:3030", "http://127.0.0.1:3030", "http://127.1.2.3", "http://[::1]:3030"],
 )
 def test_a_key_stays_on_this_machine(address: str) -> None:
     """Plain http to this machine is no risk."""
     requests = sent("lab", api_key=KEY, rpc_url=address, api_url=address)
     assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
-
-
-def test_what_is_no_key(subtests: pytest.Subtests) -> None:
-    """A key that no header could carry is refused without being shown."""
-    for key in ["", "   ", "schlüssel", "a\nb", "a\0b"]:
-        with subtests.test(key=key):
-            with pytest.raises(errors.InvalidRequestError) as caught:
-                lk.connect("testnet", api_key=key)
-            assert caught.value.field == "api_key"
-            assert caught.value.value is None
 
 
 def test_a_key_hides() -> None:
