@@ -2,6 +2,7 @@
 
 from random import Random
 
+from ledgerkit import protocol
 from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.contracts.fungible_token import REGISTRATION, FungibleToken
 from ledgerkit.localnet.execution_errors import InvalidTransactionError
@@ -9,32 +10,6 @@ from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.indexer import Indexer
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
-from ledgerkit.protocol import (
-    AccessKey,
-    AddKey,
-    CreateAccount,
-    DelegateAction,
-    DelegateActionV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
-    SignedTransaction,
-    Stake,
-    StateInit,
-    Transaction,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
-    deterministic_account_id,
-    implicit_account_id,
-)
 from ledgerkit.protocol.access_keys import GasKey
 from tests.unit.localnet.ledger import START, TGAS, N, Script, do, public, secret
 
@@ -46,7 +21,7 @@ KEYS = [f"key{number}" for number in range(12)]
 GAS_KEYS = ("gas0", "gas1")
 # Some fit into an account without a balance, and some need one.
 STATES = [
-    StateInit(code, {b"a": bytes(size)})
+    protocol.StateInit(code, {b"a": bytes(size)})
     for code in (Script.code_hash, "ben.near")
     for size in (0, 9, 3000)
 ]
@@ -124,7 +99,7 @@ class Chaos:
         nonce = self.nonce(signer_id, key, index)
         block = self.world.chain.head.hash if self.random.random() < 0.98 else bytes(32)
         version = 1 if self.has_gas_keys and self.random.random() < 0.1 else 0
-        tx = Transaction(
+        tx = protocol.Transaction(
             signer_id,
             held.public_key,
             nonce,
@@ -135,9 +110,9 @@ class Chaos:
             nonce_index=index,
         )
         signer = held if self.random.random() < 0.99 else secret("forger")
-        signed = SignedTransaction(tx, signer.sign(tx.hash))
+        signed = protocol.SignedTransaction(tx, signer.sign(tx.hash))
         try:
-            self.world.submit(SignedTransaction.decode(signed.encode()))
+            self.world.submit(protocol.SignedTransaction.decode(signed.encode()))
         except InvalidTransactionError:
             self.refused += 1
             return
@@ -204,11 +179,11 @@ class Chaos:
         name = self.random.choice(self.names)
         if self.random.random() < 0.2:
             key = self.random.choice(KEYS)
-            name = str(implicit_account_id(public(key)))
+            name = str(protocol.implicit_account_id(public(key)))
             self.met(name, key)
         elif self.random.random() < 0.1:
-            name = str(deterministic_account_id(self.random.choice(STATES)))
-        return name, [Transfer(self.amount())]
+            name = str(protocol.deterministic_account_id(self.random.choice(STATES)))
+        return name, [protocol.Transfer(self.amount())]
 
     def met(self, name, key):
         """Remember an account that may come to exist."""
@@ -273,19 +248,19 @@ class Chaos:
         elif chance < 0.6:
             method, args = "ft_transfer_call", args | {"msg": "x"}
         del signer_id
-        return TOKEN, [FunctionCall(method, to_json(args), 100 * TGAS, deposit)]
+        return TOKEN, [protocol.FunctionCall(method, to_json(args), 100 * TGAS, deposit)]
 
     def delegated(self, signer_id):
         """Relay what another signed, now and then too late or with a wrong nonce."""
         del signer_id
         sender_id, key = self.signer()
         receiver_id, actions = self.random.choice([self.moved, self.called, self.keys])(sender_id)
-        kinds: list = [DelegateAction]
+        kinds: list = [protocol.DelegateAction]
         if self.settings.profile == "86":
-            kinds.append(DelegateActionV2)
+            kinds.append(protocol.DelegateActionV2)
         height = self.world.chain.head.height + self.random.choice([0, 50, 50, 50])
         kind = self.random.choice(kinds)
-        index = self.index(sender_id, key) if kind is DelegateActionV2 else None
+        index = self.index(sender_id, key) if kind is protocol.DelegateActionV2 else None
         nonce = self.nonce(sender_id, key, index)
         self.nonces[sender_id, key, index] = nonce
         held = secret(key)
@@ -300,9 +275,13 @@ class Chaos:
         if len(name) > 40:  # deep enough
             return self.moved(signer_id)
         self.met(name, key)
-        actions = [CreateAccount(), Transfer(self.amount()), AddKey(public(key))]
+        actions = [
+            protocol.CreateAccount(),
+            protocol.Transfer(self.amount()),
+            protocol.AddKey(public(key)),
+        ]
         if self.random.random() < 0.2:
-            actions.append(DeleteKey(public("absent")))
+            actions.append(protocol.DeleteKey(public("absent")))
         return name, actions
 
     def keys(self, signer_id):
@@ -311,14 +290,14 @@ class Chaos:
         name = signer_id if self.random.random() < 0.9 else self.random.choice(self.names)
         chance = self.random.random()
         if chance < 0.3:
-            return name, [DeleteKey(public(key))]
+            return name, [protocol.DeleteKey(public(key))]
         if chance < 0.6:
             self.met(name, key)
-            return name, [AddKey(public(key))]
+            return name, [protocol.AddKey(public(key))]
         self.met(name, key)
         allowance = self.random.choice([None, N // 100, N])
-        permission = FunctionCallPermission(allowance, self.random.choice(SCRIPTS), ["do"])
-        return name, [AddKey(public(key), AccessKey(0, permission))]
+        permission = protocol.FunctionCallPermission(allowance, self.random.choice(SCRIPTS), ["do"])
+        return name, [protocol.AddKey(public(key), protocol.AccessKey(0, permission))]
 
     def gas_keys(self, signer_id):
         """Add a gas key, fund it, take from it or delete it, now and then another's."""
@@ -326,30 +305,32 @@ class Chaos:
         name = signer_id if self.random.random() < 0.8 else self.random.choice(self.names)
         chance = self.random.random()
         if chance < 0.1:
-            return name, [DeleteKey(public(key))]
+            return name, [protocol.DeleteKey(public(key))]
         if chance < 0.3:
             amount = self.random.choice([0, N // 1000, N // 10, 2 * N])
-            return name, [WithdrawFromGasKey(public(key), amount)]
-        fund = TransferToGasKey(public(key), self.random.choice([1, N // 10, N, 2 * N]))
+            return name, [protocol.WithdrawFromGasKey(public(key), amount)]
+        fund = protocol.TransferToGasKey(public(key), self.random.choice([1, N // 10, N, 2 * N]))
         if chance < 0.6:
             return name, [fund]
         self.met(name, key)
         count = self.random.randrange(1, 4)
         permission = self.random.choice([
-            GasKeyFullAccess(0, count),
-            GasKeyFullAccess(0, count),
-            GasKeyFunctionCall(0, count, None, self.random.choice(SCRIPTS), ["do"]),
+            protocol.GasKeyFullAccess(0, count),
+            protocol.GasKeyFullAccess(0, count),
+            protocol.GasKeyFunctionCall(0, count, None, self.random.choice(SCRIPTS), ["do"]),
         ])  # fmt: skip
-        return name, [AddKey(public(key), AccessKey(0, permission)), fund]
+        return name, [protocol.AddKey(public(key), protocol.AccessKey(0, permission)), fund]
 
     def initialized(self, signer_id):
         """Initialize a deterministic account, new or not, with more deposit than it needs."""
         del signer_id
         state_init = self.random.choice(STATES)
-        name = str(deterministic_account_id(state_init))
-        actions: list = [DeterministicStateInit(state_init, self.random.choice([0, 1, N, 5 * N]))]
+        name = str(protocol.deterministic_account_id(state_init))
+        actions: list = [
+            protocol.DeterministicStateInit(state_init, self.random.choice([0, 1, N, 5 * N]))
+        ]
         if self.random.random() < 0.3:
-            actions.append(self.random.choice([Transfer(7), do(["panic", "x"]), do()]))
+            actions.append(self.random.choice([protocol.Transfer(7), do(["panic", "x"]), do()]))
         return name, actions
 
     def published(self, signer_id):
@@ -360,18 +341,23 @@ class Chaos:
         modes: list = ["CodeHash", "AccountId"]
         mode = self.random.choice(modes) if code == Script.code else modes[0]
         names: list = [Script.code_hash, "ben.near"]
-        use = UseGlobalContract(self.random.choice(names))
-        deploy = DeployGlobalContract(code, mode)
+        use = protocol.UseGlobalContract(self.random.choice(names))
+        deploy = protocol.DeployGlobalContract(code, mode)
         return signer_id, [self.random.choice([deploy, use])]
 
     def staked(self, signer_id):
         """Stake, more or less or nothing."""
-        return signer_id, [Stake(self.random.choice([0, 10 * N, 40 * N, 900 * N]), public("v"))]
+        return signer_id, [
+            protocol.Stake(self.random.choice([0, 10 * N, 40 * N, 900 * N]), public("v"))
+        ]
 
     def batch(self, signer_id):
         """Do several things at once to oneself or to a contract."""
         if self.random.random() < 0.5:
-            return signer_id, [AddKey(public(self.random.choice(KEYS))), Transfer(1)]
+            return signer_id, [
+                protocol.AddKey(public(self.random.choice(KEYS))),
+                protocol.Transfer(1),
+            ]
         return self.random.choice(SCRIPTS), [do(*self.steps(2), gas=90 * TGAS) for _ in range(3)]
 
     def deleted(self, signer_id):
@@ -381,10 +367,10 @@ class Chaos:
             name = signer_id
         elif name == signer_id:
             name = "nobody.near"
-        return name, [DeleteAccount(self.random.choice(self.names))]
+        return name, [protocol.DeleteAccount(self.random.choice(self.names))]
 
     def deployed(self, signer_id):
         """Deploy the contract on oneself."""
         if signer_id == TOKEN:
             return self.moved(signer_id)
-        return signer_id, [DeployContract(Script.code)]
+        return signer_id, [protocol.DeployContract(Script.code)]

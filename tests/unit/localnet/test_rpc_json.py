@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ledgerkit import protocol
 from ledgerkit.localnet import http_messages, rpc_json
 from ledgerkit.localnet.chain_types import (
     NO_CODE,
@@ -24,45 +25,15 @@ from ledgerkit.localnet.chain_types import (
     SuccessReceiptId,
     SuccessValue,
 )
-from ledgerkit.protocol import (
-    AccessKey,
-    AccountId,
-    AddKey,
-    CreateAccount,
-    CryptoHash,
-    Delegate,
-    DelegateAction,
-    DelegateActionV2,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
-    PublicKey,
-    Signature,
-    SignedTransaction,
-    Stake,
-    StateInit,
-    Transaction,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
-)
 
 ONES = "1" * 32
 EMPTY = "7tkzFg8RHBmMw1ncRJZCCZAizgq4rwCftTKYLce8RU8t"
-KEY = PublicKey("ed25519", bytes(32))
+KEY = protocol.PublicKey("ed25519", bytes(32))
 KEY_TEXT = f"ed25519:{ONES}"
-SIGNATURE = Signature("ed25519", bytes(64))
+SIGNATURE = protocol.Signature("ed25519", bytes(64))
 SIGNATURE_TEXT = f"ed25519:{'1' * 64}"
-A, B = AccountId("a.near"), AccountId("b.near")
-ONE = CryptoHash(bytes(31) + b"\x01")
+A, B = protocol.AccountId("a.near"), protocol.AccountId("b.near")
+ONE = protocol.CryptoHash(bytes(31) + b"\x01")
 ONE_TEXT = "1" * 31 + "2"
 CODE = b"\0asm"
 CODE_HASH = base64.b64encode(sha256(CODE).digest()).decode()
@@ -75,14 +46,14 @@ def written(value):
 
 
 ACTIONS = [
-    (CreateAccount(), "CreateAccount", {"CreateAccount": {}}),
+    (protocol.CreateAccount(), "CreateAccount", {"CreateAccount": {}}),
     (
-        DeployContract(CODE),
+        protocol.DeployContract(CODE),
         {"DeployContract": {"code": CODE_HASH}},
         {"DeployContract": {"code": "AGFzbQ=="}},
     ),
     (
-        FunctionCall("ping", b"{}", MANY, 2**127),
+        protocol.FunctionCall("ping", b"{}", MANY, 2**127),
         {
             "FunctionCall": {
                 "method_name": "ping",
@@ -93,10 +64,10 @@ ACTIONS = [
         },
         None,
     ),
-    (Transfer(5), {"Transfer": {"deposit": "5"}}, None),
-    (Stake(7, KEY), {"Stake": {"stake": "7", "public_key": KEY_TEXT}}, None),
+    (protocol.Transfer(5), {"Transfer": {"deposit": "5"}}, None),
+    (protocol.Stake(7, KEY), {"Stake": {"stake": "7", "public_key": KEY_TEXT}}, None),
     (
-        AddKey(KEY, AccessKey(3)),
+        protocol.AddKey(KEY, protocol.AccessKey(3)),
         {
             "AddKey": {
                 "public_key": KEY_TEXT,
@@ -105,30 +76,30 @@ ACTIONS = [
         },
         None,
     ),
-    (DeleteKey(KEY), {"DeleteKey": {"public_key": KEY_TEXT}}, None),
-    (DeleteAccount("b.near"), {"DeleteAccount": {"beneficiary_id": "b.near"}}, None),
+    (protocol.DeleteKey(KEY), {"DeleteKey": {"public_key": KEY_TEXT}}, None),
+    (protocol.DeleteAccount("b.near"), {"DeleteAccount": {"beneficiary_id": "b.near"}}, None),
     (
-        DeployGlobalContract(CODE, "CodeHash"),
+        protocol.DeployGlobalContract(CODE, "CodeHash"),
         {"DeployGlobalContract": {"code": CODE_HASH}},
         {"DeployGlobalContract": {"code": "AGFzbQ==", "deploy_mode": "CodeHash"}},
     ),
     (
-        DeployGlobalContract(CODE, "AccountId"),
+        protocol.DeployGlobalContract(CODE, "AccountId"),
         {"DeployGlobalContractByAccountId": {"code": CODE_HASH}},
         {"DeployGlobalContract": {"code": "AGFzbQ==", "deploy_mode": "AccountId"}},
     ),
     (
-        UseGlobalContract(ONE),
+        protocol.UseGlobalContract(ONE),
         {"UseGlobalContract": {"code_hash": ONE_TEXT}},
         {"UseGlobalContract": {"contract_identifier": {"hash": ONE_TEXT}}},
     ),
     (
-        UseGlobalContract("a.near"),
+        protocol.UseGlobalContract("a.near"),
         {"UseGlobalContractByAccountId": {"account_id": "a.near"}},
         {"UseGlobalContract": {"contract_identifier": {"account_id": "a.near"}}},
     ),
     (
-        DeterministicStateInit(StateInit(ONE, {b"key": b"value"}), 5),
+        protocol.DeterministicStateInit(protocol.StateInit(ONE, {b"key": b"value"}), 5),
         {
             "DeterministicStateInit": {
                 "code": {"hash": ONE_TEXT},
@@ -144,17 +115,19 @@ ACTIONS = [
         },
     ),
     (
-        TransferToGasKey(KEY, 9),
+        protocol.TransferToGasKey(KEY, 9),
         {"TransferToGasKey": {"public_key": KEY_TEXT, "deposit": "9"}},
         None,
     ),
     (
-        WithdrawFromGasKey(KEY, 9),
+        protocol.WithdrawFromGasKey(KEY, 9),
         {"WithdrawFromGasKey": {"public_key": KEY_TEXT, "amount": "9"}},
         None,
     ),
     (
-        AddKey(KEY, AccessKey(0, GasKeyFunctionCall(0, 2, None, "s.near", ["set"]))),
+        protocol.AddKey(
+            KEY, protocol.AccessKey(0, protocol.GasKeyFunctionCall(0, 2, None, "s.near", ["set"]))
+        ),
         {
             "AddKey": {
                 "public_key": KEY_TEXT,
@@ -205,8 +178,8 @@ class TestActions:
         """Inside a delegated action the node shows the raw form: whole code, no bare words."""
         for action, view, raw in ACTIONS:
             with subtests.test(action=action.name):
-                wanted = DelegateAction("a.near", "b.near", [action], 9, 10, KEY)
-                shown = written(rpc_json.action(Delegate(wanted, SIGNATURE)))
+                wanted = protocol.DelegateAction("a.near", "b.near", [action], 9, 10, KEY)
+                shown = written(rpc_json.action(protocol.Delegate(wanted, SIGNATURE)))
                 assert shown == {
                     "Delegate": {
                         "delegate_action": {
@@ -231,8 +204,10 @@ class TestActions:
     )
     def test_second_version(self, index, nonce):
         """A delegated action of the second version names its kind of nonce."""
-        wanted = DelegateActionV2("a.near", "b.near", [Transfer(1)], 9, 10, KEY, index)
-        shown = written(rpc_json.action(DelegateV2(wanted, SIGNATURE)))
+        wanted = protocol.DelegateActionV2(
+            "a.near", "b.near", [protocol.Transfer(1)], 9, 10, KEY, index
+        )
+        shown = written(rpc_json.action(protocol.DelegateV2(wanted, SIGNATURE)))
         assert shown["DelegateV2"]["delegate_action"]["V2"] == {
             "sender_id": "a.near",
             "receiver_id": "b.near",
@@ -272,7 +247,7 @@ class TestAccounts:
     @pytest.mark.parametrize("allowance", [None, 250])
     def test_function_call_key(self, allowance):
         """A key for calls shows its allowance as a text, or null where there is no end to it."""
-        key = AccessKey(1, FunctionCallPermission(allowance, "c.near", ["m"]))
+        key = protocol.AccessKey(1, protocol.FunctionCallPermission(allowance, "c.near", ["m"]))
         assert written(rpc_json.access_key(key)) == {
             "nonce": 1,
             "permission": {
@@ -286,14 +261,14 @@ class TestAccounts:
 
     def test_gas_key(self):
         """A gas key has its balance as a text, and the members of a call key beside it."""
-        full = AccessKey(0, GasKeyFullAccess(10**24, 4))
+        full = protocol.AccessKey(0, protocol.GasKeyFullAccess(10**24, 4))
         assert written(rpc_json.access_key(full)) == {
             "nonce": 0,
             "permission": {
                 "GasKeyFullAccess": {"balance": "1000000000000000000000000", "num_nonces": 4}
             },
         }
-        calls = AccessKey(0, GasKeyFunctionCall(7, 2, None, "s.near", ["set"]))
+        calls = protocol.AccessKey(0, protocol.GasKeyFunctionCall(7, 2, None, "s.near", ["set"]))
         assert written(rpc_json.access_key(calls))["permission"] == {
             "GasKeyFunctionCall": {
                 "balance": "7",
@@ -310,8 +285,8 @@ class TestTransactions:
 
     def test_transaction(self):
         """A transaction has no block hash, and names its own hash."""
-        tx = Transaction("a.near", KEY, 3, "b.near", ONE, [Transfer(1)])
-        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
+        tx = protocol.Transaction("a.near", KEY, 3, "b.near", ONE, [protocol.Transfer(1)])
+        shown = written(rpc_json.transaction(protocol.SignedTransaction(tx, SIGNATURE)))
         assert shown == {
             "signer_id": "a.near",
             "public_key": KEY_TEXT,
@@ -325,13 +300,13 @@ class TestTransactions:
 
     def test_second_version(self):
         """A transaction of the second version says how its nonce counts."""
-        tx = Transaction(
-            "a.near", KEY, 3, "b.near", ONE, [Transfer(1)], version=1, nonce_mode="strict"
+        tx = protocol.Transaction(
+            "a.near", KEY, 3, "b.near", ONE, [protocol.Transfer(1)], version=1, nonce_mode="strict"
         )
-        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
+        shown = written(rpc_json.transaction(protocol.SignedTransaction(tx, SIGNATURE)))
         assert (shown["nonce_mode"], "nonce_index" in shown) == ("strict", False)
-        tx = Transaction("a.near", KEY, 3, "b.near", ONE, [], version=1, nonce_index=4)
-        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
+        tx = protocol.Transaction("a.near", KEY, 3, "b.near", ONE, [], version=1, nonce_index=4)
+        shown = written(rpc_json.transaction(protocol.SignedTransaction(tx, SIGNATURE)))
         assert (shown["nonce_mode"], shown["nonce_index"]) == ("monotonic", 4)
 
     def test_action_receipt(self):
@@ -343,7 +318,7 @@ class TestTransactions:
             "s.near",
             KEY,
             10**9,
-            (Transfer(1),),
+            (protocol.Transfer(1),),
             (ONE,),
             ((ONE, "c.near"),),
         )
@@ -513,8 +488,8 @@ class TestBlocks:
         """The root over chunks that hold nothing is that of the hashes of their roots, zeros."""
         header = rpc_json.block_header(self.block(), 86)
         # Source: a recorded block of mainnet with one empty chunk, whose root is the hash of zeros.
-        assert str(CryptoHash.of(bytes(32))) == EMPTY
-        pair = CryptoHash.of(CryptoHash(EMPTY) * 2)  # of two chunks
+        assert str(protocol.CryptoHash.of(bytes(32))) == EMPTY
+        pair = protocol.CryptoHash.of(protocol.CryptoHash(EMPTY) * 2)  # of two chunks
         assert [header[name] for name in ("chunk_tx_root", "outcome_root")] == [str(pair)] * 2
         assert header["challenges_root"] == ONES
         assert header["prev_state_root"] != ONES
@@ -532,7 +507,7 @@ class TestBlocks:
     def test_seal(self):
         """What stands where a signature does can be read as one."""
         text = rpc_json.block_header(self.block(), 86)["signature"]
-        assert Signature.from_text(text).data[32:] == bytes(32)
+        assert protocol.Signature.from_text(text).data[32:] == bytes(32)
 
     @pytest.mark.parametrize(
         ("time_ns", "text"),
@@ -566,7 +541,7 @@ class TestChanges:
             (
                 "access_key",
                 KEY.packed,
-                AccessKey(2),
+                protocol.AccessKey(2),
                 "access_key_update",
                 {
                     "public_key": KEY_TEXT,

@@ -6,45 +6,15 @@ from typing import Any
 import near_jsonrpc_models
 import pytest
 
+from ledgerkit import protocol
 from ledgerkit.errors import DecodeError
-from ledgerkit.protocol import (
-    AccessKey,
-    AddKey,
-    CreateAccount,
-    CryptoHash,
-    Delegate,
-    DelegateAction,
-    DelegateActionV2,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FullAccess,
-    FunctionCall,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
-    OffchainMessage,
-    PublicKey,
-    Signature,
-    SignedTransaction,
-    Stake,
-    StateInit,
-    Transaction,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
-)
 from ledgerkit.protocol.actions import KINDS, KINDS_BY_NAME
 
-ED = PublicKey("ed25519", b"\xaa" * 32)
-SECP = PublicKey("secp256k1", b"\xbb" * 64)
-ED_SIGNATURE = Signature("ed25519", b"\x0c" * 64)
-SECP_SIGNATURE = Signature("secp256k1", b"\xdd" * 64 + b"\x01")
-HASH = CryptoHash(b"\xee" * 32)
+ED = protocol.PublicKey("ed25519", b"\xaa" * 32)
+SECP = protocol.PublicKey("secp256k1", b"\xbb" * 64)
+ED_SIGNATURE = protocol.Signature("ed25519", b"\x0c" * 64)
+SECP_SIGNATURE = protocol.Signature("secp256k1", b"\xdd" * 64 + b"\x01")
+HASH = protocol.CryptoHash(b"\xee" * 32)
 
 ED_BYTES = "00" + "aa" * 32
 SECP_BYTES = "01" + "bb" * 64
@@ -56,15 +26,15 @@ ONE = "01" + "00" * 15  # 1 in sixteen bytes
 NEAR = "000000a1edccce1bc2d3000000000000"  # 10**24
 NO_ACTIONS = "00000000"
 
-CALL = FunctionCall("ab", b"{}", 30_000_000_000_000, 1)
+CALL = protocol.FunctionCall("ab", b"{}", 30_000_000_000_000, 1)
 CALL_BYTES = f"02 {AB} 02000000 7b7d 00e057eb481b0000 {ONE}"
-DELEGATE = DelegateAction("ab", "cd", [Transfer(1)], 5, 6, ED)
+DELEGATE = protocol.DelegateAction("ab", "cd", [protocol.Transfer(1)], 5, 6, ED)
 DELEGATE_BYTES = f"{AB} {CD} 01000000 03{ONE} 0500000000000000 0600000000000000 {ED_BYTES}"
-LATER = DelegateActionV2("ab", "cd", [], 5, 6, ED)
+LATER = protocol.DelegateActionV2("ab", "cd", [], 5, 6, ED)
 LATER_BYTES = f"00 {AB} {CD} {NO_ACTIONS} 00 0500000000000000 0600000000000000 {ED_BYTES}"
-LANE = DelegateActionV2("ab", "cd", [], 5, 6, ED, nonce_index=258)
+LANE = protocol.DelegateActionV2("ab", "cd", [], 5, 6, ED, nonce_index=258)
 LANE_BYTES = f"00 {AB} {CD} {NO_ACTIONS} 01 0500000000000000 0201 0600000000000000 {ED_BYTES}"
-STATE = StateInit("ab", {b"z": b"", b"k": b"vw"})
+STATE = protocol.StateInit("ab", {b"z": b"", b"k": b"vw"})
 STATE_BYTES = f"00 01{AB} 02000000 01000000 6b 02000000 7677 01000000 7a 00000000"
 
 VALUES = {
@@ -72,79 +42,94 @@ VALUES = {
     "secp256k1 key": (SECP, SECP_BYTES),
     "ed25519 signature": (ED_SIGNATURE, ED_SIGNATURE_BYTES),
     "secp256k1 signature": (SECP_SIGNATURE, "01" + "dd" * 64 + "01"),
-    "create account": (CreateAccount(), "00"),
-    "deploy contract": (DeployContract(b"\0asm"), "01 04000000 0061736d"),
+    "create account": (protocol.CreateAccount(), "00"),
+    "deploy contract": (protocol.DeployContract(b"\0asm"), "01 04000000 0061736d"),
     "function call": (CALL, CALL_BYTES),
     "function call, nothing but a name": (
-        FunctionCall("ab", b"", 0),
+        protocol.FunctionCall("ab", b"", 0),
         f"02 {AB} 00000000 0000000000000000 {'00' * 16}",
     ),
-    "transfer": (Transfer(10**24), f"03 {NEAR}"),
-    "transfer of all there could be": (Transfer(2**128 - 1), f"03 {'ff' * 16}"),
-    "stake": (Stake(1, ED), f"04 {ONE} {ED_BYTES}"),
-    "add key": (AddKey(ED, AccessKey(7)), f"05 {ED_BYTES} 0700000000000000 01"),
-    "add secp256k1 key": (AddKey(SECP), f"05 {SECP_BYTES} 0000000000000000 01"),
-    "delete key": (DeleteKey(ED), f"06 {ED_BYTES}"),
-    "delete account": (DeleteAccount("ab"), f"07 {AB}"),
+    "transfer": (protocol.Transfer(10**24), f"03 {NEAR}"),
+    "transfer of all there could be": (protocol.Transfer(2**128 - 1), f"03 {'ff' * 16}"),
+    "stake": (protocol.Stake(1, ED), f"04 {ONE} {ED_BYTES}"),
+    "add key": (protocol.AddKey(ED, protocol.AccessKey(7)), f"05 {ED_BYTES} 0700000000000000 01"),
+    "add secp256k1 key": (protocol.AddKey(SECP), f"05 {SECP_BYTES} 0000000000000000 01"),
+    "delete key": (protocol.DeleteKey(ED), f"06 {ED_BYTES}"),
+    "delete account": (protocol.DeleteAccount("ab"), f"07 {AB}"),
     "delegate": (
-        Delegate(DELEGATE, ED_SIGNATURE),
+        protocol.Delegate(DELEGATE, ED_SIGNATURE),
         f"08 {DELEGATE_BYTES} {ED_SIGNATURE_BYTES}",
     ),
-    "deploy global, by hash": (DeployGlobalContract(b"\1", "CodeHash"), "09 01000000 01 00"),
-    "deploy global, by account": (DeployGlobalContract(b"\1", "AccountId"), "09 01000000 01 01"),
-    "use global, by hash": (UseGlobalContract(HASH), f"0a 00 {HASH_BYTES}"),
-    "use global, by account": (UseGlobalContract("ab"), f"0a 01 {AB}"),
-    "deterministic state init": (DeterministicStateInit(STATE, 1), f"0b {STATE_BYTES} {ONE}"),
-    "state init of a hash": (StateInit(HASH), f"00 00{HASH_BYTES} 00000000"),
-    "transfer to gas key": (TransferToGasKey(ED, 1), f"0c {ED_BYTES} {ONE}"),
-    "withdraw from gas key": (WithdrawFromGasKey(ED, 1), f"0d {ED_BYTES} {ONE}"),
+    "deploy global, by hash": (
+        protocol.DeployGlobalContract(b"\1", "CodeHash"),
+        "09 01000000 01 00",
+    ),
+    "deploy global, by account": (
+        protocol.DeployGlobalContract(b"\1", "AccountId"),
+        "09 01000000 01 01",
+    ),
+    "use global, by hash": (protocol.UseGlobalContract(HASH), f"0a 00 {HASH_BYTES}"),
+    "use global, by account": (protocol.UseGlobalContract("ab"), f"0a 01 {AB}"),
+    "deterministic state init": (
+        protocol.DeterministicStateInit(STATE, 1),
+        f"0b {STATE_BYTES} {ONE}",
+    ),
+    "state init of a hash": (protocol.StateInit(HASH), f"00 00{HASH_BYTES} 00000000"),
+    "transfer to gas key": (protocol.TransferToGasKey(ED, 1), f"0c {ED_BYTES} {ONE}"),
+    "withdraw from gas key": (protocol.WithdrawFromGasKey(ED, 1), f"0d {ED_BYTES} {ONE}"),
     "delegate, second version": (
-        DelegateV2(LATER, ED_SIGNATURE),
+        protocol.DelegateV2(LATER, ED_SIGNATURE),
         f"0e {LATER_BYTES} {ED_SIGNATURE_BYTES}",
     ),
     "delegate of a lane": (LANE, LANE_BYTES),
-    "full access": (FullAccess(), "01"),
+    "full access": (protocol.FullAccess(), "01"),
     "function call permission": (
-        FunctionCallPermission(1, "cd", ["ab"]),
+        protocol.FunctionCallPermission(1, "cd", ["ab"]),
         f"00 01{ONE} {CD} 01000000 {AB}",
     ),
     "function call permission without limits": (
-        FunctionCallPermission(None, "cd"),
+        protocol.FunctionCallPermission(None, "cd"),
         f"00 00 {CD} 00000000",
     ),
     "gas key for calls": (
-        GasKeyFunctionCall(1, 4, None, "cd", ["ab", "cd"]),
+        protocol.GasKeyFunctionCall(1, 4, None, "cd", ["ab", "cd"]),
         f"02 {ONE} 0400 00 {CD} 02000000 {AB} {CD}",
     ),
-    "gas key with full access": (GasKeyFullAccess(1, 1024), f"03 {ONE} 0004"),
+    "gas key with full access": (protocol.GasKeyFullAccess(1, 1024), f"03 {ONE} 0004"),
     "message for a service": (
-        OffchainMessage("ab", b"\x11" * 32, "cd", "ab"),
+        protocol.OffchainMessage("ab", b"\x11" * 32, "cd", "ab"),
         f"{AB} {'11' * 32} {CD} 01{AB}",
     ),
     "message without a callback": (
-        OffchainMessage("ab", b"\x11" * 32, "cd"),
+        protocol.OffchainMessage("ab", b"\x11" * 32, "cd"),
         f"{AB} {'11' * 32} {CD} 00",
     ),
 }
 
-V0 = Transaction("ab", ED, 258, "cd", HASH, [CreateAccount(), Transfer(1)])
+V0 = protocol.Transaction(
+    "ab", ED, 258, "cd", HASH, [protocol.CreateAccount(), protocol.Transfer(1)]
+)
 V0_BYTES = (
     f"{AB} {ED_BYTES} 0201000000000000 {CD} {HASH_BYTES}"  # no tag in front
     f"02000000 00 03{ONE}"
 )
-V1 = Transaction("ab", ED, 258, "cd", HASH, [CreateAccount(), Transfer(1)], version=1)
+V1 = protocol.Transaction(
+    "ab", ED, 258, "cd", HASH, [protocol.CreateAccount(), protocol.Transfer(1)], version=1
+)
 V1_BYTES = (
     f"01 {AB} {ED_BYTES} 00 0201000000000000 {CD} {HASH_BYTES}"
     f"02000000 00 03{ONE} 00"  # the nonce's mode comes last
 )
-V1_LANE = Transaction("ab", SECP, 1, "cd", HASH, [], version=1, nonce_index=3, nonce_mode="strict")
+V1_LANE = protocol.Transaction(
+    "ab", SECP, 1, "cd", HASH, [], version=1, nonce_index=3, nonce_mode="strict"
+)
 V1_LANE_BYTES = f"01 {AB} {SECP_BYTES} 01 0100000000000000 0300 {CD} {HASH_BYTES} 00000000 01"
 
 VALUES |= {
     "transaction": (V0, V0_BYTES),
     "transaction, second version": (V1, V1_BYTES),
     "transaction of a lane, strict": (V1_LANE, V1_LANE_BYTES),
-    "signed": (SignedTransaction(V0, ED_SIGNATURE), f"{V0_BYTES} {ED_SIGNATURE_BYTES}"),
+    "signed": (protocol.SignedTransaction(V0, ED_SIGNATURE), f"{V0_BYTES} {ED_SIGNATURE_BYTES}"),
 }
 
 
@@ -184,7 +169,7 @@ def test_every_published_action_is_declared():
 
 @pytest.mark.parametrize(
     "action",
-    [CALL, FunctionCall("é", b"", 0), Transfer(0), Transfer(2**128 - 1)],
+    [CALL, protocol.FunctionCall("é", b"", 0), protocol.Transfer(0), protocol.Transfer(2**128 - 1)],
     ids=["call", "call beyond ASCII", "no transfer", "largest transfer"],
 )
 def test_fast_paths_follow_the_declared_layout(action):
@@ -200,49 +185,53 @@ def test_hashes_are_of_the_written_bytes():
     assert V1.hash == sha256(bytes.fromhex(V1_BYTES)).digest()
     assert DELEGATE.hash == sha256(bytes.fromhex("6e010040") + delegate).digest()
     assert LATER.hash == sha256(bytes.fromhex("63020040" + LATER_BYTES)).digest()
-    without = OffchainMessage("ab", b"\x11" * 32, "cd")
+    without = protocol.OffchainMessage("ab", b"\x11" * 32, "cd")
     assert without.hash == sha256(bytes.fromhex("9d010080") + message).digest()
 
 
 REFUSED: dict[str, Any] = {
-    "nothing": (Transaction, "", "byte 0"),
-    "left over": (Transaction, V0_BYTES + "00", "byte 107"),
-    "unknown version": (Transaction, "02" + V1_BYTES[2:], "byte 0"),
-    "unknown key curve": (PublicKey, "04" + "aa" * 32, "byte 0"),
-    "hash of an ML-DSA key": (PublicKey, "03" + "aa" * 32, "byte 0"),
-    "short ML-DSA key": (PublicKey, "02" + "aa" * 1951, "byte 1"),
-    "unknown signature curve": (Signature, "03" + "aa" * 64, "byte 0"),
-    "no ed25519 signature": (Signature, "00" + "0c" * 63 + "20", "byte 0"),
-    "unknown action": (Transfer, "0f", "byte 0"),
-    "another action": (Transfer, "00", "byte 0"),
-    "short amount": (Transfer, "03" + "00" * 15, "byte 1"),
-    "length beyond the end": (DeployContract, "01 ffffffff 00", "byte 5"),
-    "count beyond the end": (FunctionCallPermission, f"00 00 {CD} ffffffff", "byte 8"),
-    "no utf-8": (FunctionCall, "02 01000000 ff", "byte 1"),
-    "half of a surrogate pair": (FunctionCall, "02 03000000 eda080", "byte 1"),
-    "option of 2": (FunctionCallPermission, "00 02", "byte 1"),
-    "unknown permission": (AccessKey, "0000000000000000 04", "byte 8"),
-    "unknown deploy mode": (DeployGlobalContract, "09 00000000 02", "byte 5"),
-    "unknown contract identifier": (UseGlobalContract, "0a 02", "byte 1"),
-    "unknown state init": (StateInit, "01", "byte 0"),
-    "unknown nonce": (DelegateActionV2, f"00 {AB} {CD} {NO_ACTIONS} 02", "byte 17"),
-    "unknown delegate version": (DelegateActionV2, "01", "byte 0"),
-    "unknown nonce mode": (Transaction, V1_BYTES[:-2] + "02", "byte 109"),
-    "no account id": (DeleteAccount, "07 02000000 4142", "byte 1"),
-    "account id of one character": (DeleteAccount, "07 01000000 61", "byte 1"),
+    "nothing": (protocol.Transaction, "", "byte 0"),
+    "left over": (protocol.Transaction, V0_BYTES + "00", "byte 107"),
+    "unknown version": (protocol.Transaction, "02" + V1_BYTES[2:], "byte 0"),
+    "unknown key curve": (protocol.PublicKey, "04" + "aa" * 32, "byte 0"),
+    "hash of an ML-DSA key": (protocol.PublicKey, "03" + "aa" * 32, "byte 0"),
+    "short ML-DSA key": (protocol.PublicKey, "02" + "aa" * 1951, "byte 1"),
+    "unknown signature curve": (protocol.Signature, "03" + "aa" * 64, "byte 0"),
+    "no ed25519 signature": (protocol.Signature, "00" + "0c" * 63 + "20", "byte 0"),
+    "unknown action": (protocol.Transfer, "0f", "byte 0"),
+    "another action": (protocol.Transfer, "00", "byte 0"),
+    "short amount": (protocol.Transfer, "03" + "00" * 15, "byte 1"),
+    "length beyond the end": (protocol.DeployContract, "01 ffffffff 00", "byte 5"),
+    "count beyond the end": (protocol.FunctionCallPermission, f"00 00 {CD} ffffffff", "byte 8"),
+    "no utf-8": (protocol.FunctionCall, "02 01000000 ff", "byte 1"),
+    "half of a surrogate pair": (protocol.FunctionCall, "02 03000000 eda080", "byte 1"),
+    "option of 2": (protocol.FunctionCallPermission, "00 02", "byte 1"),
+    "unknown permission": (protocol.AccessKey, "0000000000000000 04", "byte 8"),
+    "unknown deploy mode": (protocol.DeployGlobalContract, "09 00000000 02", "byte 5"),
+    "unknown contract identifier": (protocol.UseGlobalContract, "0a 02", "byte 1"),
+    "unknown state init": (protocol.StateInit, "01", "byte 0"),
+    "unknown nonce": (protocol.DelegateActionV2, f"00 {AB} {CD} {NO_ACTIONS} 02", "byte 17"),
+    "unknown delegate version": (protocol.DelegateActionV2, "01", "byte 0"),
+    "unknown nonce mode": (protocol.Transaction, V1_BYTES[:-2] + "02", "byte 109"),
+    "no account id": (protocol.DeleteAccount, "07 02000000 4142", "byte 1"),
+    "account id of one character": (protocol.DeleteAccount, "07 01000000 61", "byte 1"),
     "delegated in turn": (
-        DelegateAction,
+        protocol.DelegateAction,
         f"{AB} {CD} 01000000 08",
         "byte 16",
     ),
-    "delegated in turn, second version": (DelegateAction, f"{AB} {CD} 01000000 0e", "byte 16"),
+    "delegated in turn, second version": (
+        protocol.DelegateAction,
+        f"{AB} {CD} 01000000 0e",
+        "byte 16",
+    ),
     "records out of order": (
-        StateInit,
+        protocol.StateInit,
         f"00 01{AB} 02000000 01000000 7a 00000000 01000000 6b 00000000",
         "byte 8",
     ),
     "record twice": (
-        StateInit,
+        protocol.StateInit,
         f"00 01{AB} 02000000 01000000 6b 00000000 01000000 6b 00000000",
         "byte 8",
     ),
@@ -263,5 +252,9 @@ def test_refused(subtests):
 
 def test_records_are_sorted():
     """Records given in any order have one encoding."""
-    assert StateInit("ab", {b"k": b"", b"z": b""}) == StateInit("ab", {b"z": b"", b"k": b""})
-    assert hash(StateInit("ab", {b"k": b""})) == hash(StateInit("ab", {b"k": b""}))
+    assert protocol.StateInit("ab", {b"k": b"", b"z": b""}) == protocol.StateInit(
+        "ab", {b"z": b"", b"k": b""}
+    )
+    assert hash(protocol.StateInit("ab", {b"k": b""})) == hash(
+        protocol.StateInit("ab", {b"k": b""})
+    )

@@ -7,39 +7,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ledgerkit import protocol
 from ledgerkit.errors import DecodeError
-from ledgerkit.protocol import (
-    AccessKey,
-    AddKey,
-    CreateAccount,
-    CryptoHash,
-    Delegate,
-    DelegateAction,
-    DelegateActionV2,
-    DelegateV2,
-    DeleteAccount,
-    DeleteKey,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FullAccess,
-    FunctionCall,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
-    OffchainMessage,
-    PublicKey,
-    SecretKey,
-    Signature,
-    SignedTransaction,
-    Stake,
-    StateInit,
-    Transaction,
-    Transfer,
-    TransferToGasKey,
-    UseGlobalContract,
-    WithdrawFromGasKey,
-)
 
 U16, U64, U128 = (st.integers(0, 2**bits - 1) for bits in (16, 64, 128))
 TEXT = st.text(max_size=20)
@@ -47,55 +16,63 @@ BLOB = st.binary(max_size=40)
 NAME = st.from_regex(r"[a-z0-9]{2,9}([-_.][a-z0-9]{1,9}){0,3}", fullmatch=True)
 IMPLICIT = st.from_regex(r"[0-9a-f]{64}|0[xs][0-9a-f]{40}", fullmatch=True)
 ACCOUNT = NAME | IMPLICIT
-HASH = st.binary(min_size=32, max_size=32).map(CryptoHash)
-ED_KEY = st.binary(min_size=32, max_size=32).map(lambda data: PublicKey("ed25519", data))
-SECP_KEY = st.binary(min_size=64, max_size=64).map(lambda data: PublicKey("secp256k1", data))
+HASH = st.binary(min_size=32, max_size=32).map(protocol.CryptoHash)
+ED_KEY = st.binary(min_size=32, max_size=32).map(lambda data: protocol.PublicKey("ed25519", data))
+SECP_KEY = st.binary(min_size=64, max_size=64).map(
+    lambda data: protocol.PublicKey("secp256k1", data)
+)
 KEY = ED_KEY | SECP_KEY
 # The last byte of an ed25519 signature has its three high bits clear.
 ED_SIGNATURE = st.builds(
-    lambda data, last: Signature("ed25519", data + bytes([last])),
+    lambda data, last: protocol.Signature("ed25519", data + bytes([last])),
     st.binary(min_size=63, max_size=63),
     st.integers(0, 31),
 )
-SECP_SIGNATURE = st.binary(min_size=65, max_size=65).map(lambda d: Signature("secp256k1", d))
+SECP_SIGNATURE = st.binary(min_size=65, max_size=65).map(
+    lambda d: protocol.Signature("secp256k1", d)
+)
 SIGNATURE = ED_SIGNATURE | SECP_SIGNATURE
 NAMES = st.lists(TEXT, max_size=3)
 CONTRACT = HASH | ACCOUNT
 
-CALL_PERMISSION = st.builds(FunctionCallPermission, st.none() | U128, TEXT, NAMES)
+CALL_PERMISSION = st.builds(protocol.FunctionCallPermission, st.none() | U128, TEXT, NAMES)
 PERMISSION = (
-    st.builds(FullAccess)
+    st.builds(protocol.FullAccess)
     | CALL_PERMISSION
-    | st.builds(GasKeyFunctionCall, U128, U16, st.none() | U128, TEXT, NAMES)
-    | st.builds(GasKeyFullAccess, U128, U16)
+    | st.builds(protocol.GasKeyFunctionCall, U128, U16, st.none() | U128, TEXT, NAMES)
+    | st.builds(protocol.GasKeyFullAccess, U128, U16)
 )
-ACCESS_KEY = st.builds(AccessKey, U64, PERMISSION)
-STATE = st.builds(StateInit, CONTRACT, st.dictionaries(BLOB, BLOB, max_size=3))
+ACCESS_KEY = st.builds(protocol.AccessKey, U64, PERMISSION)
+STATE = st.builds(protocol.StateInit, CONTRACT, st.dictionaries(BLOB, BLOB, max_size=3))
 PLAIN = st.one_of(
-    st.builds(CreateAccount),
-    st.builds(DeployContract, BLOB),
-    st.builds(FunctionCall, TEXT, BLOB, U64, U128),
-    st.builds(Transfer, U128),
-    st.builds(Stake, U128, KEY),
-    st.builds(AddKey, KEY, ACCESS_KEY),
-    st.builds(DeleteKey, KEY),
-    st.builds(DeleteAccount, ACCOUNT),
-    st.builds(DeployGlobalContract, BLOB, st.sampled_from(["CodeHash", "AccountId"])),
-    st.builds(UseGlobalContract, CONTRACT),
-    st.builds(DeterministicStateInit, STATE, U128),
-    st.builds(TransferToGasKey, KEY, U128),
-    st.builds(WithdrawFromGasKey, KEY, U128),
+    st.builds(protocol.CreateAccount),
+    st.builds(protocol.DeployContract, BLOB),
+    st.builds(protocol.FunctionCall, TEXT, BLOB, U64, U128),
+    st.builds(protocol.Transfer, U128),
+    st.builds(protocol.Stake, U128, KEY),
+    st.builds(protocol.AddKey, KEY, ACCESS_KEY),
+    st.builds(protocol.DeleteKey, KEY),
+    st.builds(protocol.DeleteAccount, ACCOUNT),
+    st.builds(protocol.DeployGlobalContract, BLOB, st.sampled_from(["CodeHash", "AccountId"])),
+    st.builds(protocol.UseGlobalContract, CONTRACT),
+    st.builds(protocol.DeterministicStateInit, STATE, U128),
+    st.builds(protocol.TransferToGasKey, KEY, U128),
+    st.builds(protocol.WithdrawFromGasKey, KEY, U128),
 )
 FEW = st.lists(PLAIN, max_size=3)
-DELEGATE = st.builds(DelegateAction, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY)
-DELEGATE_V2 = st.builds(DelegateActionV2, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY, st.none() | U16)
+DELEGATE = st.builds(protocol.DelegateAction, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY)
+DELEGATE_V2 = st.builds(
+    protocol.DelegateActionV2, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY, st.none() | U16
+)
 ACTION = (
-    PLAIN | st.builds(Delegate, DELEGATE, SIGNATURE) | st.builds(DelegateV2, DELEGATE_V2, SIGNATURE)
+    PLAIN
+    | st.builds(protocol.Delegate, DELEGATE, SIGNATURE)
+    | st.builds(protocol.DelegateV2, DELEGATE_V2, SIGNATURE)
 )
 ACTIONS = st.lists(ACTION, max_size=3)
-V0 = st.builds(Transaction, ACCOUNT, KEY, U64, ACCOUNT, HASH, ACTIONS)
+V0 = st.builds(protocol.Transaction, ACCOUNT, KEY, U64, ACCOUNT, HASH, ACTIONS)
 V1 = st.builds(
-    Transaction,
+    protocol.Transaction,
     ACCOUNT,
     KEY,
     U64,
@@ -107,38 +84,48 @@ V1 = st.builds(
     nonce_mode=st.sampled_from(["monotonic", "strict"]),
 )
 TRANSACTION = V0 | V1
-SIGNED = st.builds(SignedTransaction, TRANSACTION, SIGNATURE)
+SIGNED = st.builds(protocol.SignedTransaction, TRANSACTION, SIGNATURE)
 MESSAGE = st.builds(
-    OffchainMessage, TEXT, st.binary(min_size=32, max_size=32), TEXT, st.none() | TEXT
+    protocol.OffchainMessage, TEXT, st.binary(min_size=32, max_size=32), TEXT, st.none() | TEXT
 )
 ANYTHING = st.one_of(
     KEY, SIGNATURE, ACTION, PERMISSION, ACCESS_KEY, STATE, DELEGATE, DELEGATE_V2, SIGNED, MESSAGE
 )
 
-ALICE = SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")  # 32 ones
-CALL = FunctionCall("ft_transfer", b"{}", 30 * 10**12, 1)
+ALICE = protocol.SecretKey.from_text(
+    "ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"
+)  # 32 ones
+CALL = protocol.FunctionCall("ft_transfer", b"{}", 30 * 10**12, 1)
 SAMPLES = [
-    Transaction("alice.near", ALICE.public_key, 1, "bob.near", bytes(32), [Transfer(1)]),
-    Transaction(
-        "alice.near",
-        ALICE.public_key,
-        1,
-        "bob.near",
-        bytes(32),
-        [CALL, AddKey(ALICE.public_key, AccessKey(0, FunctionCallPermission(5, "ab", ["m"])))],
-        version=1,
-        nonce_index=7,
-        nonce_mode="strict",
+    protocol.Transaction(
+        "alice.near", ALICE.public_key, 1, "bob.near", bytes(32), [protocol.Transfer(1)]
     ),
-    Transaction(
+    protocol.Transaction(
         "alice.near",
         ALICE.public_key,
         1,
         "bob.near",
         bytes(32),
         [
-            DelegateAction("ab", "cd", [CALL], 1, 2, ALICE.public_key).sign(ALICE),
-            DeterministicStateInit(StateInit("ab", {b"k": b"v", b"m": b""}), 3),
+            CALL,
+            protocol.AddKey(
+                ALICE.public_key,
+                protocol.AccessKey(0, protocol.FunctionCallPermission(5, "ab", ["m"])),
+            ),
+        ],
+        version=1,
+        nonce_index=7,
+        nonce_mode="strict",
+    ),
+    protocol.Transaction(
+        "alice.near",
+        ALICE.public_key,
+        1,
+        "bob.near",
+        bytes(32),
+        [
+            protocol.DelegateAction("ab", "cd", [CALL], 1, 2, ALICE.public_key).sign(ALICE),
+            protocol.DeterministicStateInit(protocol.StateInit("ab", {b"k": b"v", b"m": b""}), 3),
         ],
     ),
 ]
@@ -167,7 +154,7 @@ def test_every_truncation_is_refused(value):
 def honest(data):
     """Tell whether bytes are refused, or read as something with exactly these bytes."""
     try:
-        return SignedTransaction.decode(data).encode() == data
+        return protocol.SignedTransaction.decode(data).encode() == data
     except DecodeError:
         return True
 
@@ -178,7 +165,7 @@ def test_every_damage_of_a_transaction(tx):
     data = tx.sign(ALICE).encode()
     for at in range(len(data)):
         with pytest.raises(DecodeError):
-            SignedTransaction.decode(data[:at])
+            protocol.SignedTransaction.decode(data[:at])
         for byte in {data[at] ^ flip for flip in (1, 2, 0x20, 0x80, 0xFF)} | {0, 1, 0xFF}:
             assert honest(data[:at] + bytes([byte]) + data[at + 1 :])
 
@@ -203,7 +190,7 @@ def test_damaged_transactions(signed, data):
 @given(SIGNED)
 def test_equal_values_hash_alike(signed):
     """A transaction read back is the same key of a dict, and its parts can be replaced."""
-    again = SignedTransaction.from_base64(signed.to_base64())
+    again = protocol.SignedTransaction.from_base64(signed.to_base64())
 
     assert {signed: 1}[again] == 1
     assert dataclasses.replace(signed.transaction, nonce=0).nonce == 0
@@ -211,10 +198,10 @@ def test_equal_values_hash_alike(signed):
 
 def test_no_allocation_for_a_claim():
     """A list that claims four billion items costs nothing to refuse."""
-    empty = Transaction("ab", ALICE.public_key, 1, "cd", bytes(32), []).encode()
+    empty = protocol.Transaction("ab", ALICE.public_key, 1, "cd", bytes(32), []).encode()
 
     with pytest.raises(DecodeError, match="claims 4294967295 items"):
-        Transaction.decode(empty[:-4] + b"\xff\xff\xff\xff")
+        protocol.Transaction.decode(empty[:-4] + b"\xff\xff\xff\xff")
 
 
 # nearcore's own types ---------------------------------------------------------------------
@@ -223,7 +210,7 @@ def test_no_allocation_for_a_claim():
 def rust_key(fields, access_key):
     """Turn an access key into nearcore's."""
     permission = access_key.permission
-    if isinstance(permission, FullAccess):
+    if isinstance(permission, protocol.FullAccess):
         return fields.AccessKey(access_key.nonce, fields.AccessKeyPermissionFieldless.FullAccess)
     return fields.AccessKey(
         access_key.nonce,
@@ -248,15 +235,19 @@ def rust_delegate(rust, action):
 def rust_action(rust, action):
     """Turn an action into nearcore's."""
     make: dict[type, Any] = {
-        CreateAccount: lambda _: rust.CreateAccountAction(),
-        DeployContract: lambda a: rust.DeployContractAction(a.code),
-        FunctionCall: lambda a: rust.FunctionCallAction(a.method_name, a.args, a.gas, a.deposit),
-        Transfer: lambda a: rust.TransferAction(a.deposit),
-        Stake: lambda a: rust.StakeAction(a.stake, a.public_key.data),
-        AddKey: lambda a: rust.AddKeyAction(a.public_key.data, rust_key(rust, a.access_key)),
-        DeleteKey: lambda a: rust.DeleteKeyAction(a.public_key.data),
-        DeleteAccount: lambda a: rust.DeleteAccountAction(str(a.beneficiary_id)),
-        Delegate: lambda a: rust.SignedDelegateAction(
+        protocol.CreateAccount: lambda _: rust.CreateAccountAction(),
+        protocol.DeployContract: lambda a: rust.DeployContractAction(a.code),
+        protocol.FunctionCall: lambda a: rust.FunctionCallAction(
+            a.method_name, a.args, a.gas, a.deposit
+        ),
+        protocol.Transfer: lambda a: rust.TransferAction(a.deposit),
+        protocol.Stake: lambda a: rust.StakeAction(a.stake, a.public_key.data),
+        protocol.AddKey: lambda a: rust.AddKeyAction(
+            a.public_key.data, rust_key(rust, a.access_key)
+        ),
+        protocol.DeleteKey: lambda a: rust.DeleteKeyAction(a.public_key.data),
+        protocol.DeleteAccount: lambda a: rust.DeleteAccountAction(str(a.beneficiary_id)),
+        protocol.Delegate: lambda a: rust.SignedDelegateAction(
             rust_delegate(rust, a.delegate_action), a.signature.data
         ),
     }
@@ -265,24 +256,25 @@ def rust_action(rust, action):
 
 # The variants that py-near-primitives can build; it knows ed25519 keys and named permissions.
 ED_ACCESS = st.builds(
-    AccessKey,
+    protocol.AccessKey,
     U64,
-    st.builds(FullAccess) | st.builds(FunctionCallPermission, st.none() | U128, TEXT, NAMES),
+    st.builds(protocol.FullAccess)
+    | st.builds(protocol.FunctionCallPermission, st.none() | U128, TEXT, NAMES),
 )
 SHARED = st.one_of(
-    st.builds(CreateAccount),
-    st.builds(DeployContract, BLOB),
-    st.builds(FunctionCall, TEXT, BLOB, U64, U128),
-    st.builds(Transfer, U128),
-    st.builds(Stake, U128, ED_KEY),
-    st.builds(AddKey, ED_KEY, ED_ACCESS),
-    st.builds(DeleteKey, ED_KEY),
-    st.builds(DeleteAccount, ACCOUNT),
+    st.builds(protocol.CreateAccount),
+    st.builds(protocol.DeployContract, BLOB),
+    st.builds(protocol.FunctionCall, TEXT, BLOB, U64, U128),
+    st.builds(protocol.Transfer, U128),
+    st.builds(protocol.Stake, U128, ED_KEY),
+    st.builds(protocol.AddKey, ED_KEY, ED_ACCESS),
+    st.builds(protocol.DeleteKey, ED_KEY),
+    st.builds(protocol.DeleteAccount, ACCOUNT),
 )
 SHARED_FEW = st.lists(SHARED, max_size=4)
 SHARED_DELEGATE = st.builds(
-    Delegate,
-    st.builds(DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY),
+    protocol.Delegate,
+    st.builds(protocol.DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY),
     ED_SIGNATURE,
 )
 SHARED_ALL = st.lists(SHARED | SHARED_DELEGATE, max_size=4)
@@ -300,7 +292,9 @@ def rust():
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    tx=st.builds(Transaction, ACCOUNT, st.just(ALICE.public_key), U64, ACCOUNT, HASH, SHARED_ALL)
+    tx=st.builds(
+        protocol.Transaction, ACCOUNT, st.just(ALICE.public_key), U64, ACCOUNT, HASH, SHARED_ALL
+    )
 )
 def test_nearcore_agrees(rust, tx):
     """Random transactions have the bytes, hash and signature of nearcore's own Rust types."""
@@ -321,7 +315,7 @@ def test_nearcore_agrees(rust, tx):
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(action=st.builds(DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY))
+@given(action=st.builds(protocol.DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY))
 def test_nearcore_agrees_on_what_a_delegate_signs(rust, action):
     """Random delegated actions have the bytes and the signed hash of nearcore's own types."""
     theirs = rust_delegate(rust, action)

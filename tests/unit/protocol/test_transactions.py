@@ -9,58 +9,34 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ledgerkit import protocol
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.protocol import (
-    AccessKey,
-    AccountId,
-    AddKey,
-    Balance,
-    CreateAccount,
-    CryptoHash,
-    DelegateAction,
-    DeleteAccount,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    OffchainMessage,
-    PublicKey,
-    SecretKey,
-    SignedTransaction,
-    Stake,
-    StateInit,
-    Transaction,
-    Transfer,
-    UseGlobalContract,
-)
 
-KEY = SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")
+KEY = protocol.SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")
 PUBLIC = KEY.public_key
-BLOCK = CryptoHash(bytes(32))
-CALL = FunctionCall("ft_transfer", b'{"receiver_id":"b.near"}', 30 * 10**12, 1)
-MLDSA_HASH = PublicKey("ml-dsa-65-hash", bytes(32))
+BLOCK = protocol.CryptoHash(bytes(32))
+CALL = protocol.FunctionCall("ft_transfer", b'{"receiver_id":"b.near"}', 30 * 10**12, 1)
+MLDSA_HASH = protocol.PublicKey("ml-dsa-65-hash", bytes(32))
 
 
 def tx(*actions, **options):
     """Build a transaction of actions."""
-    return Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions, **options)
+    return protocol.Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions, **options)
 
 
 def test_plain_values_become_checked_ones():
     """Texts of ids, keys and hashes are read once, numbers of any kind become plain ones."""
     nonce: Any = np.uint64(7)
-    paid = Transfer(Balance(1))
-    built = Transaction("alice.near", str(PUBLIC), nonce, "bob.near", str(BLOCK), [paid])
+    paid = protocol.Transfer(protocol.Balance(1))
+    built = protocol.Transaction("alice.near", str(PUBLIC), nonce, "bob.near", str(BLOCK), [paid])
 
-    assert built == tx(Transfer(1))
-    assert type(built.signer_id) is AccountId
-    assert type(built.public_key) is PublicKey
-    assert type(built.block_hash) is CryptoHash
+    assert built == tx(protocol.Transfer(1))
+    assert type(built.signer_id) is protocol.AccountId
+    assert type(built.public_key) is protocol.PublicKey
+    assert type(built.block_hash) is protocol.CryptoHash
     assert type(built.nonce) is int
     assert type(paid.deposit) is int
-    assert built.actions == (Transfer(1),)
+    assert built.actions == (protocol.Transfer(1),)
 
 
 def test_refused_fields(subtests):
@@ -76,7 +52,7 @@ def test_refused_fields(subtests):
         ("nonce", True),
         ("receiver_id", ""),
         ("block_hash", b"short"),
-        ("actions", Transfer(1)),
+        ("actions", protocol.Transfer(1)),
         ("actions", ["Transfer"]),
         ("actions", "ab"),
         ("version", 2),
@@ -96,7 +72,7 @@ def test_refused_fields(subtests):
                 "version": 1,
             }
             with pytest.raises(InvalidRequestError) as caught:
-                Transaction(**fields | {field: value})
+                protocol.Transaction(**fields | {field: value})
 
             assert caught.value.field == field
 
@@ -110,31 +86,31 @@ def test_the_first_version_has_no_lanes(options):
     assert caught.value.field == "version"
 
 
-RELAYED = DelegateAction("ab", "cd", [], 1, 1, PUBLIC).sign(KEY)
+RELAYED = protocol.DelegateAction("ab", "cd", [], 1, 1, PUBLIC).sign(KEY)
 REFUSED: dict[str, tuple[Any, ...]] = {
-    "transfer": (Transfer, 2**128),
-    "negative": (Transfer, -1),
-    "float": (Transfer, 1.0),
-    "gas": (FunctionCall, "m", b"", 2**64),
-    "args": (FunctionCall, "m", "{}", 1),
-    "method": (FunctionCall, b"m", b"", 1),
-    "surrogate": (FunctionCall, "\ud800", b"", 1),
-    "code": (DeployContract, "wasm"),
-    "mode": (DeployGlobalContract, b"", "Hash"),
-    "identifier": (UseGlobalContract, "B@D"),
-    "stake key": (Stake, 1, MLDSA_HASH),
-    "access key": (AddKey, PUBLIC, "FullAccess"),
-    "permission": (AccessKey, 0, "FullAccess"),
-    "names": (FunctionCallPermission, None, "ab", "method"),
-    "lanes": (GasKeyFullAccess, 0, 2**16),
-    "state": (DeterministicStateInit, {}, 1),
-    "records": (StateInit, "ab", [(b"k", b"v")]),
-    "record": (StateInit, "ab", {"k": b"v"}),
-    "beneficiary": (DeleteAccount, ""),
-    "delegated in turn": (DelegateAction, "ab", "cd", [RELAYED], 1, 1, PUBLIC),
-    "service's nonce": (OffchainMessage, "m", b"short", "r"),
-    "no signature": (SignedTransaction, tx(), "ed25519:1"),
-    "no transaction": (SignedTransaction, b"", "ed25519:" + "1" * 64),
+    "transfer": (protocol.Transfer, 2**128),
+    "negative": (protocol.Transfer, -1),
+    "float": (protocol.Transfer, 1.0),
+    "gas": (protocol.FunctionCall, "m", b"", 2**64),
+    "args": (protocol.FunctionCall, "m", "{}", 1),
+    "method": (protocol.FunctionCall, b"m", b"", 1),
+    "surrogate": (protocol.FunctionCall, "\ud800", b"", 1),
+    "code": (protocol.DeployContract, "wasm"),
+    "mode": (protocol.DeployGlobalContract, b"", "Hash"),
+    "identifier": (protocol.UseGlobalContract, "B@D"),
+    "stake key": (protocol.Stake, 1, MLDSA_HASH),
+    "access key": (protocol.AddKey, PUBLIC, "FullAccess"),
+    "permission": (protocol.AccessKey, 0, "FullAccess"),
+    "names": (protocol.FunctionCallPermission, None, "ab", "method"),
+    "lanes": (protocol.GasKeyFullAccess, 0, 2**16),
+    "state": (protocol.DeterministicStateInit, {}, 1),
+    "records": (protocol.StateInit, "ab", [(b"k", b"v")]),
+    "record": (protocol.StateInit, "ab", {"k": b"v"}),
+    "beneficiary": (protocol.DeleteAccount, ""),
+    "delegated in turn": (protocol.DelegateAction, "ab", "cd", [RELAYED], 1, 1, PUBLIC),
+    "service's nonce": (protocol.OffchainMessage, "m", b"short", "r"),
+    "no signature": (protocol.SignedTransaction, tx(), "ed25519:1"),
+    "no transaction": (protocol.SignedTransaction, b"", "ed25519:" + "1" * 64),
 }
 
 
@@ -147,7 +123,7 @@ def test_refused_actions(subtests):
 
 def test_frozen():
     """What was checked does not change afterwards."""
-    built = tx(Transfer(1))
+    built = tx(protocol.Transfer(1))
     for value, field in ((built, "nonce"), (built.actions[0], "deposit"), (PUBLIC, "data")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, field, 5)
@@ -155,22 +131,22 @@ def test_frozen():
 
 def test_lists_are_copied():
     """A list that changes later changes no transaction."""
-    actions, names = [Transfer(1)], ["a"]
-    built = Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions)
-    permission = FunctionCallPermission(None, "ab", names)
-    actions.append(Transfer(2))
+    actions, names = [protocol.Transfer(1)], ["a"]
+    built = protocol.Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions)
+    permission = protocol.FunctionCallPermission(None, "ab", names)
+    actions.append(protocol.Transfer(2))
     names.append("b")
 
-    assert built.actions == (Transfer(1),)
+    assert built.actions == (protocol.Transfer(1),)
     assert permission.method_names == ("a",)
 
 
 def test_hash_and_size():
     """Hash and size are of the unsigned bytes, whose form is computed once."""
-    built = tx(Transfer(1))
+    built = tx(protocol.Transfer(1))
     signed = built.sign(KEY)
 
-    assert built.hash == CryptoHash.of(built.encode()) == signed.hash
+    assert built.hash == protocol.CryptoHash.of(built.encode()) == signed.hash
     assert (built.size, signed.size) == (len(built.encode()), len(built.encode()))
     assert signed.wire_size == built.size + 65
     assert built.encode() is built.encode()
@@ -178,7 +154,9 @@ def test_hash_and_size():
 
 def test_pickles():
     """A signed transaction, which holds no secret, can be sent to another process."""
-    signed = tx(CALL, DeterministicStateInit(StateInit("ab", {b"k": b"v"}))).sign(KEY)
+    signed = tx(CALL, protocol.DeterministicStateInit(protocol.StateInit("ab", {b"k": b"v"}))).sign(
+        KEY
+    )
 
     assert pickle.loads(pickle.dumps(signed)) == signed  # noqa: S301  # our own bytes
     assert hash(pickle.loads(pickle.dumps(signed))) == hash(signed)  # noqa: S301  # as above
@@ -186,7 +164,7 @@ def test_pickles():
 
 def test_replaced():
     """A transaction signed anew with another nonce has the new bytes, not remembered ones."""
-    built = tx(Transfer(1))
+    built = tx(protocol.Transfer(1))
     before = built.sign(KEY)
     after = dataclasses.replace(built, nonce=8).sign(KEY)
 
@@ -197,14 +175,14 @@ def test_replaced():
 
 def test_base64():
     """Signed or not, a transaction survives its base64."""
-    built = tx(Transfer(1), CALL)
+    built = tx(protocol.Transfer(1), CALL)
 
-    assert Transaction.from_base64(built.to_base64()) == built
-    assert SignedTransaction.from_base64(built.sign(KEY).to_base64()) == built.sign(KEY)
+    assert protocol.Transaction.from_base64(built.to_base64()) == built
+    assert protocol.SignedTransaction.from_base64(built.sign(KEY).to_base64()) == built.sign(KEY)
     with pytest.raises(DecodeError):
-        SignedTransaction.from_base64(built.to_base64())
+        protocol.SignedTransaction.from_base64(built.to_base64())
     with pytest.raises(DecodeError):
-        Transaction.from_base64(built.sign(KEY).to_base64())
+        protocol.Transaction.from_base64(built.sign(KEY).to_base64())
 
 
 def test_no_base64(subtests):
@@ -222,7 +200,9 @@ def test_no_base64(subtests):
     for case, spoil in enumerate(cases):
         with subtests.test(case=case):
             with pytest.raises(DecodeError) as caught:
-                SignedTransaction.from_base64(spoil(tx(Transfer(1)).sign(KEY).to_base64()))
+                protocol.SignedTransaction.from_base64(
+                    spoil(tx(protocol.Transfer(1)).sign(KEY).to_base64())
+                )
 
             assert caught.value.path
 
@@ -230,14 +210,17 @@ def test_no_base64(subtests):
 @pytest.mark.parametrize(
     ("built", "text"),
     [
-        (tx(Transfer(10**23)), "<Transaction alice.near -> bob.near: Transfer 0.1 NEAR; nonce 7>"),
+        (
+            tx(protocol.Transfer(10**23)),
+            "<Transaction alice.near -> bob.near: Transfer 0.1 NEAR; nonce 7>",
+        ),
         (
             tx(CALL),
             "<Transaction alice.near -> bob.near: ft_transfer() with 30 Tgas and 1 yocto; nonce 7>",
         ),
         (tx(), "<Transaction alice.near -> bob.near: no actions; nonce 7>"),
         (
-            tx(*[CreateAccount()] * 6, version=1, nonce_index=3, nonce_mode="strict"),
+            tx(*[protocol.CreateAccount()] * 6, version=1, nonce_index=3, nonce_mode="strict"),
             (
                 "<Transaction alice.near -> bob.near: CreateAccount, CreateAccount,"
                 " CreateAccount, CreateAccount, 2 more; strict nonce 7 at index 3>"
@@ -256,17 +239,19 @@ def test_long_bytes_are_counted():
     """Code of megabytes does not fill a notebook."""
     code = b"\0asm" * 10**6
 
-    assert repr(DeployContract(code)) == "DeployContract(code=<4000000 bytes>)"
-    assert len(repr(tx(FunctionCall("m" * 10**5, code, 1)))) < 200
-    assert repr(DeployGlobalContract(b"\0", "CodeHash")) == (
+    assert repr(protocol.DeployContract(code)) == "DeployContract(code=<4000000 bytes>)"
+    assert len(repr(tx(protocol.FunctionCall("m" * 10**5, code, 1)))) < 200
+    assert repr(protocol.DeployGlobalContract(b"\0", "CodeHash")) == (
         "DeployGlobalContract(code=b'\\x00', deploy_mode='CodeHash')"
     )
 
 
 def test_to_frame():
     """One row with exact amounts, as the transactions of a block are tabulated."""
-    relayed = DelegateAction("bob.near", "cd", [Transfer(2**127), CALL], 1, 1, PUBLIC).sign(KEY)
-    built = tx(Transfer(2**127), relayed, CALL)
+    relayed = protocol.DelegateAction(
+        "bob.near", "cd", [protocol.Transfer(2**127), CALL], 1, 1, PUBLIC
+    ).sign(KEY)
+    built = tx(protocol.Transfer(2**127), relayed, CALL)
     frame = built.sign(KEY).to_frame()
     row = frame.iloc[0]
 

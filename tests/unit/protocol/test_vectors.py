@@ -8,35 +8,6 @@ from typing import Any
 import pytest
 
 from ledgerkit import protocol
-from ledgerkit.protocol import (
-    AccessKey,
-    AddKey,
-    CryptoHash,
-    Delegate,
-    DelegateAction,
-    DelegateActionV2,
-    DelegateV2,
-    DeterministicStateInit,
-    FullAccess,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
-    OffchainMessage,
-    PublicKey,
-    SecretKey,
-    Signature,
-    SignedTransaction,
-    StateInit,
-    Transaction,
-    Transfer,
-    UseGlobalContract,
-    action_hash,
-    data_id,
-    deterministic_account_id,
-    eth_implicit_account_id,
-    implicit_account_id,
-    receipt_id_of,
-)
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 NUMBERS = ("deposit", "gas", "stake", "amount", "allowance", "balance", "nonce")
@@ -90,46 +61,50 @@ def plain(fields):
 
 def contract(named):
     """Return a global contract's identifier."""
-    return CryptoHash(named["CodeHash"]) if "CodeHash" in named else named["AccountId"]
+    return protocol.CryptoHash(named["CodeHash"]) if "CodeHash" in named else named["AccountId"]
 
 
 def access_key(fields):
     """Build an access key from its view."""
     permission = fields["permission"]
     if permission == "FullAccess":
-        return AccessKey(fields["nonce"], FullAccess())
+        return protocol.AccessKey(fields["nonce"], protocol.FullAccess())
     [(kind, body)] = permission.items()
     classes = {
-        "FunctionCall": FunctionCallPermission,
-        "GasKeyFunctionCall": GasKeyFunctionCall,
-        "GasKeyFullAccess": GasKeyFullAccess,
+        "FunctionCall": protocol.FunctionCallPermission,
+        "GasKeyFunctionCall": protocol.GasKeyFunctionCall,
+        "GasKeyFullAccess": protocol.GasKeyFullAccess,
     }
-    return AccessKey(fields["nonce"], classes[kind](**plain(body)))
+    return protocol.AccessKey(fields["nonce"], classes[kind](**plain(body)))
 
 
 def delegated(fields):
     """Build a delegate action of the first version."""
-    return DelegateAction(**fields | {"actions": [action(a) for a in fields["actions"]]})
+    return protocol.DelegateAction(**fields | {"actions": [action(a) for a in fields["actions"]]})
 
 
 def delegated_v2(fields):
     """Build a delegate action of the second version."""
     nonce = fields["nonce"]["Nonce"]["nonce"]
     changed = {"actions": [action(a) for a in fields["actions"]], "nonce": nonce}
-    return DelegateActionV2(**fields | changed)
+    return protocol.DelegateActionV2(**fields | changed)
 
 
 def action(view):
     """Build an action from its description in the vectors."""
     [(name, fields)] = view.items()
     builders = {
-        "AddKey": lambda: AddKey(fields["public_key"], access_key(fields["access_key"])),
-        "UseGlobalContract": lambda: UseGlobalContract(contract(fields["contract_identifier"])),
-        "DeterministicStateInit": lambda: DeterministicStateInit(
+        "AddKey": lambda: protocol.AddKey(fields["public_key"], access_key(fields["access_key"])),
+        "UseGlobalContract": lambda: protocol.UseGlobalContract(
+            contract(fields["contract_identifier"])
+        ),
+        "DeterministicStateInit": lambda: protocol.DeterministicStateInit(
             state_init(fields["state_init"]), int(fields["deposit"])
         ),
-        "Delegate": lambda: Delegate(delegated(fields["delegate_action"]), fields["signature"]),
-        "DelegateV2": lambda: DelegateV2(
+        "Delegate": lambda: protocol.Delegate(
+            delegated(fields["delegate_action"]), fields["signature"]
+        ),
+        "DelegateV2": lambda: protocol.DelegateV2(
             delegated_v2(fields["delegate_action"]["V2"]), fields["signature"]
         ),
     }
@@ -142,12 +117,12 @@ def state_init(view):
     """Build a state init of base64 records."""
     first = view["V1"]
     data = {base64.b64decode(k): base64.b64decode(v) for k, v in first["data"].items()}
-    return StateInit(contract(first["code"]), data)
+    return protocol.StateInit(contract(first["code"]), data)
 
 
 def build(vector):
     """Build the transaction of a case from its fields."""
-    return Transaction(
+    return protocol.Transaction(
         vector["signer_id"],
         vector["public_key"],
         int(vector["nonce"]),
@@ -162,7 +137,7 @@ def build(vector):
 
 def keys(vectors):
     """Return the secret keys by name."""
-    return {key["name"]: SecretKey.from_text(key["secret_key"]) for key in vectors["keys"]}
+    return {key["name"]: protocol.SecretKey.from_text(key["secret_key"]) for key in vectors["keys"]}
 
 
 def test_transactions(vectors, subtests):
@@ -173,7 +148,7 @@ def test_transactions(vectors, subtests):
             tx = build(vector)
             check_unsigned(tx, vector)
             check_signed(tx.sign(secret_keys[vector["signer_key"]]), vector)
-            read = SignedTransaction.from_base64(vector["signed_base64"])
+            read = protocol.SignedTransaction.from_base64(vector["signed_base64"])
             assert read.transaction == tx
             assert read.encode().hex() == vector["signed_borsh_hex"]
             assert read.verify()
@@ -200,7 +175,7 @@ def test_what_the_chain_took_reads_and_verifies(subtests):
     """Transactions recorded on public networks verify and re-encode to the same bytes."""
     for name, encoded in sent():
         with subtests.test(name=name):
-            signed = SignedTransaction.from_base64(encoded)
+            signed = protocol.SignedTransaction.from_base64(encoded)
             assert signed.verify()
             assert signed.to_base64() == encoded
 
@@ -208,7 +183,7 @@ def test_what_the_chain_took_reads_and_verifies(subtests):
 def test_recorded_fields(recordings):
     """Recorded transactions have the hash, key, nonce and signature that the node answered."""
     for record in recordings:
-        signed = SignedTransaction.from_base64(record["signed_tx_base64"])
+        signed = protocol.SignedTransaction.from_base64(record["signed_tx_base64"])
         tx = signed.transaction
 
         assert str(signed.hash) == record["tx_hash"]
@@ -221,25 +196,29 @@ def test_recorded_fields(recordings):
 def test_keys(vectors):
     """Secret keys have the public keys, texts and bytes of other implementations."""
     for known in vectors["keys"]:
-        key = SecretKey.from_text(known["secret_key"])
+        key = protocol.SecretKey.from_text(known["secret_key"])
 
         assert str(key.public_key) == known["public_key"]
         assert key.public_key.encode().hex() == known["public_key_borsh_hex"]
         assert key.reveal() == known["secret_key"]
-        assert PublicKey.from_text(known["public_key"]) == key.public_key
+        assert protocol.PublicKey.from_text(known["public_key"]) == key.public_key
 
 
 def test_account_ids(vectors):
     """Account ids made of keys and of state are the chain's."""
     expected = vectors["account_ids"]
     own = keys(vectors)
-    made = StateInit("alice.near", {b"STATE": b"hello"})
+    made = protocol.StateInit("alice.near", {b"STATE": b"hello"})
 
-    assert implicit_account_id(own["alice"].public_key) == expected["near_implicit_of_alice"]
-    assert implicit_account_id(own["bob"].public_key) == expected["near_implicit_of_bob"]
-    assert eth_implicit_account_id(own["eth"].public_key) == expected["eth_implicit_of_eth"]
+    assert (
+        protocol.implicit_account_id(own["alice"].public_key) == expected["near_implicit_of_alice"]
+    )
+    assert protocol.implicit_account_id(own["bob"].public_key) == expected["near_implicit_of_bob"]
+    assert (
+        protocol.eth_implicit_account_id(own["eth"].public_key) == expected["eth_implicit_of_eth"]
+    )
     assert made.encode().hex() == expected["deterministic"]["state_init_borsh_hex"]
-    assert deterministic_account_id(made) == expected["deterministic"]["account_id"]
+    assert protocol.deterministic_account_id(made) == expected["deterministic"]["account_id"]
 
 
 def test_delegates(vectors):
@@ -247,7 +226,7 @@ def test_delegates(vectors):
     bob = keys(vectors)["bob"]
     first, second = vectors["delegate"], vectors["delegate_v2"]
     inner = delegated(first["inner"])
-    later = DelegateActionV2(
+    later = protocol.DelegateActionV2(
         inner.sender_id, inner.receiver_id, inner.actions, 78, 200_000_000, bob.public_key
     )
 
@@ -266,7 +245,9 @@ def test_message_for_a_service(vectors):
     known = vectors["nep413"]
     key = keys(vectors)[known["signer_key"]]
     nonce = bytes.fromhex(known["nonce_hex"])
-    message = OffchainMessage(known["message"], nonce, known["recipient"], known["callback_url"])
+    message = protocol.OffchainMessage(
+        known["message"], nonce, known["recipient"], known["callback_url"]
+    )
     signature = message.sign(key)
 
     assert message.hash.hex() == known["hash_hex"]
@@ -277,17 +258,19 @@ def test_message_for_a_service(vectors):
 def test_receipt_ids(vectors):
     """Receipts, action hashes and data ids follow from their creators."""
     known = vectors["receipt_ids"]
-    receipt_id = receipt_id_of(known["tx_hash"], known["included_height"], 0)
+    receipt_id = protocol.receipt_id_of(known["tx_hash"], known["included_height"], 0)
     height = known["executed_height"]
-    first = action_hash(receipt_id, height, 0)
+    first = protocol.action_hash(receipt_id, height, 0)
 
     assert str(receipt_id) == known["receipt_id"]
-    assert [str(receipt_id_of(receipt_id, height, n)) for n in range(3)] == known[
+    assert [str(protocol.receipt_id_of(receipt_id, height, n)) for n in range(3)] == known[
         "child_receipt_ids"
     ]
     assert str(first) == known["action_hash_index0"]
-    assert str(action_hash(receipt_id, height, 1)) == known["action_hash_index1"]
-    assert [str(data_id(first, height, n)) for n in range(2)] == known["data_ids_of_action0"]
+    assert str(protocol.action_hash(receipt_id, height, 1)) == known["action_hash_index1"]
+    assert [str(protocol.data_id(first, height, n)) for n in range(2)] == known[
+        "data_ids_of_action0"
+    ]
 
 
 @pytest.mark.parametrize("curve", ["alice", "eth"])
@@ -296,9 +279,9 @@ def test_another_transaction_does_not_verify(vectors, curve):
     key = keys(vectors)[curve]
     block_hash = vectors["block_hash"]["base58"]
     fields = ("alice.near", key.public_key, 1, "bob.near", block_hash)
-    signed = Transaction(*fields, [Transfer(1)]).sign(key)
-    other = Transaction(*fields, [Transfer(2)])
+    signed = protocol.Transaction(*fields, [protocol.Transfer(1)]).sign(key)
+    other = protocol.Transaction(*fields, [protocol.Transfer(2)])
 
     assert signed.verify()
-    assert not SignedTransaction(other, signed.signature).verify()
-    assert not SignedTransaction(other, Signature("ed25519", bytes(64))).verify()
+    assert not protocol.SignedTransaction(other, signed.signature).verify()
+    assert not protocol.SignedTransaction(other, protocol.Signature("ed25519", bytes(64))).verify()
