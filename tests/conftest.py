@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import ledgerkit as lk
 from ledgerkit.transport import embedded
 from tests import world_copies
 
@@ -82,6 +83,14 @@ def _copied_worlds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedded, "open_world", world_copies.open_copy)
         yield
+
+
+@pytest.fixture
+def no_session_left() -> Iterator[None]:
+    """Leave neither a default ledger nor a signer of the session to the next test."""
+    yield
+    lk.use_signer(None)
+    lk.disconnect()
 
 
 @pytest.fixture(autouse=True)

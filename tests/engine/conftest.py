@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ledgerkit.transport import retry
 from tests.loopback import WAYS, way_options
 from tests.unit.localnet.chaos import Chaos
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 def way(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Return the options of `connect` that choose each way to a host."""
     return way_options(request.param)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the random waits between attempts."""
+    monkeypatch.setattr(retry, "_jitter", lambda _longest_s: 0.01)
 
 
 @pytest.fixture(scope="module")

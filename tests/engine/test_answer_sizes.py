@@ -17,13 +17,15 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import InvalidRequestError, ResponseTooLargeError, TransportError
-from ledgerkit.transport import response_body, retry
+from ledgerkit.transport import response_body
 from ledgerkit.transport.response_body import BodyReader
 from tests.loopback import Reply, as_json, raw_host, serve
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 LIMIT = 2**20
 
@@ -37,12 +39,6 @@ ACCOUNT = as_json(account("a.near"))
 CHUNK = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
 two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
 on_the_loop = pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "async"], indirect=True)
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the random waits between attempts."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.01)
 
 
 @pytest.fixture(scope="module", autouse=True)

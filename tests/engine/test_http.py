@@ -58,17 +58,13 @@ if TYPE_CHECKING:
 
     from tests.loopback import Handler, Server
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = "11111111111111111111111111111111"
 ONCE = lk.RetryPolicy(attempts=1, total_s=10)
 QUICK = lk.RetryPolicy(attempts=3, total_s=10)
 PATIENT = lk.RetryPolicy(attempts=1, total_s=2 * LONG_S)
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the random waits between attempts."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.01)
 
 
 # Where the way to the host makes little difference: one loop, one set of threads.

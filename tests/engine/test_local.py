@@ -40,9 +40,9 @@ from tests.unit.localnet.ledger import Ledger as LocalAccounts
 from tests.unit.localnet.ledger import public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.world import World
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_TRY = lk.RetryPolicy(attempts=1, total_s=20)
@@ -57,13 +57,6 @@ UNKNOWN = (
     "the embedded ledger (world empty) has no account root.near. "
     'Use connect("mainnet") to read from the public network.'
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_default_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.disconnect()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from ledgerkit import errors
 from ledgerkit.api import calls, matching, rpc
 from ledgerkit.errors import UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import retry
 from tests import out_of_step
 from tests.local_transport import LocalTransport
 from tests.loopback import Reply, as_json, asking, failure, result
@@ -22,15 +21,11 @@ from tests.loopback import Reply, as_json, asking, failure, result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
 SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples"
 PEOPLE = [f"person{number:07}.near" for number in range(40)]
 OTHER = "FekbqN74kXhVPRd8ysAqJwLydFvTPYh7ZXHmhqCETcR3"
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the random waits between attempts."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.001)
 
 
 @pytest.fixture(scope="module")

@@ -45,20 +45,13 @@ from tests.served_world import addresses
 from tests.served_world import serve as serve_world
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.world import World
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "planted-api-key-7f3a9c2e51d84b06"
 NO_RETRIES = lk.RetryPolicy(attempts=1, total_s=5.0)
-
-
-@pytest.fixture(autouse=True)
-def _no_default_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.disconnect()
 
 
 @pytest.fixture

@@ -19,19 +19,12 @@ from ledgerkit.protocol import CreateAccount, FunctionCall, SecretKey, Transacti
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet import World
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 NEAR = 10**24
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(autouse=True)
-def _no_default_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.disconnect()
 
 
 class Counting(LocalTransport):

@@ -47,20 +47,14 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet import World
 
+pytestmark = pytest.mark.usefixtures("no_session_left")
+
 NEAR = 10**24
 ALICE: Any = {"signer_id": "alice.near"}
 UNTYPED: Any = lk  # as whoever calls it without a type checker
 KEY = SecretKey.from_seed_phrase(" ".join(["abandon"] * 11 + ["about"]))
 OTHER = PublicKey("secp256k1", bytes(range(64)))
 HASH = str(CryptoHash.of(b"a block"))
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.use_signer(None)
-    lk.disconnect()
 
 
 @pytest.fixture

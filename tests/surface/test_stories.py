@@ -25,20 +25,15 @@ from tests.unit.localnet.chaos import TOKEN, Chaos
 from tests.unit.localnet.ledger import TGAS, Ledger, N, do, public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ledgerkit.localnet import World
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 GAS_KEYS = (GasKeyFullAccess, GasKeyFunctionCall)
 TRACE_FRAMES = "receipts edges actions logs events transfers balance_changes gas".split()
 ALONE = {"boundaries": (), "shard_ids": (0,)}
-
-
-@pytest.fixture(autouse=True)
-def _no_default_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.disconnect()
 
 
 @pytest.fixture(scope="module")

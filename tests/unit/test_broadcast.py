@@ -30,21 +30,13 @@ from ledgerkit.protocol import (
 from ledgerkit.sending import broadcast, nonces, submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet import World
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 NEAR = 10**24
 ALICE: Any = {"signer_id": "alice.near"}
 REACHED = ["accepted", "included", "first_receipt_succeeded", "all_receipts_complete", "final"]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.use_signer(None)
-    lk.disconnect()
 
 
 @pytest.fixture

@@ -14,21 +14,14 @@ import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.transport import networks
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 KEY = "PLANTED-key-0123456789"
 OWN = "https://rpc.example.com"
 SERVICES = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
 URLS = ("rpc_url", "api_url", "archival_rpc_url", *SERVICES)
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(autouse=True)
-def _no_default_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.disconnect()
 
 
 def sent(network: str | None = None, **options: str) -> list[httpx.Request]:

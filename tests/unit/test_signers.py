@@ -20,22 +20,15 @@ from ledgerkit.protocol import SecretKey
 from ledgerkit.sending import signers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("no_session_left")
 
 KEY = SecretKey.from_seed_phrase(" ".join(["abandon"] * 11 + ["about"]))
 TEXT = KEY.reveal()
 BODY = TEXT.removeprefix("ed25519:")
 OTHER = SecretKey.generate()
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """Leave no session's default to the next test."""
-    yield
-    lk.use_signer(None)
-    lk.disconnect()
 
 
 def credentials(folder: Path, network: str = "testnet", **changes: Any) -> Path:
