@@ -143,7 +143,7 @@ def _read_updates(
     places = map(validation.block_reference, heights)
     calls = [rpc.changes("account_changes", at, subject) for at in places]
     options: dict[str, Any] = {"on_error": "collect", "progress": progress, "label": "changes"}
-    answers = ledger.send_many(calls, **options) if calls else []
+    answers = ledger.send_many(calls, **options)
     return {
         height: _updates(ledger, account_id, height, answer)
         for height, answer in zip(heights, answers, strict=True)

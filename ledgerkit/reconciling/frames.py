@@ -12,7 +12,7 @@ from pandas import NA
 from ledgerkit import units
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.reconciling.model import NEAR, Token, fungible
+from ledgerkit.reconciling.model import NEAR, Gap, Token, fungible
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.reconciling.model import Entry, Evidence, Facts, Gap
+    from ledgerkit.reconciling.model import Entry, Evidence, Facts
 
 T = TypeVar("T")
 
@@ -154,14 +154,12 @@ def gaps_frame(facts: Facts) -> pd.DataFrame:
     """Build the frame of the gaps."""
     gaps = facts.gaps
     columns: dict[str, list[Any]] = {
-        name: [getattr(gap, name) for gap in gaps]
-        for name in ("asset", "start_height", "stop_height")
+        name: [getattr(gap, name) for gap in gaps] for name in Gap._fields
     }
     columns["account_id"] = [facts.account_id] * len(gaps)
     columns["missing"] = [NA if gap.missing is None else gap.missing for gap in gaps]
     columns["symbol"] = [token_of(facts, gap.asset).symbol for gap in gaps]
     columns["amount"] = [human_text(facts, gap.asset, gap.missing) for gap in gaps]
-    columns["note"] = [gap.note for gap in gaps]
     return build.build_frame("statement_gaps", columns)
 
 

@@ -92,7 +92,7 @@ def _read_values(
     places = [validation.received_hash(header.hash) for header in headers]
     calls: list[Call[Any]] = [token_call(account_id, contract_id, at) for at in places]
     calls += [_rate_call(contract_id, method, at) for at in places]
-    results: list[Any] = ledger.send_many(calls, label="rates") if calls else []
+    results: list[Any] = ledger.send_many(calls, label="rates")
     values: list[int | None] = []
     for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
         balance = reading.total
@@ -114,7 +114,7 @@ def _value_flows(
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     places = [validation.block_reference(height) for height in heights]
     calls = [_rate_call(contract_id, method, at) for at in places]
-    results: list[Any] = ledger.send_many(calls, progress=False) if calls else []
+    results: list[Any] = ledger.send_many(calls, progress=False)
     answered = zip(heights, results, strict=True)
     rates = {
         height: _rate(result, contract_id) for height, result in answered if result is not None

@@ -154,10 +154,9 @@ def compute_rewards(
 
 def annual_yield(reward: int, before: StakeReading, after: StakeReading) -> float | None:
     """Return a reward as a yearly rate, compounded at the pace of its epoch; None if unknown."""
-    if before.time_ns is None or after.time_ns is None or before.total + reward <= 0:
-        return None
-    elapsed_ns = after.time_ns - before.time_ns
-    if elapsed_ns <= 0 or before.total <= 0:
+    elapsed_ns = (after.time_ns or 0) - (before.time_ns or 0)
+    is_timed = before.time_ns is not None and after.time_ns is not None and elapsed_ns > 0
+    if not is_timed or before.total <= 0 or before.total + reward <= 0:
         return None
     try:
         return math.expm1(math.log1p(reward / before.total) * (_YEAR_NS / elapsed_ns))
@@ -183,13 +182,10 @@ def reward_entries(rewards: Iterable[Reward]) -> list[Entry]:
 
 def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
     """Build the frame of rewards, typed as `schema("statement_rewards")`."""
-    fields = (
-        *("pool_id", "epoch_id", "start_height", "stop_height", "total_before", "deposits"),
-        *("withdrawals", "total_after", "reward", "apy"),
-    )
-    columns = {name: [getattr(reward, name) for reward in rewards] for name in fields}
+    columns = {name: [getattr(each, name) for each in rewards] for name in Reward._fields}
     columns["account_id"] = [reward.account_id or account_id for reward in rewards]
-    columns["time"] = [reward.timestamp_ns for reward in rewards]
+    columns["time"] = columns.pop("timestamp_ns")
+    columns["reward"] = [reward.reward for reward in rewards]
     return build_frame("statement_rewards", columns)
 
 
@@ -241,7 +237,7 @@ def _read_totals(
     hashes = [validation.received_hash(header.hash) for header in headers]
     calls = [stake_call(account_id, pool_id, at) for at in hashes]
     options: Any = {"progress": progress, "label": "stakes"}
-    readings: list[Any] = ledger.send_many(calls, **options) if calls else []
+    readings: list[Any] = ledger.send_many(calls, **options)
     return [reading.total for reading in readings]
 
 

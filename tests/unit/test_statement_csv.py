@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import random
 from collections import defaultdict
 from decimal import Context, Decimal
@@ -16,6 +17,8 @@ from ledgerkit import user_warnings
 from ledgerkit.errors import FileError, InvalidRequestError
 from ledgerkit.reconciling.csv_formats import write_csv
 from ledgerkit.reconciling.model import CAUSES, Gap, Token
+from ledgerkit.reconciling.statement import Statement
+from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 from tests.unit.statement_frames import ONE, Frames, entry, statement
 
 if TYPE_CHECKING:
@@ -391,6 +394,13 @@ def test_without_entries_there_are_headings(tmp_path: Path):
     for form in ("plain", "koinly", "cointracking"):
         assert written(statement([]), tmp_path, form) == []
         assert (tmp_path / "statement.csv").read_text().count(",") > 10
+
+
+def test_each_format_is_in_the_signature():
+    """Type checkers accept the formats that there are, and no other."""
+    names = ("plain", *TAX_FORMATS)
+    parameters = inspect.signature(Statement.to_csv).parameters
+    assert parameters["format"].annotation == f"Literal[{', '.join(map(repr, names))}]"
 
 
 def test_bad_arguments_and_folders(tmp_path: Path):
