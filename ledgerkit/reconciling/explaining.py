@@ -50,7 +50,8 @@ def explain_gaps(
     reader: BalanceReader,
 ) -> Explained:
     """Explain gaps of NEAR whose block is known by the changes of state in that block."""
-    blocks = {gap.stop_height for gap in gaps if _has_block(gap)}
+    placed = {gap for gap in gaps if gap.asset == NEAR and gap.missing and gap.has_block}
+    blocks = {gap.stop_height for gap in placed}
     known: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries if blocks else ():
         if entry.asset == NEAR and entry.block_height in blocks:
@@ -59,7 +60,7 @@ def explain_gaps(
     explained = Explained([], [])
     for gap in gaps:
         own: list[Entry] = []
-        if _has_block(gap):
+        if gap in placed:
             changes = _changes(gap, updates[gap.stop_height], reader)
             own = [*_missing_entries(gap, changes, known[gap.stop_height], reader)]
         if own and sum(entry.change for entry in own) == gap.missing:
@@ -67,10 +68,6 @@ def explain_gaps(
         else:
             explained.gaps.append(gap)
     return explained
-
-
-def _has_block(gap: Gap) -> bool:
-    return gap.asset == NEAR and bool(gap.missing) and gap.stop_height - gap.start_height == 1
 
 
 def _changes(gap: Gap, updates: Iterable[AccountUpdate], reader: BalanceReader) -> ChangesByCause:

@@ -101,9 +101,7 @@ class RunningBalances:
             balance = None if balance is None or missing is None else balance + missing
         self._balances[asset] = after = None if balance is None else balance + entry.change
         # Within a gap of many blocks it is unknown whether the change came before an entry.
-        is_unknown = bool(gaps) and gaps[-1].start_height < entry.block_height
-        is_one_block = is_unknown and gaps[-1].stop_height - gaps[-1].start_height == 1
-        if is_unknown and not is_one_block:
+        if gaps and gaps[-1].start_height < entry.block_height and not gaps[-1].has_block:
             return NA, NA
         return _or_na(balance), _or_na(after)
 

@@ -60,10 +60,8 @@ def settle_gas_keys(
 
 def _is_emptied(gap: Gap, reader: BalanceReader) -> bool:
     """Return True for a gap of a gas key in one block, after which it has no balance."""
-    is_one_block = gap.stop_height - gap.start_height == 1
-    if not gap.asset.startswith(GAS_KEY) or not is_one_block or (gap.missing or 0) >= 0:
-        return False
-    return reader.balance(gap.asset, gap.stop_height) == 0
+    is_lost = gap.has_block and (gap.missing or 0) < 0 and gap.asset.startswith(GAS_KEY)
+    return is_lost and reader.balance(gap.asset, gap.stop_height) == 0
 
 
 def _with_sum(refunds: list[Entry], total: int) -> list[Entry]:

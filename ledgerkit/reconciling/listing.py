@@ -107,8 +107,6 @@ class Listing:
         scope = self._scope
         if scope.assets is not None:
             return [a.removeprefix(STAKE) for a in scope.assets if a.startswith(STAKE)]
-        if scope.ledger.network.api_url is None:
-            return []
         pools = rewards.listed_pools(scope.ledger, scope.account_id)
         self.assets.update((STAKE + pool_id, None) for pool_id in pools)
         return pools

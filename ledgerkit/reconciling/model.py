@@ -65,9 +65,14 @@ class Gap(NamedTuple):
 
     asset: str
     start_height: int  # the balance is known after this block
-    stop_height: int  # and after this one; the next height if the block of the change is known
+    stop_height: int  # and after this one
     missing: int | None  # real change less the sum of the entries; None: a balance is unknown
     note: str
+
+    @property
+    def has_block(self) -> bool:
+        """True if the block of the change is known."""
+        return self.stop_height - self.start_height == 1
 
 
 class Token(NamedTuple):
