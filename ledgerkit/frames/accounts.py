@@ -124,7 +124,7 @@ def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
 def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
     """Build the keys frame of accounts, whose ids may be unknown; one row per key."""
     entries = [entry for _, response in responses for entry in response.keys]
-    permissions = [_permission(entry.access_key.permission) for entry in entries]
+    permissions = [permission_fields(entry.access_key.permission) for entry in entries]
     kinds = [kind for kind, _ in permissions]
     fields = [own_fields for _, own_fields in permissions]
     nonces = [entry.access_key.nonce for entry in entries]
@@ -158,7 +158,7 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
     )
 
 
-def _permission(value: Any) -> tuple[str, dict[str, Any]]:
+def permission_fields(value: Any) -> tuple[str, dict[str, Any]]:
     """Parse a permission, a string or an object of one member, into its kind and fields."""
     if isinstance(value, str):
         return value, {}

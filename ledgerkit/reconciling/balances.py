@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import (
+    DecodeError,
     InvalidRequestError,
     UnknownAccessKeyError,
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
+from ledgerkit.frames.accounts import permission_fields
 from ledgerkit.frames.history import Reading
 from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
@@ -74,11 +76,14 @@ def _gas_key_call(account_id: str, public_key: str, at: BlockReference) -> Call[
 
     def read(response: Response) -> Reading:
         try:
-            permission = call.read(response).permission
+            key = call.read(response)
         except (UnknownAccountError, UnknownAccessKeyError):
             return Reading("no_account")
-        members = next(iter(permission.values()), None) if isinstance(permission, dict) else None
-        values = amounts.plain([members.get("balance", "0") if isinstance(members, dict) else "0"])
+        try:
+            _, fields = permission_fields(key.permission)
+        except DecodeError:
+            return Reading("broken")
+        values = amounts.plain([fields.get("balance", "0")])
         return Reading("broken") if values is None else Reading("ok", values[0])
 
     return readings.reading_call(call, read)
