@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +13,6 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.transport import networks
-
 
 pytestmark = pytest.mark.usefixtures("no_session_left")
 
