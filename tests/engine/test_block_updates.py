@@ -80,6 +80,7 @@ def test_a_redirect_to_an_archive_is_followed_with_the_key(key_in: Any) -> None:
     [
         "https://mainnet.neardata.xyz.example/v0/block/7",
         "https://neardata.xyz/v0/block/7",
+        "https://evilmainnet.neardata.xyz/v0/block/7",
         "https://testnet.neardata.xyz/v0/block/7",
         "http://a0.mainnet.neardata.xyz/v0/block/7",
         "https://a0.mainnet.neardata.xyz:8443/v0/block/7",
