@@ -368,26 +368,6 @@ def test_a_host_that_fails_for_good_ends_it(
     assert_same(found, whole)
 
 
-def test_too_many_requests_are_no_heights_failure(busy: World, tmp_path: Path) -> None:
-    """A host that answers 429 now and then is asked again until it answers."""
-    first, _stop = ends(busy)
-    limited = {"chunk", "EXPERIMENTAL_tx_status"}
-
-    def pressed(request: dict[str, Any]) -> Reply | None:
-        if request["method"] not in limited:
-            return None
-        limited.remove(request["method"])
-        return Reply(429, headers={"retry-after": "0"})
-
-    with lab(busy, pressed) as (_, ledger):
-        found = collect(first, first + 6, tmp_path / "out", ledger)
-    with lab(busy) as (_, ledger):
-        whole = collect(first, first + 6, tmp_path / "peace", ledger)
-    assert "failed" not in found.counts
-    assert_same(found, whole)
-    assert not limited
-
-
 def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) -> None:
     """A block, a chunk or a transaction that is not told; retry_failed completes the height."""
     first, stop = ends(busy)

@@ -490,16 +490,6 @@ def test_any_httpx_client_can_ask() -> None:
     assert asyncio.run(ask()) == PRICE
 
 
-def test_a_ledger_over_the_asynchronous_transport() -> None:
-    """A transport of one's own may be either kind."""
-    world = open_world("empty")
-    lk.connect("lab", transport=AsyncLocalTransport(world))
-    assert lk.gas_price()["gas_price"].tolist() == [100_000_000]
-    sent = client.current().rpc("send_tx", [paying(world).to_base64()])
-    assert sent["final_execution_status"] != "NONE"
-    assert world.balance(IMPLICIT) == 5
-
-
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import units
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.model import Block, Entry
-from tests.history_node import EPOCH_LENGTH, connect_history, read_history, serve_history
+from tests.history_node import connect_history, read_history, serve_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,28 +25,6 @@ def history() -> Iterator[lk.Ledger]:
     """Connect to an archival node with the recorded account."""
     with serve_history(read_history()) as server, connect_history(server) as ledger:
         yield ledger
-
-
-def test_the_rewards_of_a_recorded_account(history: lk.Ledger) -> None:
-    """233 rewards add up to 18.69… NEAR exactly, and the deposit of 1,000 NEAR is none."""
-    # Source: shared/vectors/history/README.md, and the recorded differences of the stake.
-    recorded = read_history()
-    changes = [
-        int(change["diff"])
-        for record in recorded.records
-        for change in record["changes"].get("stakingChanged", {}).values()
-    ]
-    account_id = recorded.account_id
-    pools = rewards.listed_pools(history, account_id)
-    start, stop = Block(recorded.first, None), Block(recorded.last, None)
-    rows = rewards.rewards_of(history, account_id, pools, start=start, stop=stop, flows=[DEPOSIT])
-    assert len(rows) == 233
-    assert units.to_text(sum(row.reward for row in rows), 24) == "18.698318922593263831261188"
-    assert [row.reward for row in rows] == changes[1:]
-    assert all(row.stop_height - row.start_height == EPOCH_LENGTH for row in rows)
-    assert [row.epoch_id for row in rows] == [
-        recorded.header(row.start_height)["epoch_id"] for row in rows
-    ]
 
 
 def test_a_yield_is_compounded_by_the_recorded_times(history: lk.Ledger) -> None:
@@ -87,25 +64,6 @@ def test_epochs_before_the_first_deposit_are_not_read() -> None:
         methods = Counter(call["method"] for call in server.calls)
         assert methods["query"] == 2 + 234
         assert methods["block"] <= 2 + 234 * 8 // 3 + 4
-
-
-def test_the_statement_of_a_recorded_account_has_its_rewards() -> None:
-    """The deposit is recognized from the transfer; the 233 rewards are rows and entries."""
-    recorded = read_history()
-    with serve_history(recorded) as server, connect_history(server) as ledger:
-        statement = lk.statement(
-            recorded.account_id,
-            recorded.first - 1,
-            recorded.last,
-            assets=f"stake:{POOL}",
-            ledger=ledger,
-            progress=False,
-        )
-    frame, entries = statement.rewards, statement.entries
-    assert len(frame) == 233
-    assert units.to_text(sum(frame["reward"]), 24) == "18.698318922593263831261188"
-    assert entries["cause"].value_counts().to_dict() == {"staking_reward": 233, "stake": 1}
-    assert statement.gaps.empty
 
 
 def test_a_deposit_that_no_service_lists_is_a_gap() -> None:

@@ -23,11 +23,6 @@ def test_every_amount_is_exact(values: list[int | None]) -> None:
     assert all(type(value) is int for value in parsed if value is not pd.NA)
 
 
-def test_leading_zeros_are_digits() -> None:
-    """Zeros in front change no amount."""
-    assert amounts.parse(["007", "0" * 50 + "1", "000"]).tolist() == [7, 1, 0]
-
-
 @pytest.mark.parametrize("text", ["-1", "1.0", str(2**128), "1" * 5000], ids=len)
 def test_anything_else_is_refused_by_row(text: str) -> None:
     """What is not a u128 in ASCII digits is refused, naming field, value and row."""

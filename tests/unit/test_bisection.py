@@ -17,7 +17,6 @@ from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import (
     DecodeError,
-    InvalidRequestError,
     LedgerError,
     TransportError,
     UnknownBlockError,
@@ -183,16 +182,6 @@ def test_a_hash_is_no_proof_of_finality() -> None:
     [found] = find(host, known, [BlockReference({"block_id": named(FIRST + 3)})])
     assert found.height == FIRST + 3
     assert len(known) == 0
-
-
-def test_before_the_chain() -> None:
-    """A time before the first block is refused, naming that block's time."""
-    host = Host({FIRST + n: NS + n * NS for n in range(10)})
-    [early, right] = find(host, Points(), [at_time(NS - 1), at_time(NS)])
-    assert isinstance(early, InvalidRequestError)
-    assert (early.field, early.value) == ("at", NS - 1)
-    assert str(NS) in str(early)
-    assert right.height == FIRST
 
 
 def test_above_the_final_head() -> None:

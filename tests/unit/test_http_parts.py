@@ -13,7 +13,6 @@ import math
 import random
 import threading
 import time
-from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
@@ -568,13 +567,6 @@ def test_retry_after(subtests):
             assert retry.parse_retry_after(text) == seconds
 
 
-def test_retry_after_a_date_to_come():
-    """A date to come is a pause until then."""
-    assert retry.parse_retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(
-        30, abs=10
-    )
-
-
 # The key --------------------------------------------------------------------------------
 
 
@@ -782,20 +774,6 @@ def test_no_address_for_a_surface():
 
 
 # Many calls ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [httpx.BaseTransport, httpx.AsyncBaseTransport])
-def test_the_first_failure_ends_a_batch(kind):
-    """Of many calls the first failure is raised; those not begun by then never are."""
-    act: Any = Wrong if kind is httpx.BaseTransport else AsyncWrong
-    transport = act(raising(httpx.ReadError("broken")))
-    retries = lk.RetryPolicy(attempts=1)
-    with lk.connect("lab", transport=transport, in_flight=4, retries=retries) as ledger:
-        with pytest.raises(TransportError, match="broken"):
-            ledger.send_many([rest.ft(f"a{i}.near") for i in range(500)], progress=False)
-        assert transport.asked < 500
-        transport.act = _fine
-        assert len(ledger.send_many([rest.ft("a.near")] * 9, progress=False)) == 9
 
 
 # Retries --------------------------------------------------------------------------------

@@ -270,17 +270,6 @@ def test_a_key_hides() -> None:
         pickle.dumps(key)
 
 
-def test_a_ledger_is_not_pickled() -> None:
-    """A ledger, which holds connections and a key, says so when it is pickled."""
-    with lk.connect("testnet", api_key=KEY) as ledger:
-        assert repr(ledger) == (
-            "<Ledger testnet: at most 10,000 requests a minute with the API key, to each host>"
-        )
-        assert KEY not in repr(vars(ledger))
-        with pytest.raises(TypeError, match="connections"):
-            pickle.dumps(ledger)
-
-
 # Limits ---------------------------------------------------------------------------------
 
 

@@ -317,14 +317,6 @@ def test_accounts_without_their_key() -> None:
     assert frame["public_key"].isna().all()
 
 
-def test_two_tokens_of_one_collection() -> None:
-    """Entries with a token_id are rows of their own."""
-    entries = [{"contract_id": "n.near", "token_id": token_id} for token_id in ("1", "2")]
-    frame = lk.read(dump({"account_id": "a.near", "tokens": entries}), "nft")
-    assert frame["token_id"].tolist() == ["1", "2"]
-    assert not frame.duplicated().any()
-
-
 def test_events() -> None:
     """The events of a saved transaction are those of its trace."""
     logs = ['EVENT_JSON:{"standard":"nep171","version":"1.0.0","event":"nft_mint","data":[]}']

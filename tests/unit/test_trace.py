@@ -19,15 +19,6 @@ from ledgerkit.tracing.trace import Trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-DTYPES = {
-    "str": "str",
-    "u128": "u128",
-    "Int64": "Int64",
-    "bool": "bool",
-    "boolean": "boolean",
-    "time": "datetime64[ns, UTC]",
-    "object": "object",
-}
 EMPTY = {"final_execution_status": "NONE"}
 
 
@@ -79,16 +70,6 @@ def test_one_row_a_receipt_as_the_schema_says():
     assert frame["error_kind"].isna().tolist() == [True, False]
     assert frame["error_kind"].iloc[1] == "AccountDoesNotExist"
     assert frame["parent_id"].isna().tolist() == [True, False]
-
-
-@pytest.mark.parametrize("written", [EMPTY, document()], ids=["empty", "full"])
-@pytest.mark.parametrize("name", ["receipts", "edges"])
-def test_dtypes_are_a_promise(name: str, written: dict[str, Any]):
-    """An empty frame and a full one have the declared dtypes."""
-    frame = getattr(Trace.from_json(written), name)
-    declared = {column.name: DTYPES[column.dtype] for column in SCHEMAS[name]}
-    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == declared
-    assert (len(frame) == 0) == (written is EMPTY)
 
 
 def test_bytes_text_and_decoded_json_are_the_same():

@@ -95,21 +95,6 @@ def test_transactions_api_document_whole_and_one_element():
         assert result.transaction.hash == "T"
 
 
-def test_one_of_several_transactions_is_chosen_by_hash():
-    """Of several transactions the named one is taken; without a name the choice is refused."""
-    several = {"transactions": [{"transaction": {"hash": "T1"}}, {"transaction": {"hash": "T2"}}]}
-    data = json.dumps(several).encode()
-    chosen = decode(data, "T2")
-    assert chosen.transaction is not None
-    assert chosen.transaction.hash == "T2"
-    with pytest.raises(errors.InvalidRequestError) as refused:
-        decode(data)
-    assert refused.value.field == "tx_hash"
-    with pytest.raises(errors.UnknownTransactionError) as missing:
-        decode(data, "T3")
-    assert missing.value.transaction_hash == "T3"
-
-
 def test_an_empty_list_of_transactions_is_an_unknown_transaction():
     """The service leaves unknown hashes out: an empty list means that there is none here."""
     with pytest.raises(errors.UnknownTransactionError):

@@ -322,17 +322,6 @@ class TestActions:
         assert described["actions"] == "+".join(names)
         assert described["deposit"] == 8
 
-    @pytest.mark.parametrize(
-        ("later", "deposit"),
-        [({"Later": {"deposit": "5"}}, 5), ({"Later": {"deposit": 5}}, pd.NA), ("Later", pd.NA)],
-        ids=["deposit", "no amount", "a word"],
-    )
-    def test_an_unknown_action_moves_its_deposit(self, later: Any, deposit: Any):
-        """What an action of tomorrow moves is its deposit; without one it is not known."""
-        described = self.described(later)
-        assert described["actions"] == "Later"
-        assert described["deposit"] is deposit or described["deposit"] == deposit
-
     def test_missing_members_of_a_call(self):
         """A call without gas, deposit or arguments leaves these unknown."""
         described = self.described({"FunctionCall": {"method_name": "m"}})

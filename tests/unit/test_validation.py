@@ -146,28 +146,6 @@ def test_what_is_no_public_key(subtests: pytest.Subtests) -> None:
             )
 
 
-SECRETS = {
-    "ed25519": f"ed25519:{text58(64)}",
-    "ed25519 without its curve": text58(64),
-    "secp256k1": f"secp256k1:{text58(32)}",
-    "ed25519, a character lost": f"ed25519:{text58(64)[:-1]}",
-    "ed25519, a character mistyped": f"ed25519:{text58(64)[:-1]}0",
-    "secp256k1, a character lost": f"secp256k1:{text58(32)[:-1]}",
-}
-
-
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
-def test_a_secret_key_is_never_repeated(secret: str) -> None:
-    """A secret key in the place of a public one is in no part of the error."""
-    error = refusal(validation.public_key, secret)
-    text = secret.rpartition(":")[2]
-    shown = f"{error} {error!r} {error.args} {vars(error)}"
-    assert text not in shown
-    assert text[:12] not in shown
-    assert error.value is None
-    assert "a secret key was passed as public_key, and is not shown: expected" in str(error)
-
-
 def test_hashes() -> None:
     """32 bytes in base58 are a hash."""
     assert validation.crypto_hash(HASH) == HASH

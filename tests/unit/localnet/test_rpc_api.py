@@ -969,13 +969,6 @@ class TestPolling:
             assert ask(world, method, params)[2] == 0
         assert world.chain.head.height == height
 
-    def test_a_clock_is_not_overtaken(self, ledger, world):
-        """In real time only the clock produces blocks."""
-        signed = ledger.sign("alice.near", "bob.near", Transfer(N))
-        ask(world, "send_tx", packed(signed))
-        world.adjust(real_time=True)
-        assert [ask(world, *each)[2] for each in self.READS] == [0] * 4
-
 
 class TestStatus:
     """Asking for transactions."""
