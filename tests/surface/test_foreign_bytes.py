@@ -212,19 +212,6 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     assert refused >= len(cuts)
 
 
-@pytest.mark.parametrize("in_flight", [1, 16])
-@pytest.mark.parametrize(
-    "proxy",
-    ["http://[::1", "http://a:port", "http://", "http://\u2028:1", "http://a:1\n"],
-)
-def test_a_malformed_proxy(monkeypatch: pytest.MonkeyPatch, proxy: str, in_flight: int) -> None:
-    """A malformed variable is refused at once, and not shown: it may contain a password."""
-    monkeypatch.setenv("http_proxy", proxy.replace("//", "//me:secret-word@"))
-    with pytest.raises(errors.InvalidRequestError, match="proxy") as caught:
-        lk.connect("lab", rpc_url="http://rpc.example", in_flight=in_flight)
-    assert "secret-word" not in f"{caught.value} {vars(caught.value)}"
-
-
 def test_the_doctor_of_an_unreadable_member() -> None:
     """A member that ledgerkit does not know and can't read is the error of its surface."""
     replay = Replay()

@@ -372,14 +372,6 @@ def test_narrow_views() -> None:
     assert staking["pool_id"].tolist() == ["p.near"]
 
 
-def test_chunk_headers_of_a_block() -> None:
-    """A saved block gives the headers of its chunks."""
-    frame = lk.read(dump(BLOCK), "chunks")
-    assert frame["shard_id"].tolist() == [4]
-    assert frame["is_new"].tolist() == [True]
-    assert frame["n_transactions"].isna().tolist() == [True]
-
-
 def test_what_a_view_call_returned() -> None:
     """A saved view call gives the decoded JSON, or bytes."""
     assert saved_responses.returned_value(dump({"result": list(b'{"a":1}'), "logs": []})) == {

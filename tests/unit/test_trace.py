@@ -226,16 +226,6 @@ def test_a_later_error_of_a_document_has_the_remedy_of_a_document():
             assert refused.value.remedy.startswith(advice)
 
 
-def test_html_is_a_card_and_escaped():
-    """Markup from the chain is shown, not run."""
-    evil = "<script>alert(1)</script>"
-    outcomes = [outcome(f"R{n}", executor_id=evil) for n in range(30)]
-    written = {"transaction": {"hash": evil, "signer_id": evil}, "receipts_outcome": outcomes}
-    shown = Trace.from_json(written)._repr_html_()
-    assert "<script" not in shown
-    assert "&lt;script&gt;" in shown
-
-
 def test_a_missing_networkx_names_its_extra(monkeypatch: pytest.MonkeyPatch):
     """Without the library the error says how to install it."""
     monkeypatch.setitem(sys.modules, "networkx", None)

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from ledgerkit import errors
-from ledgerkit.api.chain_errors import receipt_failure
 from ledgerkit.api.models import transactions as wire
 from ledgerkit.api.models.actions import FunctionCall, action_name, named_content
 
@@ -150,24 +149,6 @@ def test_unknown_actions_inside_a_delegate_and_in_the_transaction():
     result = decode(envelope(transaction={"hash": "T", "actions": [{"Later": 1}]}))
     assert result.transaction is not None
     assert list(map(action_name, result.transaction.actions or ())) == ["Later"]
-
-
-def test_statuses_are_words_or_objects():
-    """A status may be a bare word, a value, a receipt or a failure."""
-    failure = {"ActionError": {"index": 0, "kind": "DelegateActionExpired"}}
-    written = ["Unknown", {"SuccessValue": ""}, {"SuccessReceiptId": "R"}, {"Failure": failure}]
-    told = [outcome(f"R{n}", status=status) for n, status in enumerate(written)]
-    word, value, receipt_id, failed = [
-        o.outcome.status for o in outcomes(decode(envelope(receipts_outcome=told)))
-    ]
-    assert word == "Unknown"
-    assert isinstance(value, wire.Status)
-    assert isinstance(receipt_id, wire.Status)
-    assert isinstance(failed, wire.Status)
-    assert value.success_value == ""
-    assert receipt_id.success_receipt_id == "R"
-    assert isinstance(failed.failure, msgspec.Raw)
-    assert receipt_failure(json.loads(bytes(failed.failure))).variant == "DelegateActionExpired"
 
 
 def test_other_kinds_of_receipts_are_told_apart():

@@ -347,15 +347,6 @@ class TestActions:
                 self.described(*calls)
             assert no.value.path == "$.receipts[0].receipt.Action"
 
-    def test_gas_burnt_up_to_64_bits_is_exact(self):
-        """Nodes send gas as u64: its largest value is read, one more is refused by its place."""
-        largest = 2**64 - 1
-        found = grown(document([outcome("R0", gas_burnt=largest)], [body("R0", call())]))
-        assert column(found, "gas_burnt") == [largest]
-        with pytest.raises(DecodeError) as refused:
-            grown(document([outcome("R0", gas_burnt=largest + 1)], [body("R0", call())]))
-        assert refused.value.path == "$.receipts_outcome[0].outcome.gas_burnt"
-
 
 class TestOutcomes:
     """How receipts ended."""
