@@ -197,11 +197,14 @@ def test_equal_values_hash_alike(signed):
 
 
 def test_no_allocation_for_a_claim():
-    """A list that claims four billion items costs nothing to refuse."""
+    """A list that claims more items than the bytes left can hold is refused by its number."""
     empty = protocol.Transaction("ab", ALICE.public_key, 1, "cd", bytes(32), []).encode()
 
     with pytest.raises(DecodeError, match="claims 4294967295 items"):
         protocol.Transaction.decode(empty[:-4] + b"\xff\xff\xff\xff")
+    names = bytes.fromhex("00 00 02000000 6162 02000000 00000000")  # two names take eight bytes
+    with pytest.raises(DecodeError, match="claims 2 items"):
+        protocol.FunctionCallPermission.decode(names)
 
 
 # nearcore's own types ---------------------------------------------------------------------
