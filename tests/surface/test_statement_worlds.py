@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import httpx
 import pytest
 
 import ledgerkit as lk
@@ -16,6 +20,7 @@ from ledgerkit.protocol import (
     TransferToGasKey,
     deterministic_account_id,
 )
+from tests.local_transport import LocalTransport
 from tests.unit.localnet.ledger import Ledger, N, Script, do, public
 
 KEY = f"gas_key:{public('gas')}"
@@ -79,6 +84,28 @@ def test_the_gas_keys_of_a_deleted_account_are_burnt() -> None:
     assert [(e.change, e.evidence) for e in burnt] == [(-N // 5, "proved")] * 2
     assert {e.asset for e in burnt} == {KEY, f"gas_key:{public('other')}"}
     assert whole.facts.closing == dict.fromkeys(whole.facts.opening, 0)
+
+
+class RawPermissions(LocalTransport):
+    """A transport to a node that writes the permission of a gas key in its raw form."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response with the members of the permission in an array."""
+        body = super().handle_request(request).read()
+        raw = re.sub(rb'("GasKeyFullAccess":)({[^}]*})', rb"\1[\2]", body)
+        return httpx.Response(200, content=raw)
+
+
+def test_the_balance_of_a_gas_key_in_its_raw_form_is_read() -> None:
+    """The members of a permission may stand in an array; the balance is the same."""
+    ledger = scripted()
+    fund(ledger, "ann.near", "gas", amount=N)
+    transport = RawPermissions(ledger.world)
+    with lk.connect("local", transport=transport, make_default=False) as local:
+        options: dict[str, Any] = {"assets": KEY, "progress": False, "ledger": local}
+        totals = lk.statement("ann.near", start=1000, **options).totals
+        assert lk.keys("ann.near", ledger=local)["balance"].dropna().tolist() == [N]
+    assert totals[["closing", "missing"]].iloc[0].tolist() == [N, 0]
 
 
 def test_the_reward_of_a_failed_call_of_a_deterministic_account_is_found() -> None:
