@@ -26,7 +26,7 @@ from _verdict import finish, say
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.frame_columns import edge_columns
-from ledgerkit.tracing.tree.linking import DataEdges, find_rows
+from ledgerkit.tracing.tree.linking import DataEdges, number_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,9 +113,10 @@ def by_ledgerkit(links: Links) -> tuple[int, int, int]:
 def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]:
     """Link the receipts and sort them: ids, parents, depths and data edges in causal order."""
     n_rows = len(links.ids)
-    row_of = dict(zip(links.ids, range(n_rows), strict=True))
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
-    children = find_rows(row_of, chain.from_iterable(filter(None, links.created)))
+    mentioned = [*links.ids[:1], *chain.from_iterable(links.created)]
+    ids, [rows] = number_ids(links.ids, mentioned)
+    children = rows[1:]
     creators = np.repeat(np.arange(n_rows), counts)
     parents = np.full(n_rows, -1, dtype=np.int64)
     parents[children] = creators
@@ -128,7 +129,7 @@ def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]
     position = np.empty(n_rows, dtype=np.int64)
     position[order] = np.arange(n_rows)
     above = parents[order]
-    names = np.array(list(row_of), dtype=object)
+    names = np.array(ids, dtype=object)
     data = DataEdges(position[producers], position[consumers], data_ids).sort()
     return names[order], np.where(above < 0, -1, position[above]), depths[order], data
 

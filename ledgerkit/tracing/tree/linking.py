@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,24 +84,20 @@ class LinkedReceipts:
     def _assign_rows(self) -> None:
         """Assign a row to each receipt, and pair creators with what they created."""
         outcomes, bodies = self.outcomes, self.bodies
-        numbered = zip(outcomes.ids, range(len(outcomes.ids)), strict=True)
-        row_of = defaultdict(count(len(outcomes.ids)).__next__, numbered)
-        if len(row_of) < len(outcomes.ids):
-            raise contradiction(f"it has two outcomes of {_repeated(outcomes.ids)}")
-        if len(set(bodies.ids)) < len(bodies.ids):
-            raise contradiction(f"it has two bodies of {_repeated(bodies.ids)}")
-        root_ids = (result.created_ids() for result in self.results)
-        self.roots = find_rows(row_of, chain.from_iterable(root_ids))
-        children = find_rows(row_of, outcomes.created_ids)
+        for listed, kind in ((outcomes.ids, "outcomes"), (bodies.ids, "bodies")):
+            if len(set(listed)) < len(listed):
+                raise contradiction(f"it has two {kind} of {_repeated(listed)}")
+        root_ids = [receipt_id for result in self.results for receipt_id in result.created_ids()]
+        mentioned = [*root_ids, *outcomes.created_ids]
+        names, (rows, self.body_rows) = number_ids(outcomes.ids, mentioned, bodies.ids)
+        self.roots, children = rows[: len(root_ids)], rows[len(root_ids) :]
         executed = np.arange(len(outcomes.ids))
-        is_in_order = bodies.ids == outcomes.ids  # as many nodes send them
-        self.body_rows = executed if is_in_order else find_rows(row_of, bodies.ids)
-        self.ids = np.array(list(row_of), dtype=object)
-        self.outcome_at = _places(executed, len(row_of))
-        self.body_at = _places(self.body_rows, len(row_of))
+        self.ids = np.array(names, dtype=object)
+        self.outcome_at = _places(executed, len(names))
+        self.body_at = _places(self.body_rows, len(names))
         creators = np.repeat(executed, np.array(outcomes.n_created, dtype=np.int64))
         self.created: graph.Pairs = (creators, children)
-        times = np.bincount(np.append(children, self.roots), minlength=len(row_of))
+        times = np.bincount(np.append(children, self.roots), minlength=len(names))
         if times.max(initial=0) > 1:
             raise contradiction(f"receipt {self.ids[times.argmax()]} was created twice")
         outcomes.created_ids, outcomes.n_created = [], []
@@ -138,9 +134,15 @@ class LinkedReceipts:
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
 
 
-def find_rows(row_of: Mapping[str, int], ids: Iterable[str]) -> np.ndarray:
-    """Return the row of each id; a new id gets the next row."""
-    return np.array(list(map(row_of.__getitem__, ids)), dtype=np.int64)
+def number_ids(ids: list[str], *lists: list[str]) -> tuple[list[str], list[np.ndarray]]:
+    """Return ids, then those that only other lists have, and the row of each id of these lists."""
+    if all(listed == ids for listed in lists):  # as many nodes send them
+        return ids, [np.arange(len(ids))] * len(lists)
+    numbered = zip(ids, range(len(ids)), strict=True)
+    row_of = defaultdict(count(len(ids)).__next__, numbered)
+    find = row_of.__getitem__
+    rows = [np.fromiter(map(find, listed), dtype=np.int64) for listed in lists]
+    return list(row_of), rows
 
 
 def _repeated(ids: Iterable[str]) -> str:
