@@ -1,5 +1,6 @@
 """The Makefile: an environment that it did not make is used or refused, and never emptied."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 
 def make(environment: Path) -> subprocess.CompletedProcess[str]:
     """Run the step that makes the environment in a folder."""
+    own = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")  # of a make that runs the tests
     return subprocess.run(
         ["make", f"VENV={environment}", environment / "made.stamp"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in own},
         capture_output=True,
         text=True,
         check=False,
