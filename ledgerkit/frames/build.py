@@ -157,6 +157,6 @@ _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "float64": _floats,
     "Float64": lambda values, _: pd.array(_objects(values), dtype="Float64"),
     "time": _times,
-    # Of an array that has only texts and NA, a frame would make a column of texts.
+    # A frame would make a column of texts from an array that has only texts and NA.
     "object": lambda values, _: pd.Series(_objects(values), dtype=object, copy=False),
 }

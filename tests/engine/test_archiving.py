@@ -1221,7 +1221,7 @@ def read_from(ledger: Ledger, answer: Any) -> tuple[str, int] | None:
 
 
 def test_the_database_of_a_network_may_be_unknown() -> None:
-    """Of a network whose database is not known, it is asked for."""
+    """The database has to be named on a network where it is not known."""
     ledger = lk.connect("local", world=open_world("demo", chain_id="betanet"))
     with pytest.raises(errors.InvalidRequestError, match="not known for betanet"):
         archiving.read_widget("heidi.near", "Clock", source=ledger)

@@ -65,7 +65,7 @@ class JoinedLists:
 
 def objects(values: Sequence[object], missing: object = None) -> np.ndarray:
     """Build an array of any values; row -1 is missing."""
-    # Of lists of equal lengths, np.array would make a table.
+    # np.array would make a table from lists of equal lengths.
     return np.fromiter(chain(values, [missing]), dtype=object, count=len(values) + 1)
 
 
