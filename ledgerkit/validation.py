@@ -242,6 +242,13 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
     raise InvalidRequestError.refuse(field, value, f"{noun}, an integer from {least} to {most}")
 
 
+def flag(value: object, field: str) -> bool:
+    """Check a yes or no."""
+    if not isinstance(value, bool):
+        raise InvalidRequestError.refuse(field, value, "True or False")
+    return value
+
+
 def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
     """Check a word against the allowed words."""
     if not isinstance(value, str) or value not in allowed:

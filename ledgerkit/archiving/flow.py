@@ -241,8 +241,7 @@ class _Flow:
         author, name = widget_sources.check_widget(self.author_account_id, self.widget_name)
         self.author_account_id, self.widget_name = author, name
         positive("timeout_s", self.timeout_s)
-        if not isinstance(self.allow_mainnet, bool):
-            raise InvalidRequestError.refuse("allow_mainnet", self.allow_mainnet, "True or False")
+        validation.flag(self.allow_mainnet, "allow_mainnet")
         if self.social_contract_id is not None:
             validation.account_id(self.social_contract_id, "social_contract_id")
         tokens.check_plan_options(self.token_prefix, self.title, self.description, self.copies)

@@ -239,6 +239,7 @@ def blocks_manifest(
     ledger: Ledger, source: str, views: str | Iterable[str] | None, *, verify: bool = False
 ) -> Manifest:
     """Return the manifest of the run; raise if the source lacks a view, or proves nothing."""
+    validation.flag(verify, "verify")
     if verify and (source != "documents" or ledger.network.address("rpc") is None):
         expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
         raise InvalidRequestError.refuse("verify", verify, expected)

@@ -167,8 +167,7 @@ def signer(
     key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
     name = None if account_id is None else checked_id(account_id)
     has_file = credentials is not None and credentials is not False
-    if not isinstance(keyring, bool):
-        raise InvalidRequestError.refuse("keyring", keyring, "True or False")
+    validation.flag(keyring, "keyring")
     if (key is not None) + has_file + keyring > 1:
         msg = "several keys: pass only one of key=, credentials= and keyring="
         raise InvalidRequestError(msg, field="key")

@@ -103,9 +103,8 @@ def _check_options(
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
-    for name, flag in (("strict", strict), ("allow_mainnet", allow_mainnet)):
-        if not isinstance(flag, bool):
-            raise InvalidRequestError.refuse(name, flag, "True or False")
+    validation.flag(strict, "strict")
+    validation.flag(allow_mainnet, "allow_mainnet")
     if strict and (via == "broadcast_tx_async" or wait_until == "NONE"):
         # A refusal that goes unnoticed would block every later nonce of the key.
         msg = (

@@ -205,7 +205,7 @@ def account_transactions(
     roles = [] if role is None else validation.subset_of(role, "role", ROLES)
     filters = {f"is_{name}": True for name in roles}
     if success is not None:
-        filters["is_success"] = _flag(success, "success")
+        filters["is_success"] = validation.flag(success, "success")
     most = _row_limit(limit)
     low, high = _range(fetcher.ledger, start, stop, _stated_height, _located_height)
     pages = partial(
@@ -429,7 +429,7 @@ def kv(
         service_pages.key_values,
         contract_id=contract_id,
         predecessor_id=predecessor_id,
-        history=_flag(history, "history"),
+        history=validation.flag(history, "history"),
         key=None if key is None else validation.plain_text(key, "key"),
         prefix=None if prefix is None else validation.plain_text(prefix, "prefix"),
     )
@@ -440,12 +440,6 @@ def kv(
 
 
 # Arguments --------------------------------------------------------------------------------
-
-
-def _flag(value: object, field: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidRequestError.refuse(field, value, "True or False")
-    return value
 
 
 def _row_limit(limit: object) -> int | None:

@@ -140,6 +140,7 @@ def blocks(
         rule = f"a height from start ({first}) up to {_MAX_BLOCKS} above it"
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
+    validation.flag(verify, "verify")
     is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
     reads = (_node_blocks if is_node else _document_blocks)(ledger, heights, verify=verify)
     existing = _existing_blocks(ledger, reads, verify=verify, progress=progress, total=len(heights))

@@ -607,6 +607,7 @@ def test_a_plan_has_the_limit_of_the_host_that_is_asked(busy: World, tmp_path: P
         ((5, 1.5), {}, "stop"),
         ((True, 5), {}, "start"),
         ((5, 9), {"views": "accounts"}, "views"),
+        ((5, 9), {"verify": "x"}, "verify"),
         ((5, 4), {}, "stop"),
     ],
 )

@@ -2230,6 +2230,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.blocks(5, 3), "stop", "3", "from start (5)"),
     (lambda: lk.blocks(0, 10**6), "stop", "1000000", "100000"),
     (lambda: UNTYPED.blocks("a", 3), "start", "'a'", "integer"),
+    (lambda: UNTYPED.blocks(3, 5, verify="x"), "verify", "'x'", "True or False"),
     (lambda: lk.history("a.near", 5, 3), "stop", "3", "not before start"),
     (lambda: lk.history("a.near", 0, 10**6, every=1), "every", "1", "10,000 readings"),
     (lambda: lk.history("a.near", 0, 9, every="soon"), "every", "'soon'", "a duration"),
