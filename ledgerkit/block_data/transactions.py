@@ -7,8 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
-from msgspec.structs import asdict
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import decode_indexed
@@ -18,6 +16,8 @@ from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_data.reading import DocumentRead
@@ -25,42 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 SOURCE = "/v0/block"
-
-
-# The parts of a document that documents of transactions have too, as they were sent.
-
-
-class _Execution(Struct):
-    id: str
-    outcome: Raw
-    block_hash: str | None = None
-
-
-class _Conversion(Struct):
-    execution_outcome: _Execution
-
-
-class _Included(Struct):
-    transaction: Raw
-    outcome: _Conversion
-
-
-class _Chunk(Struct):
-    transactions: list[_Included]
-
-
-class _Executed(Struct):
-    execution_outcome: _Execution
-    receipt: Raw
-
-
-class _Shard(Struct):
-    receipt_execution_outcomes: list[_Executed]
-    chunk: _Chunk | None = None
-
-
-class _Document(Struct):
-    shards: list[_Shard]
 
 
 def read_transactions(
@@ -110,21 +74,16 @@ class _Assembly:
     def add(self, document: BlockDocument, body: bytes) -> None:
         """Add a block."""
         self._assembly.add(document)
-        transactions = self._assembly.transactions(self._height)
-        ids = {receipt_id for included in transactions for receipt_id in included.receipt_ids}
+        included = self._assembly.transactions(self._height)
+        ids = {each.transaction.hash for each in included}
+        ids.update(receipt_id for each in included for receipt_id in each.receipt_ids)
         header = document.block.header
         place = {"block_height": header.height, "block_timestamp": header.time_ns}
-        for shard in json_decoding.decode(body, _Document).shards:
-            for receipt in shard.receipt_execution_outcomes:
-                if receipt.execution_outcome.id in ids:
-                    outcome = {**asdict(receipt.execution_outcome), **place}
-                    sent = {"receipt": receipt.receipt, "execution_outcome": outcome}
-                    self._sent[receipt.execution_outcome.id] = sent
-            if header.height == self._height and shard.chunk is not None:
-                for item in shard.chunk.transactions:
-                    outcome = {**asdict(item.outcome.execution_outcome), **place}
-                    sent = {"transaction": item.transaction, "execution_outcome": outcome}
-                    self._sent[outcome["id"]] = sent
+        for sent in _sent_pairs(json_decoding.decode(body)):
+            execution = sent["execution_outcome"]
+            if execution["id"] in ids:
+                known = {name: execution.get(name) for name in ("id", "outcome", "block_hash")}
+                self._sent[execution["id"]] = {**sent, "execution_outcome": {**known, **place}}
 
     def responses(self) -> list[TransactionResponse]:
         """Return the transactions as far as their receipts have run."""
@@ -136,3 +95,13 @@ class _Assembly:
         body = msgspec.json.encode({**document, "receipts": receipts, "data_receipts": []})
         answer = decode_indexed(body, request=f"the document of block {self._height}")
         return answer._replace(source=SOURCE)
+
+
+def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the transactions and receipts of a document, each with its outcome."""
+    for shard in document["shards"]:
+        for item in (shard["chunk"] or {}).get("transactions", ()):
+            execution = item["outcome"]["execution_outcome"]
+            yield {"transaction": item["transaction"], "execution_outcome": execution}
+        for pair in shard["receipt_execution_outcomes"]:
+            yield {"receipt": pair["receipt"], "execution_outcome": pair["execution_outcome"]}
