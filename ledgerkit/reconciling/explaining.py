@@ -12,9 +12,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import validation
+import msgspec
+from msgspec.structs import asdict
+
+from ledgerkit import json_decoding, validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.updates import AccountUpdate, account_updates
+from ledgerkit.api.models.block_documents import StateChange
+from ledgerkit.block_data.headers import Skipped
+from ledgerkit.block_data.reading import read_document
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import amounts
 from ledgerkit.reconciling.model import NEAR, Entry
@@ -22,7 +27,7 @@ from ledgerkit.reconciling.model import NEAR, Entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ledgerkit.api.models.chain import Change, Changes
+    from ledgerkit.api.models.chain import Changes
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Gap
     from ledgerkit.reconciling.reconcile import BalanceReader
@@ -33,6 +38,14 @@ _RECEIPT_CAUSE = "receipt_processing"
 _REWARD_CAUSE = "action_receipt_gas_reward"
 
 ChangesByCause = dict[tuple[str, str | None], int]  # of a balance, by type of cause and hash
+
+
+class _Update(NamedTuple):
+    """The balance of an account after one transaction or receipt, staked or not."""
+
+    balance: int  # yoctoNEAR
+    cause_type: str
+    cause_hash: str | None  # of the transaction or receipt; None for a change by the chain itself
 
 
 class Explained(NamedTuple):
@@ -70,14 +83,13 @@ def explain_gaps(
     return explained
 
 
-def _changes(gap: Gap, updates: Iterable[AccountUpdate], reader: BalanceReader) -> ChangesByCause:
+def _changes(gap: Gap, updates: Iterable[_Update], reader: BalanceReader) -> ChangesByCause:
     """Return the changes of the account's balance in a gap's block, by cause."""
     balance = reader.balance(NEAR, gap.start_height) or 0
     changes: defaultdict[tuple[str, str | None], int] = defaultdict(int)
     for update in updates:
-        total = update.amount + update.locked
-        changes[update.cause_type, update.cause_hash] += total - balance
-        balance = total
+        changes[update.cause_type, update.cause_hash] += update.balance - balance
+        balance = update.balance
     return changes
 
 
@@ -134,7 +146,7 @@ def _payments(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iter
 
 def _read_updates(
     ledger: Ledger, account_id: str, heights: Sequence[int], *, progress: bool
-) -> dict[int, list[AccountUpdate]]:
+) -> dict[int, list[_Update]]:
     """Return what blocks did to an account's balances; nothing for a block that no host has."""
     subject = {"account_ids": [account_id]}
     places = map(validation.block_reference, heights)
@@ -149,28 +161,40 @@ def _read_updates(
 
 def _updates(
     ledger: Ledger, account_id: str, height: int, answer: Changes | LedgerError
-) -> list[AccountUpdate]:
+) -> list[_Update]:
     """Read what a node says of a block; else its document, which is a thousand times larger."""
     if not isinstance(answer, LedgerError):
-        return [_node_update(change) for change in answer.changes]
+        return _node_updates(answer)
     try:
-        return account_updates(ledger, height, account_id)
+        document = read_document(ledger, height)
+        if isinstance(document, Skipped):
+            return []
+        return [
+            _update(change)
+            for shard in document.shards
+            for change in shard.state_changes
+            if change.change.account_id == account_id
+        ]
     except LedgerError as error:
         if unanswered := [each for each in (answer, error) if each.retryable]:
             raise unanswered[0] from None
     return []
 
 
-def _node_update(change: Change) -> AccountUpdate:
-    """Read a change of an account as a node sends it; all is 0 after a deletion."""
-    cause, state = change.cause, change.change
-    cause_hash = cause.get("tx_hash") or cause.get("receipt_hash")
-    if change.type == "account_deletion":
-        return AccountUpdate(0, 0, 0, cause.get("type", ""), cause_hash)
-    balances = [state.get("amount"), state.get("locked")]
-    values = amounts.plain(balances)
-    if values is None:
-        msg = f"the response to account_changes is not as documented: {state!r}"
-        raise DecodeError(msg, request="account_changes", path="$.result.changes")
-    storage_usage = state.get("storage_usage", 0)
-    return AccountUpdate(values[0], values[1], storage_usage, cause.get("type", ""), cause_hash)
+def _node_updates(answer: Changes) -> list[_Update]:
+    try:
+        changes = [json_decoding.convert(asdict(each), StateChange) for each in answer.changes]
+        return [_update(change) for change in changes]
+    except (DecodeError, msgspec.DecodeError) as problem:
+        msg = f"the response to account_changes is not as documented: {problem}"
+        raise DecodeError(msg, request="account_changes", path="$.result.changes") from None
+
+
+def _update(change: StateChange) -> _Update:
+    account, cause = change.account(), change.cause
+    balances = amounts.plain([account.amount, account.locked])
+    if balances is None:
+        path = "$.shards[].state_changes[].change"
+        sentence = f"an {change.type} of {account.account_id} has no whole balance at {path}"
+        raise DecodeError(sentence, path=path)
+    return _Update(sum(balances), cause.type, cause.receipt_hash or cause.tx_hash)

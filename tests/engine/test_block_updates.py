@@ -1,10 +1,9 @@
-"""Block documents as a client reads them: redirects, skipped heights, an account's balances."""
+"""Block documents as a client reads them: redirects and skipped heights."""
 
 from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,8 +13,7 @@ import ledgerkit as lk
 from ledgerkit.api import calls, services
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_document
-from ledgerkit.block_data.updates import AccountUpdate, account_updates
-from ledgerkit.errors import DecodeError, TransportError
+from ledgerkit.errors import TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
 from tests.loopback import Reply, as_json, serve
@@ -23,7 +21,6 @@ from tests.loopback import Reply, as_json, serve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RECORDED = Path(__file__).parents[3] / "shared/wire/samples/blocks/neardata_mainnet_151768255.json"
 HEIGHT = 151_768_255
 KEY = "lk_planted_0123456789abcdef"
 HEADER = {
@@ -205,7 +202,6 @@ def test_a_skipped_height_is_confirmed_by_the_next_block() -> None:
     """The service sends null for a height whose next block follows on an earlier one."""
     with connect(skipping({12: header(12, 9)})) as ledger:
         assert read_document(ledger, 10) == Skipped(9)
-        assert account_updates(ledger, 10, "a.near") == []
 
 
 def test_a_null_for_a_block_that_exists_is_an_error() -> None:
@@ -214,55 +210,3 @@ def test_a_null_for_a_block_that_exists_is_an_error() -> None:
     answer = skipping({11: header(11, 10)})
     with connect(answer) as ledger, pytest.raises(TransportError, match=reason):
         read_document(ledger, 10)
-
-
-# The balances of an account --------------------------------------------------------------
-
-
-def test_the_recorded_balances_of_an_account() -> None:
-    """Each receipt and the reward of its gas give one line, in the order in which they ran."""
-    if not RECORDED.exists():
-        pytest.skip("the recorded blocks are not here")
-    body = RECORDED.read_bytes()
-    with connect(lambda _: httpx.Response(200, content=body)) as ledger:
-        updates = account_updates(ledger, HEIGHT, "claim.sweat")
-    first = "6GwByS9AqPEcSd9xM1cFLZgkLoUFGk6SGoPYbDQBKb72"
-    second = "9TFZfnyxaQmQBfwkgH3vyfh6YeNYfQK6SWkpnbCcsvHm"
-    run, reward, size = "receipt_processing", "action_receipt_gas_reward", 1_212_176_258
-    assert updates == [
-        (17_239_009_363_134_201_388_471_219_874, 0, size, run, first),
-        (17_239_010_502_969_721_781_271_219_874, 0, size, reward, first),
-        (17_239_010_502_969_721_781_271_219_874, 0, size, run, second),
-        (17_239_011_608_246_341_099_971_219_874, 0, size, reward, second),
-    ]
-
-
-def test_a_deleted_account_has_nothing_left() -> None:
-    """The deletion of an account has no balances: they are 0."""
-    cause = {"type": "receipt_processing", "receipt_hash": "1" * 32}
-    change = {"account_id": "a.near"}
-    deletion = {"type": "account_deletion", "cause": cause, "change": change}
-    with connect(lambda _: httpx.Response(200, json=with_changes(deletion))) as ledger:
-        updates = account_updates(ledger, HEIGHT, "a.near")
-    assert updates == [AccountUpdate(0, 0, 0, "receipt_processing", "1" * 32)]
-
-
-@pytest.mark.parametrize("members", [{}, {"amount": "1", "locked": "-2", "storage_usage": 3}])
-def test_an_update_without_a_balance_is_refused(members: dict[str, Any]) -> None:
-    """An account_update lists both balances; another form is no known document."""
-    change = {"account_id": "a.near", **members}
-    cause = {"type": "validator_accounts_update"}
-    document = with_changes({"type": "account_update", "cause": cause, "change": change})
-    reason = r"\$\.shards\[\]\.state_changes"
-    with (
-        connect(lambda _: httpx.Response(200, json=document)) as ledger,
-        pytest.raises(DecodeError, match=reason),
-    ):
-        account_updates(ledger, HEIGHT, "a.near")
-
-
-def with_changes(*changes: Any) -> Any:
-    """Build a document of one shard with changes of state."""
-    executed = {"receipt_execution_outcomes": [], "state_changes": changes}
-    shard = {"shard_id": 0, "chunk": None, **executed}
-    return {**DOCUMENT, "shards": [shard]}

@@ -14,7 +14,6 @@ import base58
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_data.updates import account_updates
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import Transfer
@@ -359,22 +358,23 @@ def test_an_archive_appears_when_its_last_height_is_final() -> None:
 # A client of the embedded ledger -----------------------------------------------------------
 
 
-def test_updates_end_with_the_balance_of_the_state() -> None:
-    """The last update of a block is the account's balance after it, the first one the charge."""
+def test_balances_end_with_those_of_the_state() -> None:
+    """The last change of a block is the account's balance after it, the first one the charge."""
     ledger = chain()
     world = ledger.world
     ledger.run("ann.near", "s.near", do(["transfer", "t", "ben.near", str(N)], deposit=2 * N))
     ledger.run("ann.near", "ann.near", Transfer(5))
     world.advance(3)
+    after = dict.fromkeys(("ann.near", "ben.near", "s.near"), 1000 * N)
+    causes = []
     with lk.connect(world=world, make_default=False) as client:
-        for name in ("ann.near", "ben.near", "s.near"):
-            before = 1000 * N
-            for height in range(START + 1, world.chain.final.height + 1):
-                updates = account_updates(client, height, name)
-                after = world.state(height).account(name)
-                assert after is not None
-                assert (updates[-1].amount if updates else before) == after.amount
-                before = after.amount
-        called = account_updates(client, START + 2, "s.near")
-    causes = [update.cause_type for update in called]
-    assert causes == ["receipt_processing", "action_receipt_gas_reward"]
+        for height in range(START + 1, world.chain.final.height + 1):
+            document = client.get(f"/v0/block/{height}", surface="blocks")
+            balances = lk.read(json.dumps(document).encode(), "balances")
+            after |= dict(zip(balances["account_id"], balances["amount"], strict=True))
+            for name in after:
+                account = world.state(height).account(name)
+                assert account is not None
+                assert after[name] == account.amount
+            causes += balances.loc[balances["account_id"] == "s.near", "cause"].tolist()
+    assert causes[:2] == ["receipt_processing", "action_receipt_gas_reward"]
