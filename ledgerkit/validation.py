@@ -47,6 +47,12 @@ class BlockReference:
     timestamp_ns: int | None = None
 
     @property
+    def height(self) -> int | None:
+        """The height, if it is one."""
+        block_id = self.params.get("block_id")
+        return block_id if isinstance(block_id, int) else None
+
+    @property
     def pinned(self) -> bool:
         """True for a block hash: responses at a block hash never change."""
         return isinstance(self.params.get("block_id"), str)

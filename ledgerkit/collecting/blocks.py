@@ -21,6 +21,7 @@ from ledgerkit.collecting.outcomes import (
     hold_unanswered,
     read_subjects,
 )
+from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import (
     DecodeError,
     LedgerError,
@@ -100,24 +101,18 @@ class BlockReader:
         self, ledger: Ledger, subjects: Iterable[Subject]
     ) -> Iterator[tuple[Subject, chain.Block | Skipped | LedgerError]]:
         """Read the blocks of heights, some ahead: receipts run in the blocks after theirs."""
-        pending: deque[Subject] = deque()
-
-        def heights() -> Iterator[int]:
-            for subject in subjects:
-                pending.append(subject)
-                yield subject.position
-
+        heights = (subject.position for subject in subjects)
         wait_s = MAX_RATE_LIMITED_S
-        reads = read_node_blocks(ledger, heights(), size=_AHEAD, ahead=1, rate_limit_wait_s=wait_s)
-        read: deque[chain.Block | Skipped | LedgerError] = deque()
+        reads = read_node_blocks(ledger, heights, size=_AHEAD, ahead=1, rate_limit_wait_s=wait_s)
+        read: deque[tuple[Subject, chain.Block | Skipped | LedgerError]] = deque()
         with closing(reads):
-            for _, value in reads:
+            for height, value in reads:
                 if not isinstance(value, Skipped | LedgerError):
                     self._cache_header(value.header)
-                read.append(value)
+                read.append((height_subject(height), value))
                 if len(read) > _AHEAD:
-                    yield pending.popleft(), read.popleft()
-        yield from zip(pending, read, strict=True)
+                    yield read.popleft()
+        yield from read
 
     async def _read_contents(
         self, reader: Reader, read: tuple[Subject, chain.Block | Skipped | LedgerError]

@@ -13,7 +13,7 @@ from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader
 from ledgerkit.collecting.document_reader import DocumentReader
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
-from ledgerkit.collecting.sources import Subject
+from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
+    from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
@@ -258,9 +259,8 @@ def blocks_manifest(
 
 def resolve_height(ledger: Ledger, at: BlockReference) -> int:
     """Return the height of a block reference."""
-    height = at.params.get("block_id")
-    if isinstance(height, int):
-        return height
+    if at.height is not None:
+        return at.height
     [point] = ledger.locate_many([at])
     if isinstance(point, LedgerError):
         raise point
@@ -315,14 +315,10 @@ class BlockRun(Run):
         """Yield the heights that are not stored: those before, between and behind the commits."""
         start = self.span.start
         for commit in self.overlapping(commits):
-            yield from map(_subject, range(start, commit.start))
+            yield from map(height_subject, range(start, commit.start))
             start = max(start, commit.stop)
-        yield from map(_subject, range(start, self.span.stop))
+        yield from map(height_subject, range(start, self.span.stop))
 
     def count_remaining(self, commits: Sequence[Commit]) -> tuple[int, dict[str, int]]:
         """Count the heights that are not stored."""
         return len(self.span) - self.count_stored(commits), {}
-
-
-def _subject(height: int) -> Subject:
-    return Subject(height, str(height))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from ledgerkit.block_data.contents import DocumentContents, read_contents
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.collecting.blocks import skipped
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
+from ledgerkit.collecting.sources import height_subject
 from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
@@ -59,22 +59,16 @@ class DocumentReader:
         """Read each run of consecutive heights."""
         numbers = count()
         for _, run in groupby(subjects, key=lambda subject: subject.position - next(numbers)):
-            sent: deque[Subject] = deque()
-            heights = _heights(run, sent)
+            heights = (subject.position for subject in run)
             reads = read_contents(ledger, heights, is_traced=self.is_traced, verify=self._verify)
             with closing(reads):
                 for read in reads:
-                    yield [outcome_of(sent.popleft(), read)]
+                    yield [outcome_of(read)]
 
 
-def _heights(run: Iterable[Subject], sent: deque[Subject]) -> Iterator[int]:
-    for subject in run:
-        sent.append(subject)
-        yield subject.position
-
-
-def outcome_of(subject: Subject, read: ContentsRead) -> Outcome:
+def outcome_of(read: ContentsRead) -> Outcome:
     """Return the outcome of a height."""
+    subject = height_subject(read.height)
     if isinstance(read.value, Skipped):
         return skipped(subject, read.value)
     return Outcome(subject, read.value)

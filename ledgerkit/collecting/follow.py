@@ -22,7 +22,6 @@ from ledgerkit.collecting.document_reader import DocumentReader, outcome_of
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
-from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.progress import Line, NoLine
@@ -396,8 +395,7 @@ class _Chain:
                 if is_traced and isinstance(read.value, BlockDocument):
                     _read_rules(feed, self.ledger, read.value.block.header)
                 for contents in window.add(read):
-                    subject = Subject(contents.height, str(contents.height))
-                    outcome = outcome_of(subject, contents)
+                    outcome = outcome_of(contents)
                     if outcome.subject.problem is None and isinstance(outcome.value, LedgerError):
                         raise outcome.value  # it contradicts an earlier block
                     yield outcome, feed.head

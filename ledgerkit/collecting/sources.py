@@ -36,6 +36,11 @@ class Subject(NamedTuple):
     message: str = ""
 
 
+def height_subject(height: int) -> Subject:
+    """Return the subject of a block height."""
+    return Subject(height, str(height))
+
+
 class Source:
     """The entries of a source, in order, and their number if it is known."""
 

@@ -178,8 +178,8 @@ class StatementRun(SourceRun):
 def _check_height(value: object, field: str, stored: int | None) -> None:
     if value is None:
         return
-    height = validation.block_reference(value, field).params.get("block_id")
-    if stored is None or (isinstance(height, int) and height != stored):
+    height = validation.block_reference(value, field).height
+    if stored is None or height not in (None, stored):
         expected = f"{stored}, as in the first call for this folder"
         raise InvalidRequestError.refuse(field, value, expected)
 

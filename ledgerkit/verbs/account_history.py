@@ -460,8 +460,7 @@ def _asset_id(asset: object) -> str:
 
 
 def _stated_height(reference: BlockReference) -> int | None:
-    height = reference.params.get("block_id")
-    return height if isinstance(height, int) else None
+    return reference.height
 
 
 def _located_height(reference: BlockReference, point: Point) -> int:
@@ -476,7 +475,7 @@ def _stated_time(reference: BlockReference) -> int | None:
 
 def _located_time(reference: BlockReference, point: Point) -> int:
     """Return the time of a block; a skipped height is after the block below it."""
-    height = _stated_height(reference)
+    height = reference.height
     return point.time_ns + (height is not None and height != point.height)
 
 

@@ -70,8 +70,7 @@ class SamplingRange:
         ends = (self.start, self.stop)
         if self.by_time:
             return [end.timestamp_ns for end in ends]
-        heights = [end.params.get("block_id") for end in ends]
-        return [height if isinstance(height, int) else None for height in heights]
+        return [end.height for end in ends]
 
     def _position_of(self, point: Point | LedgerError) -> int:
         if isinstance(point, LedgerError):

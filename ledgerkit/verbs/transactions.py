@@ -406,9 +406,9 @@ def trace_block(
 
 def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
     ledger = fetcher.ledger
-    reference = ledger.locate(at)
-    height, block_hash = reference.params.get("block_id"), None
-    if not isinstance(height, int):
+    reference = validation.block_reference(at)
+    height, block_hash = reference.height, None
+    if height is None:
         height, block_hash = ledger.pin(reference)
     document, answers = read_transactions(ledger, height)
     if block_hash is not None:
