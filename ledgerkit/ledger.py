@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args, overload
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -253,7 +253,20 @@ class Ledger:
         self._warn_of_disk_cache()
         return value
 
+    @overload
     def send_many(
+        self, calls: Sequence[Call[T]], *, progress: bool = True, label: str = ""
+    ) -> list[T]: ...
+    @overload
+    def send_many(
+        self,
+        calls: Sequence[Call[T]],
+        *,
+        on_error: OnError,
+        progress: bool = True,
+        label: str = "",
+    ) -> list[T | LedgerError]: ...
+    def send_many(  # type: ignore[misc]  # a list of values is no list of values and errors
         self,
         calls: Sequence[Call[T]],
         *,

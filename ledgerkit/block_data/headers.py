@@ -102,7 +102,7 @@ class DocumentHeaders:
         return {
             height: block.header
             for height, block in zip(heights, blocks, strict=True)
-            if block is not None and not isinstance(block, LedgerError)
+            if block is not None
         }
 
     def parent(self, header: BlockHeader) -> BlockHeader:
@@ -155,12 +155,8 @@ def headers_by_hash(
 ) -> dict[str, BlockHeader]:
     """Read headers by their hashes."""
     calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in hashes]
-    blocks = ledger.send_many(calls, progress=progress, label="blocks") if calls else []
-    return {
-        block_hash: block.header
-        for block_hash, block in zip(hashes, blocks, strict=True)
-        if not isinstance(block, LedgerError)
-    }
+    blocks = ledger.send_many(calls, progress=progress, label="blocks")
+    return {h: block.header for h, block in zip(hashes, blocks, strict=True)}
 
 
 def final_header(ledger: Ledger) -> BlockHeader:

@@ -29,7 +29,7 @@ def rules_by_epoch(
         if header.epoch_id not in rules
     }
     calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
-    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    answers = ledger.send_many(calls, on_error="collect", progress=False)
     for epoch_id, answer in zip(missing, answers, strict=True):
         add_rules(rules, epoch_id, answer, must_answer=must_answer)
     return rules

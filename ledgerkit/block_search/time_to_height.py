@@ -67,8 +67,7 @@ class _Batch:
         # The ends come first: a height is known to be final if it is below the final head.
         ordered = sorted(references, key=lambda reference: reference not in _FINAL)
         calls = [rpc.block(validation.block_reference(reference)) for reference in ordered]
-        blocks = self._send(calls) if calls else []
-        for reference, block in zip(ordered, blocks, strict=True):
+        for reference, block in zip(ordered, self._send(calls), strict=True):
             self.blocks[reference] = self._check(reference, block)
 
     def _check(self, reference: Reference, block: chain.Block | LedgerError) -> Point | LedgerError:

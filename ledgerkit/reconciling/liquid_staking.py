@@ -114,7 +114,7 @@ def _value_flows(
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     places = [validation.block_reference(height) for height in heights]
     calls = [_rate_call(contract_id, method, at) for at in places]
-    results: list[Any] = ledger.send_many(calls, progress=False)
+    results = ledger.send_many(calls, progress=False)
     answered = zip(heights, results, strict=True)
     rates = {
         height: _rate(result, contract_id) for height, result in answered if result is not None

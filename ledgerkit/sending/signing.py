@@ -101,9 +101,7 @@ class _Key:
         is_first = not self._known  # read once: another thread may add it meanwhile
         if is_first:
             requests = [calls.rpc("status", [], _Chain, request="the node's status"), *requests]
-        answers = (
-            self.ledger.send_many(requests, on_error="collect", progress=False) if requests else []
-        )
+        answers = self.ledger.send_many(requests, on_error="collect", progress=False)
         if is_first:
             self._known["chain"] = _value(answers.pop(0))
         return answers

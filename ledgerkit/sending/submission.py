@@ -382,9 +382,8 @@ class Submission:
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
         calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in missing]
         for block in self.ledger.send_many(calls, progress=False):
-            if not isinstance(block, LedgerError):
-                header = block.header
-                self._blocks[header.hash] = (header.height, header.time_ns or 0)
+            header = block.header
+            self._blocks[header.hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
         if self.tracker.answer is None:

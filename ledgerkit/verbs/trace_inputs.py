@@ -79,7 +79,7 @@ def _read_profiles(
     """Read transactions with their gas profiles from a node, where it has them."""
     pairs = [(trace.tx_hash or "", trace.signer_id or "") for trace in lacking.values()]
     calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in pairs]
-    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    answers = ledger.send_many(calls, on_error="collect", progress=False)
     for at, answer in zip(lacking, answers, strict=True):
         if isinstance(answer, TransactionResponse) and answer.result.has_finished():
             yield at, answer
