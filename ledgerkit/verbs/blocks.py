@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
+    from ledgerkit.block_data.node_blocks import NodeRead
+    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
-
-    _BlockRead = chain.Block | Skipped | LedgerError
 
 _MAX_BLOCKS = 100_000
 _BATCH = 64  # blocks
@@ -142,38 +142,26 @@ def blocks(
     heights = range(first, last)
     validation.flag(verify, "verify")
     is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
-    reads = (_node_blocks if is_node else _document_blocks)(ledger, heights, verify=verify)
-    existing = _existing_blocks(ledger, reads, verify=verify, progress=progress, total=len(heights))
+    checks = HeaderChecks(Headers(ledger)) if verify else None
+    reads: Generator[NodeRead | DocumentRead, None, None] = (
+        read_node_blocks(ledger, heights, size=_BATCH, whole=verify)
+        if is_node
+        else read_documents(ledger, heights, whole=verify)
+    )
+    existing = _existing_blocks(ledger, reads, checks, progress=progress, total=len(heights))
     proved = {"proved": "signed"} if verify else {}
     return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block", **proved)
 
 
-def _node_blocks(
-    ledger: Ledger, heights: range, *, verify: bool
-) -> Generator[_BlockRead, None, None]:
-    with closing(read_node_blocks(ledger, heights, size=_BATCH, whole=verify)) as reads:
-        for _, value in reads:
-            yield value
-
-
-def _document_blocks(
-    ledger: Ledger, heights: range, *, verify: bool
-) -> Generator[_BlockRead, None, None]:
-    with closing(read_documents(ledger, heights, whole=verify)) as reads:
-        for read in reads:
-            yield read.value.block if isinstance(read.value, BlockDocument) else read.value
-
-
 def _existing_blocks(
     ledger: Ledger,
-    reads: Generator[_BlockRead, None, None],
+    reads: Generator[NodeRead | DocumentRead, None, None],
+    checks: HeaderChecks | None,
     *,
-    verify: bool,
     progress: bool,
     total: int,
 ) -> list[chain.Block]:
     """Return the blocks that were read, each checked with the one before; raise the first error."""
-    checks = HeaderChecks(Headers(ledger)) if verify else None
     blocks: list[chain.Block] = []
     options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
@@ -181,14 +169,16 @@ def _existing_blocks(
         bar(disable=not progress, total=total, **options) as tracker,
         closing(reads),
     ):
-        for value in reads:
+        for read in reads:
+            value = read[1]
             if isinstance(value, LedgerError):
                 raise value
             if not isinstance(value, Skipped):
-                header: Any = value.header  # a whole one, if it is checked
+                block = value.block if isinstance(value, BlockDocument) else value
+                header: Any = block.header  # a whole one, if it is checked
                 if checks is not None:
                     checks.add(header)
-                blocks.append(value)
+                blocks.append(block)
             tracker.update(1)
     return blocks
 
