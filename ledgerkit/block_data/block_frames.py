@@ -8,14 +8,14 @@ import pandas as pd
 
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions
-from ledgerkit.tracing.tree import build_tree
+from ledgerkit.tracing.tree import build_forest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import BlockDocument, Shard
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
 _NOTE = (
     "a block document has the receipts that ran in one block: what their transactions' other "
@@ -30,43 +30,40 @@ def shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
 
 def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
     """Build the receipts frame of the receipts that ran on shards, in the document's order."""
-    parts = [_shard_receipts(at, shard, document)[1] for at, shard in enumerate(shards)]
-    frame = pd.concat([build.empty_frame("receipts"), *parts], ignore_index=True)
+    forest = _forest(shards, document)
+    frame = build.build_frame("receipts", forest.columns).set_index("receipt_id", drop=False)
+    # The trees also have the receipts that were created, and ran in later blocks.
+    frame = frame.loc[_executed_ids(forest)].reset_index(drop=True)
+    chunks = [shard.chunk for shard in shards if shard.chunk is not None]
+    local_ids = {receipt_id for chunk in chunks for receipt_id in chunk.local_ids()}
+    frame["is_local"] = frame["receipt_id"].isin(local_ids)
     frame["order"] = pd.array(range(len(frame)), dtype="Int64")
     frame.attrs["notes"] = [_NOTE]
-    return frame
+    return _without_other_blocks(frame)
 
 
 def events(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
     """Build the events frame of the receipts that ran on shards, in the document's order."""
-    parts, n_before = [], 0
-    for at, shard in enumerate(shards):
-        tree, ran = _shard_receipts(at, shard, document)
-        order = dict(zip(ran["receipt_id"], range(n_before, n_before + len(ran)), strict=True))
-        n_before += len(ran)
-        columns = actions.event_columns(tree, actions.parse_events(tree))
-        part = build.build_frame("events", actions.with_receipts(columns, tree.columns))
-        part["order"] = part["receipt_id"].map(order).astype("Int64")
-        part["block_height"] = part["block_height"].fillna(shard.block_height)
-        parts.append(part.sort_values(["order", "log_index"]))
-    return pd.concat([build.empty_frame("events"), *parts], ignore_index=True)
+    forest = _forest(shards, document)
+    columns = actions.event_columns(forest, actions.parse_events(forest))
+    frame = build.build_frame("events", actions.with_receipts(columns, forest.columns))
+    order = {receipt_id: at for at, receipt_id in enumerate(_executed_ids(forest))}
+    frame["order"] = frame["receipt_id"].map(order).astype("Int64")
+    return frame.sort_values(["order", "log_index"], ignore_index=True)
 
 
-def _shard_receipts(
-    at: int, shard: Shard, document: BlockDocument | None
-) -> tuple[Tree, pd.DataFrame]:
-    """Read the receipts that ran on one shard: as a tree, and as rows in the document's order."""
-    prefix = "$" if document is None else f"$.shards[{at}]"
-    result = shard.result(f"{prefix}.receipt_execution_outcomes")
-    tree = build_tree(result)
-    frame = build.build_frame("receipts", tree.columns).set_index("receipt_id", drop=False)
-    # The tree also has the receipts that were created, and ran in later blocks.
-    frame = frame.loc[[outcome.id for outcome in result.outcomes]].reset_index(drop=True)
-    local_ids = shard.chunk.local_ids() if shard.chunk else set()
-    frame["is_local"] = frame["receipt_id"].isin(local_ids)
-    frame["shard_id"] = pd.array([shard.shard_id] * len(frame), dtype="Int64")
-    frame["block_height"] = frame["block_height"].fillna(shard.block_height)
-    return tree, _without_other_blocks(frame)
+def _forest(shards: Sequence[Shard], document: BlockDocument | None) -> Forest:
+    places = ["$"] if document is None else [f"$.shards[{at}]" for at in range(len(shards))]
+    return build_forest(
+        [
+            shard.result(f"{place}.receipt_execution_outcomes")
+            for place, shard in zip(places, shards, strict=True)
+        ]
+    )
+
+
+def _executed_ids(forest: Forest) -> list[str]:
+    return [outcome.id for result in forest.results for outcome in result.outcomes]
 
 
 def _without_other_blocks(frame: pd.DataFrame) -> pd.DataFrame:

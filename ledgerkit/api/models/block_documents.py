@@ -261,6 +261,8 @@ def decode_document(body: bytes, request: str, *, whole: bool = False) -> BlockD
 def decode_shard(body: bytes, request: str) -> Shard:
     """Decode one shard of a block, whose height and time may be unknown."""
     shard: Shard = _decode(_SHARD, body, request)
+    for execution in shard.executions():
+        execution.block_height, execution.shard_id = shard.block_height, shard.shard_id
     return shard
 
 
