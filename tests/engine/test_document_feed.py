@@ -11,7 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.block_data import following
-from ledgerkit.block_data.following import DocumentFeed, Link
+from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.errors import (
     AuthError,
@@ -154,16 +154,6 @@ def test_another_chain_is_refused() -> None:
         reason = "block 103 is not of the same chain as block 102 before it"
         with pytest.raises(UnmatchedResponseError, match=reason):
             next(reads)
-
-
-def test_it_follows_on_a_known_block() -> None:
-    """The first block must follow on the one that is stored already."""
-    with hosting(DocumentHost(DOCUMENTS, final=LAST)) as (ledger, _):
-        after = DocumentFeed(ledger, 102, ignore, previous=Link(101, block_hash(101)))
-        assert next(after.read()).height == 102
-        other = DocumentFeed(ledger, 102, ignore, previous=Link(101, block_hash(101, 1)))
-        with pytest.raises(UnmatchedResponseError):
-            next(other.read())
 
 
 def test_an_outage_ends_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:

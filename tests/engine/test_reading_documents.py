@@ -28,7 +28,7 @@ from ledgerkit.errors import (
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport.networks import PRESETS, ApiKey, Network, resolve
 from ledgerkit.transport.settings import Settings
-from tests.document_host import DocumentHost, archive, pack, scattered, small_documents, tar
+from tests.document_host import DocumentHost, scattered, small_documents
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -232,32 +232,6 @@ def test_a_damaged_archive_yields_errors_for_its_heights(whole: dict[int, object
     assert requests[1].startswith(f"{path}?fresh=")  # no cache has it
 
 
-def test_a_document_for_another_height_is_refused() -> None:
-    """An archive whose file has the document of another block is refused, that file alone."""
-    mixed = {height: DOCUMENTS[height] for height in (110, 111, 113)} | {114: DOCUMENTS[115]}
-
-    def fault(path: str, _earlier: int) -> Reply | None:
-        return Reply(200, archive(mixed)) if path.endswith("110.tgz") else None
-
-    with hosting(DocumentHost(DOCUMENTS, final=FINAL, fault=fault)) as (ledger, _):
-        reads = list(read_documents(ledger, [110, 111, 112, 113, 114]))
-    assert errors(reads) == {114: UnmatchedResponseError}
-    assert "header.height is 115, not 114" in str(reads[-1].value)
-
-
-def test_a_bomb_is_an_error() -> None:
-    """An archive that unpacks to more than `max_answer_bytes` is refused."""
-
-    def fault(path: str, _earlier: int) -> Reply | None:
-        return Reply(200, pack(tar({110: bytes(2**21)}))) if path.endswith("110.tgz") else None
-
-    host = DocumentHost(DOCUMENTS, final=FINAL, fault=fault)
-    with hosting(host, max_answer_bytes=2**20) as (ledger, _):
-        reads = list(read_documents(ledger, range(110, 120)))
-    assert set(errors(reads).values()) == {lk.errors.ResponseTooLargeError}
-    assert "connect(max_answer_bytes=...)" in str(reads[0].value)
-
-
 # Skipped heights --------------------------------------------------------------------------
 
 
@@ -313,17 +287,6 @@ def test_the_first_headers_name_no_height() -> None:
 
 
 # Another chain ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("height", [113, 114, 185])
-def test_a_document_of_another_network_is_refused(height: int) -> None:
-    """A block that does not follow on the one before is an error, and no document."""
-    other = small_documents(HEIGHTS, network=1)
-    host = DocumentHost(DOCUMENTS | {height: other[height]}, final=FINAL)
-    with hosting(host) as (ledger, _):
-        reads = list(read_documents(ledger, range(110, 190)))
-    assert errors(reads) == {height: UnmatchedResponseError}
-    assert f"block {height} is not of the same chain" in str(reads[height - 110].value)
 
 
 @pytest.mark.parametrize("height", [113, 114, 185])

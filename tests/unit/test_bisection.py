@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledgerkit import validation
 from ledgerkit.api.models import chain
 from ledgerkit.block_search import time_to_height
-from ledgerkit.block_search.bisection import Point, Points, next_heights
+from ledgerkit.block_search.bisection import Point, Points
 from ledgerkit.errors import (
     DecodeError,
     LedgerError,
@@ -265,13 +265,6 @@ def test_ends_that_cannot_be_read(end: str) -> None:
     assert isinstance(found, TransportError)
 
 
-def test_nothing_is_asked_for_nothing() -> None:
-    """No places are no requests."""
-    host = Host({FIRST: NS})
-    assert find(host, Points(), []) == []
-    assert host.asked == []
-
-
 def test_points_stay_in_order_and_few() -> None:
     """Points are found by height and time; of too many every second is forgotten, not the ends."""
     known = Points(limit=10)
@@ -288,21 +281,3 @@ def test_points_stay_in_order_and_few() -> None:
     assert known.add(Point(10, 100, "10", "9"))
     assert [n for n in range(11) if known.at(n)] == [0, 2, 4, 6, 8, 10]
     assert known.last == (10, 100, "10", "9", None)
-
-
-def test_the_next_heights() -> None:
-    """One is interpolated and one lies past it, or one is the middle; none absent or outside."""
-    low, high = Point(100, 0, "a", "z"), Point(1380, 12_800, "b", "y")
-    assert next_heights(low, high, 300) == [130, 150]  # 1/64 of the interval past it
-    assert next_heights(low, high, 12_000) == [1300, 1280]
-    assert next_heights(low, high, 300, halve=True) == [740, 130]
-    near = Point(200, 1000, "b", "y")
-    assert next_heights(low, near, 300) == [130, 131]
-    assert next_heights(low, near, 0) == [101]
-    assert next_heights(low, near, 300, absent={130, 129}) == [128, 131]
-    assert next_heights(low, near, 0, absent={101, 102}) == [103]
-    assert next_heights(low, near, 999, absent={199}) == [198]
-    assert next_heights(low, near, 300, absent=range(101, 200)) == []
-    assert next_heights(low, near._replace(prev_height=110), 900) == [110]
-    assert next_heights(low, near._replace(prev_hash="a"), 300) == []
-    assert next_heights(low, near._replace(height=101), 300) == []

@@ -325,24 +325,6 @@ def test_an_unknown_action_keeps_its_deposit_and_members() -> None:
     assert (row["action"], row["deposit"], row["details"]) == ("Later", 5, {"level": 2})
 
 
-def test_an_outcome_without_its_receipt() -> None:
-    """An executed receipt has both: without its receipt an outcome is refused, with its path."""
-    # Source: near-indexer-primitives, IndexerExecutionOutcomeWithReceipt.
-    with pytest.raises(errors.DecodeError) as caught:
-        lk.read(block_of(PAIR | {"receipt": None}), "receipts")
-    assert caught.value.path == "$.shards[0].receipt_execution_outcomes[0].receipt"
-
-
-def test_a_bad_value_is_named_by_its_place() -> None:
-    """The error has the path in the document."""
-    members = PAIR["execution_outcome"]["outcome"] | {"gas_burnt": "many"}
-    outcome = PAIR["execution_outcome"] | {"outcome": members}
-    with pytest.raises(errors.DecodeError) as caught:
-        lk.read(block_of(PAIR, PAIR | {"execution_outcome": outcome}), "receipts")
-    place = "$.shards[0].receipt_execution_outcomes[1].execution_outcome.outcome.gas_burnt"
-    assert caught.value.path == place
-
-
 @pytest.mark.parametrize("view", ["blocks", "chunks", "transactions", "receipts", "events", "ft"])
 def test_a_height_without_a_block(view: str) -> None:
     """The block service sends null for a skipped height, and the error says so."""
@@ -351,18 +333,28 @@ def test_a_height_without_a_block(view: str) -> None:
     assert "prev_height" in caught.value.remedy
 
 
-# Values that fit no column ---------------------------------------------------------------
+# Documents that are refused ---------------------------------------------------------------
+
+
+def pairs_of(document: Any) -> Any:
+    """Return the executed receipts of the first shard of a document."""
+    return document["shards"][0]["receipt_execution_outcomes"]
+
+
+def execution_of(document: Any) -> Any:
+    """Return the execution of the first executed receipt of a document."""
+    return pairs_of(document)[0]["execution_outcome"]
 
 
 def outcome_of(document: Any) -> Any:
     """Return the outcome of the first executed receipt of a document."""
-    return document["shards"][0]["receipt_execution_outcomes"][0]["execution_outcome"]["outcome"]
+    return execution_of(document)["outcome"]
 
 
 def profile_of(document: Any) -> Any:
     """Return the first entry of the first gas profile of a document that has one."""
-    pairs = document["shards"][0]["receipt_execution_outcomes"]
-    profiles = [p["execution_outcome"]["outcome"]["metadata"]["gas_profile"] for p in pairs]
+    outcomes = [pair["execution_outcome"]["outcome"] for pair in pairs_of(document)]
+    profiles = [outcome["metadata"]["gas_profile"] for outcome in outcomes]
     return next(profile for profile in profiles if profile)[0]
 
 
@@ -372,31 +364,83 @@ def update_of(document: Any) -> Any:
     return next(item["change"] for item in changes if item["type"] == "account_update")
 
 
+def header_of(document: Any) -> Any:
+    """Return the header of a document."""
+    return document["block"]["header"]
+
+
+WASM_OR_HOST = {"cost_category": "WASM_HOST_COST", "gas_used": "7"}
+EXECUTED = r"\$.shards\[0\].receipt_execution_outcomes\[0\]"
 REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
     ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="-1"), "tokens_burnt"),
     ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="1e9"), "tokens_burnt .1e9"),
     ("outcomes", lambda d: outcome_of(d).update(tokens_burnt=""), "tokens_burnt ''"),
     ("outcomes", lambda d: outcome_of(d).update(tokens_burnt="1" + "0" * 38), "above the supply"),
     ("outcomes", lambda d: outcome_of(d).update(gas_burnt=2**64), "gas_burnt 18446744073709551616"),
+    ("outcomes", lambda d: outcome_of(d).update(gas_burnt="7"), f"{EXECUTED}.*gas_burnt"),
     ("outcomes", lambda d: profile_of(d).update(gas_used="1.0"), "not a text of digits"),
     ("outcomes", lambda d: profile_of(d).update(gas_used=1), "expected str instance"),
     ("outcomes", lambda d: profile_of(d).update(gas_used=str(2**64)), "does not fit uint64"),
     ("outcomes", lambda d: profile_of(d).update(cost_category="DISK"), "cost_category 'DISK'"),
+    (
+        "outcomes",
+        lambda d: outcome_of(d).update(metadata={"gas_profile": [WASM_OR_HOST]}),
+        "an entry without its cost",
+    ),
     ("balances", lambda d: update_of(d).update(amount="1" + "0" * 38), "above the supply"),
     ("balances", lambda d: update_of(d).update(amount="+1"), "amount"),
     ("balances", lambda d: update_of(d).update(locked=None), "lacks a balance"),
     ("balances", lambda d: update_of(d).update(storage_usage=2**63), "storage_usage"),
+    ("receipts", lambda d: pairs_of(d)[0].update(receipt=None), rf"{EXECUTED}.receipt"),
+    ("receipts", lambda d: execution_of(d).update(id="1" * 44), "is of 1111"),
+    ("receipts", lambda d: execution_of(d).update(block_hash="1" * 44), "is of the block 1111"),
+    ("receipts", lambda d: pairs_of(d).append(pairs_of(d)[0]), "two outcomes of "),
+    ("receipts", lambda d: d["shards"].append(d["shards"][0]), "two outcomes of "),
+    ("receipts", lambda d: d["shards"][0].update(shard_id=9), "shard 9 has a chunk of shard 0"),
+    ("blocks", lambda d: header_of(d).update(height=-1), r"\$.block.header.height"),
+    ("blocks", lambda d: header_of(d).update(height=2**63), r"\$.block.header.height"),
 ]
 
 
-@recorded
-@pytest.mark.parametrize(("view", "change", "problem"), REFUSED)
-def test_values_that_fit_no_column_are_refused(
-    view: str, change: Callable[[Any], object], problem: str
-) -> None:
-    """A number that is none, or above its column, is an error that names it."""
-    changed = document("neardata_mainnet_151768255")
+def refuse(change: Callable[[Any], object], view: str, problem: str) -> None:
+    """Check that a changed document is refused, with its path."""
+    changed = document("neardata_mainnet_151768255_sliced")
     change(changed)
     with pytest.raises(errors.DecodeError, match=problem) as caught:
         lk.read(json.dumps(changed).encode(), view)
     assert caught.value.path
+
+
+def without(part: Callable[[Any], Any], member: str) -> Callable[[Any], object]:
+    """Return a change that removes a member of a part of a document."""
+    return lambda document: part(document).pop(member)
+
+
+@recorded
+def test_other_documents_are_refused(subtests: pytest.Subtests) -> None:
+    """A value that fits no column, or contradicts another one, is an error that names it."""
+    for number, (view, change, problem) in enumerate(REFUSED):
+        with subtests.test(number=number, problem=problem):
+            refuse(change, view, problem)
+
+
+@recorded
+def test_no_member_is_taken_to_be_empty(subtests: pytest.Subtests) -> None:
+    """A document without a list of the node's own documents is refused: it is not empty."""
+    # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard and IndexerChunkView;
+    # core/primitives/src/views.rs, ExecutionOutcomeView and ReceiptView: all are required.
+    required: list[tuple[Callable[[Any], Any], str]] = [
+        (outcome_of, "logs receipt_ids gas_burnt status executor_id"),
+        (lambda d: pairs_of(d)[0]["receipt"], "predecessor_id receiver_id receipt"),
+        (
+            lambda d: pairs_of(d)[0]["receipt"]["receipt"]["Action"],
+            "actions input_data_ids output_data_receivers",
+        ),
+        (lambda d: d["shards"][0], "chunk receipt_execution_outcomes state_changes"),
+        (lambda d: d["shards"][0]["chunk"], "receipts"),
+    ]
+    for part, members in required:
+        for member in members.split():
+            with subtests.test(member=member):
+                problem = f"missing required field `{member}`"
+                refuse(without(part, member), "receipts", problem)

@@ -1,4 +1,4 @@
-"""Block documents as a client reads them: redirects and skipped heights."""
+"""Redirects of block documents: which are followed, with what, and in what time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import calls, services
-from ledgerkit.block_data.headers import Skipped
-from ledgerkit.block_data.reading import read_document
 from ledgerkit.errors import TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
@@ -23,16 +21,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 151_768_255
 KEY = "lk_planted_0123456789abcdef"
-HEADER = {
-    "height": HEIGHT,
-    "hash": "11111111111111111111111111111112",
-    "prev_hash": "11111111111111111111111111111113",
-    "epoch_id": "11111111111111111111111111111114",
-    "chunks_included": 0,
-    "gas_price": "100000000",
-    "total_supply": "1",
-}
-DOCUMENT = {"block": {"author": "a.near", "header": HEADER, "chunks": []}, "shards": []}
+DOCUMENT = {"block": {"header": {"height": HEIGHT}}, "shards": []}
 
 
 def connect(answer: Callable[[httpx.Request], httpx.Response], **options: Any) -> lk.Ledger:
@@ -176,37 +165,3 @@ def test_each_step_of_a_redirect_takes_a_place_in_the_rate() -> None:
     with connect(answer, rate=0.01) as ledger, pytest.raises(TransportError, match=reason):
         ledger.send(services.block_document(HEIGHT))
     assert requests == ["mainnet.neardata.xyz"]
-
-
-# Heights without a block -----------------------------------------------------------------
-
-
-def skipping(headers: dict[int, Any]) -> Callable[[httpx.Request], httpx.Response]:
-    """Answer with the headers of some heights, and with null for all others."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        at = request.url.path.split("/")[3]
-        height = max(headers) if at == "final" else int(at)
-        return httpx.Response(200, content=json.dumps(headers.get(height)))
-
-    return answer
-
-
-def header(height: int, prev_height: int) -> Any:
-    """Build the headers of a block."""
-    members = {**HEADER, "height": height, "prev_height": prev_height}
-    return {"author": "a.near", "header": members, "chunks": []}
-
-
-def test_a_skipped_height_is_confirmed_by_the_next_block() -> None:
-    """The service sends null for a height whose next block follows on an earlier one."""
-    with connect(skipping({12: header(12, 9)})) as ledger:
-        assert read_document(ledger, 10) == Skipped(9)
-
-
-def test_a_null_for_a_block_that_exists_is_an_error() -> None:
-    """A null may be cached for a day at the head: the next block shows that it is wrong."""
-    reason = r"no block 10, but block 11 .* block is 10"
-    answer = skipping({11: header(11, 10)})
-    with connect(answer) as ledger, pytest.raises(TransportError, match=reason):
-        read_document(ledger, 10)
