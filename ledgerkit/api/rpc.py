@@ -160,9 +160,20 @@ def call_function(
 
 def block(at: BlockReference) -> Call[chain.Block]:
     """Build the call for a block. Only a block requested by hash is cached."""
+    return _block(at, chain.Block)
+
+
+def whole_block(at: BlockReference) -> Call[commitments.WholeBlock]:
+    """Build the call for a block with its whole header; cached as `block` is."""
+    from ledgerkit.api.models import commitments
+
+    return _block(at, commitments.WholeBlock)
+
+
+def _block(at: BlockReference, result: Any) -> Call[Any]:
     request = f"block {next(iter(at.params.values()))}"
     cached: Any = {"keep": _always, "kind": "block"} if at.pinned else {}
-    return calls.rpc("block", at.params, chain.Block, request=request, **cached)
+    return calls.rpc("block", at.params, result, request=request, **cached)
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
@@ -181,23 +192,6 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
 
     cached: Any = {"keep": keep, "kind": "chunk"} if isinstance(block_id, str) else {}
     return calls.rpc("chunk", params, chain.Chunk, request=request, **cached)
-
-
-def block_header(block_hash: str) -> Call[commitments.WholeBlock]:
-    """Build the call for a block with its whole header, by its hash."""
-    from ledgerkit.api.models import commitments
-
-    params, result = {"block_id": block_hash}, commitments.WholeBlock
-    request = f"the header of block {block_hash}"
-    return calls.rpc("block", params, result, request=request, keep=_always, kind="block")
-
-
-def whole_block(at: BlockReference) -> Call[commitments.WholeBlock]:
-    """Build the call for a block with its whole header, by its height."""
-    from ledgerkit.api.models import commitments
-
-    request = f"block {next(iter(at.params.values()))}"
-    return calls.rpc("block", at.params, commitments.WholeBlock, request=request)
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:

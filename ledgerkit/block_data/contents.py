@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.protocol_rules import read_rules
-from ledgerkit.block_data.reading import look_ahead, read_documents
+from ledgerkit.block_data.reading import read_documents, read_with_later
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.block_data.verified_documents import Headers, read_verified
 from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeoutError
@@ -51,22 +51,13 @@ def read_contents(
     ledger: Ledger, heights: Iterable[int], *, is_traced: bool, verify: bool = False
 ) -> Generator[ContentsRead, None, None]:
     """
-    Yield the contents of consecutive heights in order, once their transactions are complete.
+    Read the contents of consecutive heights in order, each once its transactions are complete.
 
     With `is_traced`, the heights beyond them in which their receipts ran are read too; with
     `verify`, a document that the chain does not commit to is an error.
     """
     read = partial(_read_documents, verify=verify)
-    window = Window(ledger, is_traced=is_traced)
-    stop = 0
-    with closing(read(ledger, heights)) as reads:
-        for each in reads:
-            stop = each.height + 1
-            yield from window.add(each)
-    with closing(look_ahead(ledger, stop, lambda: window.is_waiting, read)) as reads:
-        for each in reads:
-            yield from window.look_at(each)
-    yield from window.close()
+    return read_with_later(ledger, heights, ContentsWindow(ledger, is_traced=is_traced), read)
 
 
 def _read_documents(
@@ -89,7 +80,7 @@ class _Height:
     transactions: list[IncludedTransaction] | None = None
 
 
-class Window:
+class ContentsWindow:
     """
     The heights that were read, up to the first one whose transactions are not complete.
 
@@ -112,21 +103,22 @@ class Window:
         """True if a height is not complete."""
         return bool(self._heights)
 
-    def add(self, read: DocumentRead) -> Iterator[ContentsRead]:
-        """Add the next height; yield those that are complete, in order."""
-        self._heights.append(_Height(self._observe(read)))
-        self._n_bytes += read.size
+    def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[ContentsRead]:
+        """
+        Add the next height; yield those that are complete, in order.
+
+        Of heights beyond the last one only the receipts are read.
+        """
+        read = self._observe(read)
+        if not is_later:
+            self._heights.append(_Height(read))
+            self._n_bytes += read.size
         yield from self._take_complete()
         while self._n_bytes > _MAX_BYTES and len(self._heights) > 1:
             yield self._take()
             yield from self._take_complete()
 
-    def look_at(self, read: DocumentRead) -> Iterator[ContentsRead]:
-        """Read the receipts of a height beyond the last one; yield the heights they complete."""
-        self._observe(read)
-        yield from self._take_complete()
-
-    def close(self) -> Iterator[ContentsRead]:
+    def end(self) -> Iterator[ContentsRead]:
         """Yield all heights, complete or not."""
         while self._heights:
             yield self._take()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ledgerkit.api import matching, services
 from ledgerkit.api.models.block_documents import BlockDocument, decode_document
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 # Heights in which the receipts of a block may run: a yielded one is resumed after 200 blocks at
 # most, and congestion delays receipts further. Source: nearcore,
 # core/parameters/res/runtime_configs/parameters.yaml, yield_timeout_length_in_blocks.
@@ -61,19 +65,51 @@ def read_documents(
     yield from order.end()
 
 
-def look_ahead(
+class Window(Protocol[T_co]):
+    """What is made of heights, some of which wait for later ones."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a height waits for later ones."""
+
+    def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterable[T_co]:
+        """Add the next height; return what is complete. Nothing is made of later heights."""
+
+    def end(self) -> Iterable[T_co]:
+        """Return what is not complete."""
+
+
+def read_with_later(
+    ledger: Ledger,
+    heights: Iterable[int],
+    window: Window[T],
+    read: Callable[[Ledger, Iterable[int]], Generator[DocumentRead, None, None]],
+) -> Generator[T, None, None]:
+    """
+    Read heights, and those after them while the window waits, up to the last final block.
+
+    Later heights are read in runs, each twice as long as the one before, until `LOOK_AHEAD` were
+    read.
+    """
+    stop = 0
+    with closing(read(ledger, heights)) as reads:
+        for each in reads:
+            stop = each.height + 1
+            yield from window.add(each)
+    with closing(_look_ahead(ledger, stop, window, read)) as reads:
+        for each in reads:
+            yield from window.add(each, is_later=True)
+    yield from window.end()
+
+
+def _look_ahead(
     ledger: Ledger,
     start: int,
-    is_waiting: Callable[[], bool],
-    read: Callable[[Ledger, range], Generator[DocumentRead, None, None]],
+    window: Window[object],
+    read: Callable[[Ledger, Iterable[int]], Generator[DocumentRead, None, None]],
 ) -> Generator[DocumentRead, None, None]:
-    """
-    Read the heights from one on while something waits for them, up to the last final block.
-
-    Heights are read in runs, each twice as long as the one before, until `LOOK_AHEAD` were read.
-    """
     last, size = start + LOOK_AHEAD, _FIRST_LOOK
-    while is_waiting() and start < last:
+    while window.is_waiting and start < last:
         # A whole archive is one request, so the run ends with one.
         heights = range(start, archive_start(start + size + BLOCKS - 1))
         start, size = heights.stop, 2 * size
@@ -82,7 +118,7 @@ def look_ahead(
                 if isinstance(each.value, UnknownBlockError | ProofNotReadyError):
                     return
                 yield each
-                if not is_waiting():
+                if not window.is_waiting:
                     return
 
 
@@ -151,7 +187,8 @@ class _ChainOrder:
             # This block was late, or the known next one was not there yet.
             body = self._ledger.send(call)
             if body is not None:
-                return self._late(height, body)
+                document = self._decode(height, body)
+                return DocumentRead(height, document, len(body), body), document.block.header
             successor = first_headers_above(self._headers, [height]).get(height)
             if successor is None:
                 sentence = f"no block follows on height {height}, so it may have one"
@@ -164,11 +201,6 @@ class _ChainOrder:
             f" follow on an earlier one: its previous block is {parent}"
         )
         raise TransportError(sentence, request=call.request)
-
-    def _late(self, height: int, body: bytes) -> tuple[DocumentRead, chain.BlockHeader]:
-        """Return the block of a height for which a null was sent before, and its header."""
-        document = self._decode(height, body)
-        return DocumentRead(height, document, len(body), body), document.block.header
 
     def _read(self, height: int, body: bytes | LedgerError) -> DocumentRead:
         """Decode the document of a height, or return the error in its place."""

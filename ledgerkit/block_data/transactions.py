@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ledgerkit import json_decoding
+from ledgerkit.api import matching
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.block_data.headers import Skipped
-from ledgerkit.block_data.reading import look_ahead, read_documents
+from ledgerkit.block_data.reading import read_documents, read_with_later
 from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
@@ -28,42 +28,25 @@ SOURCE = "/v0/block"
 
 
 def read_transactions(
-    ledger: Ledger, height: int
-) -> tuple[BlockDocument, list[TransactionResponse]]:
+    ledger: Ledger, height: int, block_hash: str | None
+) -> list[TransactionResponse]:
     """
-    Read the document of a block, and its transactions in the order of its chunks.
+    Read the transactions of a block, with this hash if it is known, in the order of its chunks.
 
     Blocks are read until all receipts have run, or up to the last final one: later receipts are not
     part of the transactions then.
     """
     read = partial(read_documents, with_bodies=True)
-    [first] = read(ledger, [height])
-    document = _block(first)
-    if isinstance(document, Skipped):
-        remedy = f"The height was skipped; the block before is {document.previous_height}."
-        raise UnknownBlockError(block=height, remedy=remedy)
-    assembly = _Assembly(height)
-    assembly.add(document, first.body)
-    later = look_ahead(ledger, height + 1, lambda: assembly.is_waiting, read)
-    with closing(later) as reads:
-        for each in reads:
-            block = _block(each)
-            if not isinstance(block, Skipped):
-                assembly.add(block, each.body)
-    return document, assembly.responses()
+    window = _Transactions(height, block_hash)
+    return list(read_with_later(ledger, [height], window, read))
 
 
-def _block(read: DocumentRead) -> BlockDocument | Skipped:
-    if isinstance(read.value, LedgerError):
-        raise read.value
-    return read.value
-
-
-class _Assembly:
+class _Transactions:
     """The transactions of one block, with the JSON of their executions as it was sent."""
 
-    def __init__(self, height: int) -> None:
-        self._height = height
+    def __init__(self, height: int, block_hash: str | None) -> None:
+        self._height, self._block_hash = height, block_hash
+        self._request = f"the document of block {height}"
         self._assembly = TransactionAssembly()
         self._sent: dict[str, dict[str, Any]] = {}  # by the hash or the id of what was executed
 
@@ -71,8 +54,27 @@ class _Assembly:
     def is_waiting(self) -> bool:
         return not self._assembly.is_complete(self._height)
 
-    def add(self, document: BlockDocument, body: bytes) -> None:
-        """Add a block."""
+    def add(self, read: DocumentRead, *, is_later: bool = False) -> tuple[()]:
+        """Add a block; the transactions are returned at the end."""
+        value = read.value
+        if isinstance(value, LedgerError):
+            raise value
+        if isinstance(value, Skipped):
+            if not is_later:
+                remedy = f"The height was skipped; the block before is {value.previous_height}."
+                raise UnknownBlockError(block=self._height, remedy=remedy)
+            return ()
+        if not is_later and self._block_hash is not None:
+            expected: matching.Expected = {"block.header.hash": self._block_hash}
+            matching.check_members(value, expected, self._request)
+        self._add(value, read.body)
+        return ()
+
+    def end(self) -> list[TransactionResponse]:
+        """Return the transactions as far as their receipts have run."""
+        return [self._response(each) for each in self._assembly.transactions(self._height)]
+
+    def _add(self, document: BlockDocument, body: bytes) -> None:
         self._assembly.add(document)
         included = self._assembly.transactions(self._height)
         ids = {each.transaction.hash for each in included}
@@ -85,15 +87,11 @@ class _Assembly:
                 known = {name: execution.get(name) for name in ("id", "outcome", "block_hash")}
                 self._sent[execution["id"]] = {**sent, "execution_outcome": {**known, **place}}
 
-    def responses(self) -> list[TransactionResponse]:
-        """Return the transactions as far as their receipts have run."""
-        return [self._response(each) for each in self._assembly.transactions(self._height)]
-
     def _response(self, included: IncludedTransaction) -> TransactionResponse:
         receipts = [self._sent[pair.receipt.receipt_id] for pair in included.receipts]
         document = self._sent[included.transaction.hash]
         body = msgspec.json.encode({**document, "receipts": receipts, "data_receipts": []})
-        answer = decode_indexed(body, request=f"the document of block {self._height}")
+        answer = decode_indexed(body, request=self._request)
         return answer._replace(source=SOURCE)
 
 

@@ -10,15 +10,15 @@ chunk.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit import proofs
+from ledgerkit import proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import WholeDocument
-from ledgerkit.block_data.reading import look_ahead, read_documents
+from ledgerkit.block_data.reading import read_documents, read_with_later
 from ledgerkit.errors import DecodeError, LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.protocol.types import CryptoHash
@@ -48,10 +48,7 @@ class Headers:
 
     def read(self, block_hash: str) -> Header:
         """Read a header by its hash, and check it."""
-        header = self.ledger.send(rpc.block_header(block_hash)).header
-        if header.hash != block_hash:
-            msg = f"Block {header.hash} was sent for {block_hash}"
-            raise ProofError(msg, block_hash=block_hash)
+        header = self.ledger.send(rpc.whole_block(validation.received_hash(block_hash))).header
         proofs.check_header(header)
         return header
 
@@ -139,26 +136,13 @@ def read_verified(
     ledger: Ledger, heights: Iterable[int], headers: Headers
 ) -> Generator[VerifiedRead, None, None]:
     """
-    Yield the document of each height, in order, once it is proved.
+    Read the document of each height, in order, once it is proved.
 
     As `read_documents`, but a document that is not what the chain commits to is a `ProofError`.
     One whose proof the last final block does not have yet is a `ProofNotReadyError`.
     """
-    verification = Verification(headers)
-    last = -1
-    with closing(_read_whole(ledger, heights)) as reads:
-        for read in reads:
-            last = read.height
-            yield from verification.add(read)
-    later = look_ahead(ledger, last + 1, lambda: verification.is_waiting, _read_whole)
-    with closing(later) as reads:
-        for read in reads:
-            yield from verification.add(read, is_later=True)
-    yield from verification.end()
-
-
-def _read_whole(ledger: Ledger, heights: Iterable[int]) -> Generator[DocumentRead, None, None]:
-    yield from read_documents(ledger, heights, whole=True)
+    read = partial(read_documents, whole=True)
+    return read_with_later(ledger, heights, Verification(headers), read)
 
 
 class Verification:

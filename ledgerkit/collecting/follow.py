@@ -12,7 +12,7 @@ import pandas as pd
 
 from ledgerkit import client, validation
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_data.contents import DocumentContents, Window
+from ledgerkit.block_data.contents import ContentsWindow, DocumentContents
 from ledgerkit.block_data.following import DocumentFeed, Link
 from ledgerkit.block_data.headers import final_header
 from ledgerkit.block_data.protocol_rules import read_rules
@@ -389,7 +389,7 @@ class _Chain:
         """
         feed = DocumentFeed(self.ledger, start, self._show, previous=previous)
         is_traced = DocumentReader(self.manifest.views).is_traced
-        window = Window(self.ledger, is_traced=is_traced)
+        window = ContentsWindow(self.ledger, is_traced=is_traced)
         with closing(feed.read()) as reads:
             for read in reads:
                 if is_traced and isinstance(read.value, BlockDocument):

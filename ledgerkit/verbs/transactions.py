@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import calls, matching, rpc
+from ledgerkit.api import calls, rpc
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.block_data.transactions import SOURCE as DOCUMENTS
 from ledgerkit.block_data.transactions import read_transactions
@@ -410,10 +410,7 @@ def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
     height, block_hash = reference.height, None
     if height is None:
         height, block_hash = ledger.pin(reference)
-    document, answers = read_transactions(ledger, height)
-    if block_hash is not None:
-        request = f"the document of block {height}"
-        matching.check_members(document, {"block.header.hash": block_hash}, request)
+    answers = read_transactions(ledger, height, block_hash)
     built = build_traces(ledger, answers, blocks=blocks, progress=fetcher.progress)
     by_hash = {trace.tx_hash or "": trace for trace in built}
     return Traces(by_hash, attrs=provenance(ledger, DOCUMENTS))

@@ -21,6 +21,7 @@ from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import block_hashes, decode_path
 from ledgerkit.protocol import CryptoHash
 from ledgerkit.protocol.types import Signature, to_base58
+from ledgerkit.validation import received_hash
 from tools.campaigns._byte_mutations import flip
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def collect() -> Evidence:
     with lk.connect("local", make_default=False) as ledger:
         ledger.world.advance(5)
         genesis = ledger.world.chain.genesis
-        header = ledger.send(rpc.block_header(str(genesis.hash))).header
+        header = ledger.send(rpc.whole_block(received_hash(str(genesis.hash)))).header
         validators = ledger.send(rpc.validators_ordered(str(genesis.hash)))
         start = proofs.Head(genesis.hash, header, {header.epoch_id: validators})
         block = ledger.send(rpc.next_light_client_block(str(genesis.hash)))
@@ -80,7 +81,7 @@ def collect() -> Evidence:
             proof = lk.verify(each.tx_hash, each.signer_id, ledger=ledger)
             outcomes.append((decode_hashes(proof.rows["leaf"][0])[0], answer))
         hashes = [str(made.hash) for made in ledger.world.chain.blocks()]
-        headers = [ledger.send(rpc.block_header(each)).header for each in hashes]
+        headers = [ledger.send(rpc.whole_block(received_hash(each))).header for each in hashes]
     return Evidence(outcomes, headers, start, block, start.advance(block))
 
 
