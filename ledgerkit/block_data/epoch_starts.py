@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ledgerkit.api.models.commitments import NO_HASH
 from ledgerkit.block_data.headers import NodeHeaders, first_headers_above, headers_by_hash
 from ledgerkit.errors import DecodeError
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
-
-_NO_BLOCK = "1" * 32  # the hash of zeros: there is no epoch before
 
 
 def epoch_starts(
@@ -62,7 +61,7 @@ def epoch_starts(
     ends: list[chain.BlockHeader] = []
     next_hash = _next_epoch_id(stop)
     # The last of them ends before the start; the next block may still be above it.
-    while next_hash != _NO_BLOCK and (not ends or ends[-1].height >= start_height):
+    while next_hash != NO_HASH and (not ends or ends[-1].height >= start_height):
         _read_hashes(ledger, last_blocks, [next_hash])
         header = last_blocks[next_hash]
         if ends and header.height >= ends[-1].height:
@@ -88,7 +87,7 @@ def _probe_heights(
 def _read_hashes(
     ledger: Ledger, headers: dict[str, chain.BlockHeader], hashes: Iterable[str | None]
 ) -> None:
-    known = {None, _NO_BLOCK, *headers}
+    known = {None, NO_HASH, *headers}
     headers |= headers_by_hash(ledger, [h for h in dict.fromkeys(hashes) if h and h not in known])
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.api.models.commitments import NO_HASH
 from ledgerkit.errors import InvalidRequestError, ProofError
 from ledgerkit.frames import base58_columns
 from ledgerkit.proofs.merkle import combine
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.commitments import Header, LiteHeader, Validator
 
 _ABSENT, _PRESENT = b"\0", b"\1"
-_NO_HASH = "1" * 32
-
 
 # The versions that brought or removed members.
 _NUMBERED, _WITH_BODY, _ENDORSED, _UNCHALLENGED = 3, 4, 5, 6
@@ -75,7 +74,7 @@ def rest_hash(header: Header, version: int) -> bytes:
     hashes = decode_hashes(
         *(header.chunk_receipts_root, header.chunk_headers_root, header.chunk_tx_root),
         *(header.challenges_root, header.random_value, header.last_final_block),
-        *(header.last_ds_final_block, header.block_body_hash or _NO_HASH),
+        *(header.last_ds_final_block, header.block_body_hash or NO_HASH),
     )
     receipts, chunks, transactions, challenges, random_value, *final, body = hashes
     is_numbered, is_challenged = version >= _NUMBERED, version < _UNCHALLENGED

@@ -38,6 +38,8 @@ class Committed(Protocol):
     executor_id: str
 
 
+MEMBERS = tuple(Committed.__annotations__)
+
 # PartialExecutionStatus.
 _UNKNOWN, _FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = (bytes([tag]) for tag in range(4))
 

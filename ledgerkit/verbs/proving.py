@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +21,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, Proo
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import block_hashes, decode_path
+from ledgerkit.proofs.outcomes import MEMBERS
 from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 from ledgerkit.tracing.proof import Proof
 from ledgerkit.verbs.fetching import provenance
@@ -39,8 +39,6 @@ SOURCES = {
     "documents": "the block documents, EXPERIMENTAL_validators_ordered, block",
 }
 
-# The members of an outcome that its leaf commits to.
-_COMMITTED = ("logs", "receipt_ids", "gas_burnt", "tokens_burnt", "status", "executor_id")
 # The block after an outcome's has its root, or a later one if the shard missed its chunk.
 _MAX_MISSED_CHUNKS = 50
 # The light-client blocks of so many epochs are followed, a year and more.
@@ -92,9 +90,9 @@ def _list_outcomes(result: TxResult) -> list[_Outcome]:
         raise DecodeError("the outcome of the transaction is missing", path=None)
     outcomes = [result.transaction_outcome, *result.outcomes]
     for outcome in outcomes:
-        members = [outcome.block_hash, *(getattr(outcome.outcome, name) for name in _COMMITTED)]
+        members = [outcome.block_hash, *(getattr(outcome.outcome, name) for name in MEMBERS)]
         if None in members:
-            name = ("block_hash", *_COMMITTED)[members.index(None)]
+            name = ("block_hash", *MEMBERS)[members.index(None)]
             msg = f"the outcomes are not complete: that of {outcome.id} has no {name}"
             raise DecodeError(msg, path=None)
     contents: list[Any] = [outcome.outcome for outcome in outcomes]
@@ -230,19 +228,15 @@ def _follow(row: _Row, outcome: _Outcome, answer: OutcomeProof, anchored: _Ancho
 
 
 def _check_order(outcomes: Sequence[_Outcome], rows: Sequence[_Row]) -> None:
-    """Mark what has two outcomes, or no single creator, or ran before its creator."""
-    counts = Counter(outcome.id for outcome in outcomes)
-    for row in rows:
-        if counts[row.outcome_id] > 1:  # the trace shows the first one
-            row.proved, row.note = "no", "the document has more than one outcome of it"
+    """Mark what has no creator, or ran before it; a trace has one outcome and creator of each."""
     heights = {row.outcome_id: row.block_height for row in rows}
-    creators = Counter(i for o in outcomes for i in o.outcome.receipt_ids)
-    parent = {i: o.id for o in outcomes for i in o.outcome.receipt_ids}
+    creators = {i: o.id for o in outcomes for i in o.outcome.receipt_ids}
     for row in rows[1:]:
-        if creators[row.outcome_id] != 1:
-            row.proved, row.note = "no", "no outcome, or more than one, lists it as created"
+        creator = creators.get(row.outcome_id)
+        if creator is None:
+            row.proved, row.note = "no", "no outcome lists it as created"
             continue
-        before = heights[parent[row.outcome_id]]
+        before = heights[creator]
         if before is not None and row.block_height is not None and row.block_height < before:
             row.proved, row.note = "no", "it ran before the receipt that created it"
 

@@ -133,6 +133,16 @@ def test_a_changed_outcome_is_not_proved(ledger, member, value):
     assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
 
 
+def test_a_receipt_without_a_creator_is_not_proved(ledger):
+    """A receipt that ran, and that no outcome lists as created, is marked as such."""
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    orphan = result["receipts_outcome"][0]["outcome"]["receipt_ids"].pop()
+    rows = lk.verify(lk.Trace.from_json(result), ledger=ledger).rows.set_index("outcome_id")
+    assert rows.loc[orphan, "proved"] == "no"
+    assert rows.loc[orphan, "note"] == "no outcome lists it as created"
+    assert (rows["proved"] == "no").sum() == 2
+
+
 def test_what_is_proved_is_what_the_trace_shows(ledger):
     """A forged form beside the true one is not proved; two outcomes of a receipt are refused."""
     true = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})

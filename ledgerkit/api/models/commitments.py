@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ledgerkit.api.models import chain
+from ledgerkit.api.models.chain import UInt63
 
 UInt8 = Annotated[int, Meta(ge=0, lt=2**8)]
 UInt32 = Annotated[int, Meta(ge=0, lt=2**32)]
-UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # heights and counts
 Nanoseconds = Annotated[str, Meta(pattern="^[0-9]{1,19}$")]
 UInt128Text = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]
 
-_NO_HASH = "1" * 32
+NO_HASH = "1" * 32  # 32 zeros, where there is nothing to commit to
 
 
 class PathItem(Struct, frozen=True, gc=False):
@@ -79,7 +79,7 @@ class Header(LiteHeader, frozen=True, gc=False, kw_only=True):
     approvals: list[str | None]
     signature: str
     validator_proposals: list[Validator]
-    challenges_root: str = _NO_HASH
+    challenges_root: str = NO_HASH
     challenges_result: list[SlashedValidator] = []
     prev_height: UInt63 | None = None
     block_ordinal: UInt63 | None = None
