@@ -266,15 +266,11 @@ def _inferred_body(receipts: LinkedReceipts, row: int, executors: Sequence[str |
 
 
 def _local(receipts: LinkedReceipts) -> np.ndarray:
-    """Mark the first receipt of each transaction that runs in its chunk: signer is receiver."""
+    """Mark what transactions created that run in their own chunk: signer is receiver."""
     is_local = np.zeros(len(receipts.ids), dtype=bool)
-    trees, firsts = np.unique(receipts.root_trees, return_index=True)
-    for tree, first in zip(trees.tolist(), firsts.tolist(), strict=True):
-        transaction = receipts.results[tree].transaction
-        signer_id = transaction.signer_id if transaction else None
-        is_local[receipts.roots[first]] = (
-            transaction is not None
-            and signer_id is not None
-            and signer_id == transaction.receiver_id
-        )
+    transactions = [result.transaction for result in receipts.results]
+    for tree, root in zip(receipts.root_trees.tolist(), receipts.roots.tolist(), strict=True):
+        transaction = transactions[tree]
+        if transaction is not None and transaction.signer_id is not None:
+            is_local[root] = transaction.signer_id == transaction.receiver_id
     return is_local
