@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -17,7 +18,7 @@ from ledgerkit.verbs import saved_responses
 from tests.loopback import Reply, Server, asking, failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples"
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recordings are not here")
@@ -43,7 +44,13 @@ def sample(name: str, status: int = 200) -> pytest.MarkDecorator:
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Answer whatever is asked with the bytes of one recording."""
-    name, status = request.param
+    with serving(*request.param) as running:
+        yield running
+
+
+@contextmanager
+def serving(name: str, status: int = 200) -> Iterator[Server]:
+    """Answer whatever is asked with the bytes of one recording."""
     body = (SAMPLES / name).read_bytes()
     with asking(lambda *_: Reply(status, body)) as running:
         yield running
@@ -57,24 +64,13 @@ def saved(name: str, view: str) -> pd.DataFrame:
 
 def rows(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     """List the values of some columns by row, whatever is missing as None."""
-    lists = [[_plain(value) for value in frame[column].tolist()] for column in columns]
-    return list(zip(*lists, strict=True))
+    return list(zip(*(plain(frame[column]) for column in columns), strict=True))
 
 
-def row(frame: pd.DataFrame) -> dict[str, Any]:
-    """Give the one row of a frame, whatever is missing as None."""
-    assert len(frame) == 1
-    return {name: _plain(frame[name].iloc[0]) for name in frame.columns}
-
-
-def _plain(value: Any) -> Any:
-    """Give None for each of pandas' ways to miss a value."""
-    return None if value is pd.NA or value != value else value  # noqa: PLR0124 - NaN and NaT
-
-
-def nanoseconds(time: pd.Timestamp) -> int:
-    """Count the nanoseconds since 1970."""
-    return time.as_unit("ns").value
+def plain(column: pd.Series) -> list[Any]:
+    """List the values of a column: None for each of pandas' ways to miss one, times as integers."""
+    values = column.astype("int64").tolist() if column.dtype.kind == "M" else column.tolist()
+    return [None if one is pd.NA or one != one else one for one in values]  # noqa: PLR0124 - NaN
 
 
 def test_no_recording_is_forgotten() -> None:
@@ -154,7 +150,214 @@ def test_a_recorded_error_is_no_frame(subtests: pytest.Subtests) -> None:
                     saved(f"errors/{name}", view)
 
 
-# The indexed REST API -------------------------------------------------------------------
+# Frames ---------------------------------------------------------------------------------
+
+
+class Read(NamedTuple):
+    """How a recording is asked for and read: its verb and view, what is sent, and its columns."""
+
+    verb: Callable[[], pd.DataFrame]
+    view: str
+    sent: Any  # the path, or the parameters of the call
+    columns: dict[str, list[Any]]
+
+
+POOLS = ["zavodil.poolv1.near", "usn.pool.near", "usn-unofficial.pool.near", "epic.poolv1.near"]
+POOLS.append("here.poolv1.near")
+CHUNK_HASH = "EBM2qg5cGr47EjMPtH88uvmXHDHqmWPzKaQadbWhdw22"
+CHUNK: dict[str, list[Any]] = {
+    "shard_id": [0],
+    "chunk_hash": [CHUNK_HASH],
+    "height_created": [17821130],
+    "height_included": [17821130],
+    "gas_used": [0],
+    "gas_limit": [1000000000000000],
+    "balance_burnt": [0],
+}
+CHANGED_KEY = "ed25519:25KEc7t7MQohAJ4EDThd2vkksKkwangnuJFzcoiXj9oM"
+CHANGED = "example-acct.testnet"
+READS: list[tuple[str, Read]] = [
+    (
+        "rest/status.json",
+        Read(
+            lk.indexer_status,
+            "indexer_status",
+            "/status",
+            {
+                "version": ["0.10.0"],
+                "sync_block_height": [129734103],
+                "sync_block_time": [1728256282197171397],
+                "sync_latency_s": [4.671730603],
+                "sync_balance_block_height": [129734103],
+            },
+        ),
+    ),
+    (
+        "rest/v0_public_key_root.near.json",
+        Read(
+            lambda: lk.accounts_of(KEY),
+            "accounts_of",
+            f"/v1/public_key/{KEY.replace(':', '%3A')}",
+            {
+                "public_key": [KEY] * 2,
+                "account_id": [
+                    "root.near",
+                    "d9af67ff794a93e05bdba5c25ad7af027d72b3b76823051c0fb4b6e3e79ac51e",
+                ],
+                "is_primary": [True, False],
+            },
+        ),
+    ),
+    (
+        "rest/v1_account_ft_here.tg.json",
+        Read(
+            lambda: lk.ft("here.tg"),
+            "ft",
+            "/v1/account/here.tg/ft",
+            {
+                "account_id": ["here.tg"] * 2,
+                "contract_id": ["game.hot.tg", "usdt.tether-token.near"],
+                "balance": [10000, 81000],
+                "last_update_block_height": [115615375, None],
+                "status": ["ok"] * 2,
+            },
+        ),
+    ),
+    (
+        "rest/v1_account_staking_mob.near.json",
+        Read(
+            lambda: lk.staking("mob.near"),
+            "staking",
+            "/v1/account/mob.near/staking",
+            {
+                "pool_id": POOLS,
+                "last_update_block_height": [114976469, None, None, None, 114976560],
+            },
+        ),
+    ),
+    (
+        "rest/v1_ft_top_first.tkn.near.json",
+        Read(
+            lambda: lk.top_holders("first.tkn.near"),
+            "top_holders",
+            "/v1/ft/first.tkn.near/top",
+            {
+                "rank": [1, 2, 3, 4, 5, 6, 7],
+                "balance": [
+                    979894691374420631019486155,
+                    10319841074196024761995069,
+                    9775084808910328058513245,
+                    10290906529190035816723,
+                    91835943826124178808,
+                    10000,
+                    0,
+                ],
+            },
+        ),
+    ),
+    (
+        "rpc/block.json",
+        Read(
+            lk.block,
+            "blocks",
+            {"finality": "final"},
+            {
+                "block_height": [17821130],
+                "block_hash": ["CLo31YCUhzz8ZPtS5vXLFskyZgHV5qWgXinBQHgu9Pyd"],
+                "time": [1601280114229875635],
+                "author": ["bitcat.pool.f863973.m0"],
+                "prev_height": [None],  # old nodes do not send it
+                "prev_hash": ["2yUTTubrv1gJhTUVnHXh66JG3qxStBqySoN6wzRzgdVD"],
+                "epoch_id": ["7Wr3GFJkYeCxjVGz3gDaxvAMUzXuzG8MjFXTFoAXB6ZZ"],
+                "last_final_block": ["AaxTqjYND5WAKbV2UZaFed6DH1DShN9fEemtnpTsv3eR"],
+                "chunks_included": [1],
+                "gas_limit": [1000000000000000],
+                "gas_price": [100000000],
+                "total_supply": [1042339182040791154864822502764857],
+                "protocol_version": [35],
+            },
+        ),
+    ),
+    (
+        "rpc/block.json",
+        Read(
+            lambda: lk.chunks(17821130),
+            "chunks",
+            {"block_id": 17821130},
+            CHUNK
+            | {"author": [None], "n_transactions": [None], "n_receipts": [None]}
+            | {"block_height": [17821130], "is_new": [True]},
+        ),
+    ),
+    (
+        "rpc/chunk.json",
+        Read(
+            lambda: lk.chunk(CHUNK_HASH),
+            "chunks",
+            {"chunk_id": CHUNK_HASH},
+            CHUNK
+            | {"author": ["bitcat.pool.f863973.m0"], "n_transactions": [0], "n_receipts": [0]}
+            | {"block_height": [None], "is_new": [None]},
+        ),
+    ),
+    ("rpc/gas_price.json", Read(lk.gas_price, "gas_price", [None], {"gas_price": [100000000]})),
+    (
+        "rpc/status.json",
+        Read(
+            lk.status,
+            "status",
+            [],
+            {
+                "chain_id": ["testnet"],
+                "latest_block_height": [17774278],
+                "latest_block_time": [1601251178008063088],
+                "latest_block_hash": ["44kieHwr7Gg5r72V3DgU7cpgV2aySkk5qbBCdvwens8T"],
+                "earliest_block_height": [None],
+                "epoch_id": [None],
+                "protocol_version": [35],
+                "version": ["1.14.0-rc.1"],
+                "n_validators": [41],
+            },
+        ),
+    ),
+    (
+        "rpc/EXPERIMENTAL_changes_single_access_key.json",
+        Read(
+            lambda: lk.changes("single_access_key_changes", CHANGED, public_key=CHANGED_KEY),
+            "changes",
+            {
+                "changes_type": "single_access_key_changes",
+                "keys": [{"account_id": CHANGED, "public_key": CHANGED_KEY}],
+                "finality": "final",
+            },
+            {
+                "type": ["access_key_update"],
+                "account_id": [CHANGED],
+                "cause": ["transaction_processing"],
+                "cause_hash": ["HshPyqddLxsganFxHHeH9LtkGekXDCuAt6axVgJLboXV"],
+                "change": [
+                    {
+                        "account_id": CHANGED,
+                        "public_key": CHANGED_KEY,
+                        "access_key": {"nonce": 1, "permission": "FullAccess"},
+                    }
+                ],
+            },
+        ),
+    ),
+]
+TAKEN.update(name for name, _ in READS)
+
+
+def test_frames_of_recordings(subtests: pytest.Subtests) -> None:
+    """Each value is the recorded one, whatever is absent is missing; the file gives the same."""
+    for name, (verb, view, sent, columns) in READS:
+        with subtests.test(name=name, view=view):
+            with serving(name) as server:
+                frame = verb()
+            assert {column: plain(frame[column]) for column in columns} == columns
+            assert sent in (server.paths[0], *(call["params"] for call in server.calls))
+            pd.testing.assert_frame_equal(saved(name, view), frame)
 
 
 @sample("rest/health.json")
@@ -164,86 +367,28 @@ def test_health(server: Server) -> None:
     assert server.paths == ["/health"]
 
 
-@sample("rest/status.json")
-def test_indexer_status(server: Server) -> None:
-    """The indexer's time keeps its nanoseconds."""
-    told = row(lk.indexer_status())
-    assert nanoseconds(told.pop("sync_block_time")) == 1728256282197171397
-    assert told == {
-        "version": "0.10.0",
-        "sync_block_height": 129734103,
-        "sync_latency_s": 4.671730603,
-        "sync_balance_block_height": 129734103,
-    }
-    assert server.paths == ["/status"]
-    pd.testing.assert_frame_equal(saved("rest/status.json", "indexer_status"), lk.indexer_status())
-
-
-@sample("rest/v0_public_key_root.near.json")
-def test_accounts_of(server: Server) -> None:
-    """A key's accounts come in the wire's order, the implicit one too."""
-    frame = lk.accounts_of(KEY)
-    assert rows(frame, "public_key", "account_id", "is_primary") == [
-        (KEY, "root.near", True),
-        (KEY, "d9af67ff794a93e05bdba5c25ad7af027d72b3b76823051c0fb4b6e3e79ac51e", False),
-    ]
-    lk.accounts_of(KEY.removeprefix("ed25519:"), include_limited=True)
-    asked = "/v1/public_key/ed25519%3AFekbqN74kXhVPRd8ysAqJwLydFvTPYh7ZXHmhqCETcR3"
-    assert server.paths == [asked, asked + "/all"]
-    pd.testing.assert_frame_equal(saved("rest/v0_public_key_root.near.json", "accounts_of"), frame)
-
-
-@sample("rest/v1_account_ft_here.tg.json")
-def test_ft(server: Server) -> None:
-    """A height of null is missing, and nothing else is."""
-    frame = lk.ft("here.tg")
-    columns = ("account_id", "contract_id", "balance", "last_update_block_height", "status")
-    assert rows(frame, *columns) == [
-        ("here.tg", "game.hot.tg", 10000, 115615375, "ok"),
-        ("here.tg", "usdt.tether-token.near", 81000, None, "ok"),
-    ]
-    assert server.paths == ["/v1/account/here.tg/ft"]
-    pd.testing.assert_frame_equal(saved("rest/v1_account_ft_here.tg.json", "ft"), frame)
-
-
 @sample("rest/v1_account_full_here.tg.json")
 def test_snapshot(server: Server) -> None:
     """One call gives all four frames of an account."""
     taken = lk.snapshot("here.tg")
     assert server.paths == ["/v1/account/here.tg/full"]
-    assert row(taken.state) == {
-        "account_id": "here.tg",
-        "status": "ok",
-        "balance": 240420562203528059226991880,
-        "locked": 0,
-        "storage_bytes": 26340,
-        "storage_cost": 263400000000000000000000,
-        "spendable": 240157162203528059226991880,
-        "n_tokens": 7,
-        "n_nfts": 4,
-        "n_pools": 1,
-        "last_update_block_height": 128025061,
-    }
-    columns = ("contract_id", "balance", "last_update_block_height", "status")
-    bridged = "c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2.factory.bridge.near"
-    assert rows(taken.ft, *columns) == [
-        ("game.hot.tg", 9990, 123971814, "ok"),
-        ("usdt.tether-token.near", 10283000, 116301157, "ok"),
-        ("aurora", 0, 118627759, "ok"),
-        (bridged, 2318000000000000, 118667336, "ok"),
-        ("nearrewards.near", 10000000000000000000, 118842567, "ok"),
-        ("wbnb.hot.tg", 8999999999899999, 121310030, "ok"),
-        ("v1.omni.hot.tg", None, 128025061, "broken"),
+    columns = ("balance", "storage_bytes", "storage_cost", "spendable", "last_update_block_height")
+    assert rows(taken.state, *columns) == [
+        (
+            240420562203528059226991880,
+            26340,
+            263400000000000000000000,
+            240157162203528059226991880,
+            128025061,
+        )
     ]
-    assert rows(taken.nft, "contract_id", "last_update_block_height") == [
-        ("harvestmoon.sharddog.near", None),
-        ("nft.hot.tg", 115282010),
-        ("nearvoucherstore.mintbase1.near", 118841842),
-        ("nearreward.mintbase1.near", 121969370),
+    assert rows(taken.ft.tail(2), "contract_id", "balance", "status") == [
+        ("wbnb.hot.tg", 8999999999899999, "ok"),
+        ("v1.omni.hot.tg", None, "broken"),
     ]
-    assert rows(taken.staking, "pool_id", "last_update_block_height") == [
-        ("here.poolv1.near", None)
-    ]
+    heights = [None, 115282010, 118841842, 121969370]
+    assert plain(taken.nft["last_update_block_height"]) == heights
+    assert rows(taken.staking, "pool_id", "last_update_block_height") == [(POOLS[-1], None)]
     assert repr(taken) == "<Snapshot here.tg: 7 tokens, 4 NFT collections, 1 pools>"
 
 
@@ -251,58 +396,26 @@ def test_snapshot(server: Server) -> None:
 def test_snapshot_of_many_rows(server: Server) -> None:
     """Broken balances are counted apart, null heights stay missing, sums are exact."""
     taken = lk.snapshot("mob.near")
-    assert row(taken.state) == {
-        "account_id": "mob.near",
-        "status": "ok",
-        "balance": 805918495633278932627630615,
-        "locked": 0,
-        "storage_bytes": 30934,
-        "storage_cost": 309340000000000000000000,
-        "spendable": 805609155633278932627630615,
-        "n_tokens": 93,
-        "n_nfts": 49,
-        "n_pools": 5,
-        "last_update_block_height": 183977338,
-    }
     tokens = taken.ft
+    assert rows(taken.state, "n_tokens", "n_nfts", "n_pools") == [(93, 49, 5)]
     assert tokens["status"].value_counts().to_dict() == {"ok": 91, "broken": 2}
-    assert tokens.loc[tokens["status"] == "broken", "contract_id"].tolist() == [
-        "fc4d06fb483ffb9bab2f2e2aba5f36c37448b1ee.v.voteagora.near",
-        "fc4d06fb483ffb9bab2f2e2aba5f36c37448b1ee.venear.dao",
-    ]
     assert tokens["balance"].dropna().sum() == 1003874492575162947535938910946721835
     assert (tokens["balance"].dropna() == 0).sum() == 11
     assert tokens["last_update_block_height"].isna().sum() == 54
-    assert rows(tokens.head(1), "contract_id", "balance", "last_update_block_height") == [
-        ("usd.tkn.near", 898000000000000000000000000, None)
-    ]
     assert taken.nft["last_update_block_height"].isna().sum() == 26
-    assert taken.nft["contract_id"].iloc[-1] == "near-bonus.near"
-    assert taken.staking["last_update_block_height"].tolist()[0] == 114976469
-    assert server.paths == ["/v1/account/mob.near/full"]
-    name = "rest/v1_account_full_mob.near.json"
-    pd.testing.assert_frame_equal(saved(name, "accounts"), lk.accounts("mob.near"))
-    pd.testing.assert_frame_equal(saved(name, "ft"), tokens)
-    pd.testing.assert_frame_equal(saved(name, "nft"), taken.nft)
-    pd.testing.assert_frame_equal(saved(name, "staking"), taken.staking)
-
-
-@sample("rest/v1_account_full_mob.near.json")
-def test_exposure(server: Server) -> None:
-    """Five pools and two liquid tokens make a mixed exposure."""
-    liquid = ["meta-pool.near", "linear-protocol.near"]
-    found = row(lk.exposure("mob.near", liquid_tokens=liquid))
-    assert found["exposure_class"] == "mixed"
-    assert (found["n_direct"], found["n_liquid"], found["n_unknown"]) == (5, 2, 5)
-    assert found["direct_pools"] == [
-        "zavodil.poolv1.near",
-        "usn.pool.near",
-        "usn-unofficial.pool.near",
-        "epic.poolv1.near",
-        "here.poolv1.near",
-    ]
-    assert sorted(found["liquid_tokens"]) == ["linear-protocol.near", "meta-pool.near"]
-    assert server.paths == ["/v1/account/mob.near/full"]
+    exposure = lk.exposure(
+        "mob.near", liquid_tokens=["meta-pool.near", "linear-protocol.near"], progress=False
+    )
+    columns = ("exposure_class", "n_direct", "n_liquid", "n_unknown", "direct_pools")
+    assert rows(exposure, *columns) == [("mixed", 5, 2, 5, POOLS)]
+    assert set(server.paths) == {"/v1/account/mob.near/full"}
+    for view, frame in (
+        ("accounts", lk.accounts("mob.near")),
+        ("ft", tokens),
+        ("nft", taken.nft),
+        ("staking", taken.staking),
+    ):
+        pd.testing.assert_frame_equal(saved("rest/v1_account_full_mob.near.json", view), frame)
 
 
 @sample("rest/v1_account_nft_sharddog.near.json")
@@ -322,138 +435,6 @@ def test_nft(server: Server) -> None:
     pd.testing.assert_frame_equal(saved("rest/v1_account_nft_sharddog.near.json", "nft"), frame)
 
 
-@sample("rest/v1_account_staking_mob.near.json")
-def test_staking(server: Server) -> None:
-    """Pools come in the wire's order, untouched ones without a height."""
-    frame = lk.staking("mob.near")
-    assert rows(frame, "account_id", "pool_id", "last_update_block_height") == [
-        ("mob.near", "zavodil.poolv1.near", 114976469),
-        ("mob.near", "usn.pool.near", None),
-        ("mob.near", "usn-unofficial.pool.near", None),
-        ("mob.near", "epic.poolv1.near", None),
-        ("mob.near", "here.poolv1.near", 114976560),
-    ]
-    assert server.paths == ["/v1/account/mob.near/staking"]
-    name = "rest/v1_account_staking_mob.near.json"
-    pd.testing.assert_frame_equal(saved(name, "staking"), frame)
-
-
-@sample("rest/v1_ft_top_first.tkn.near.json")
-def test_top_holders(server: Server) -> None:
-    """Holders come ranked, a zero balance among them."""
-    frame = lk.top_holders("first.tkn.near")
-    assert rows(frame, "contract_id", "rank", "account_id", "balance", "status") == [
-        ("first.tkn.near", 1, "mob.near", 979894691374420631019486155, "ok"),
-        ("first.tkn.near", 2, "lucky-bastard.near", 10319841074196024761995069, "ok"),
-        ("first.tkn.near", 3, "mattlock.near", 9775084808910328058513245, "ok"),
-        ("first.tkn.near", 4, "ref-finance.near", 10290906529190035816723, "ok"),
-        ("first.tkn.near", 5, "zilulagg.near", 91835943826124178808, "ok"),
-        ("first.tkn.near", 6, "kotleta.near", 10000, "ok"),
-        ("first.tkn.near", 7, "ryanmehta.near", 0, "ok"),
-    ]
-    assert server.paths == ["/v1/ft/first.tkn.near/top"]
-    name = "rest/v1_ft_top_first.tkn.near.json"
-    pd.testing.assert_frame_equal(saved(name, "top_holders"), frame)
-
-
-# JSON-RPC -------------------------------------------------------------------------------
-
-
-@sample("rpc/block.json")
-def test_block(server: Server) -> None:
-    """A block of an old node misses its parent's height and nothing else."""
-    frame = lk.block()
-    told = row(frame)
-    assert nanoseconds(told.pop("time")) == 1601280114229875635
-    assert told == {
-        "block_height": 17821130,
-        "block_hash": "CLo31YCUhzz8ZPtS5vXLFskyZgHV5qWgXinBQHgu9Pyd",
-        "author": "bitcat.pool.f863973.m0",
-        "prev_height": None,
-        "prev_hash": "2yUTTubrv1gJhTUVnHXh66JG3qxStBqySoN6wzRzgdVD",
-        "epoch_id": "7Wr3GFJkYeCxjVGz3gDaxvAMUzXuzG8MjFXTFoAXB6ZZ",
-        "last_final_block": "AaxTqjYND5WAKbV2UZaFed6DH1DShN9fEemtnpTsv3eR",
-        "n_chunks": 1,
-        "chunks_included": 1,
-        "gas_used": 0,
-        "gas_limit": 1000000000000000,
-        "gas_price": 100000000,
-        "total_supply": 1042339182040791154864822502764857,
-        "protocol_version": 35,
-    }
-    assert server.calls[0]["method"] == "block"
-    assert server.calls[0]["params"] == {"finality": "final"}
-    pd.testing.assert_frame_equal(saved("rpc/block.json", "blocks"), frame)
-
-
-CHUNK = {
-    "shard_id": 0,
-    "chunk_hash": "EBM2qg5cGr47EjMPtH88uvmXHDHqmWPzKaQadbWhdw22",
-    "height_created": 17821130,
-    "height_included": 17821130,
-    "gas_used": 0,
-    "gas_limit": 1000000000000000,
-    "balance_burnt": 0,
-}
-
-
-@sample("rpc/block.json")
-def test_chunk_headers_of_a_block(server: Server) -> None:
-    """A block's chunk headers tell neither author nor contents."""
-    frame = lk.chunks(17821130)
-    unknown = {"author": None, "n_transactions": None, "n_receipts": None}
-    assert row(frame) == CHUNK | unknown | {"block_height": 17821130, "is_new": True}
-    assert server.calls[0]["params"] == {"block_id": 17821130}
-    pd.testing.assert_frame_equal(saved("rpc/block.json", "chunks"), frame)
-
-
-@sample("rpc/chunk.json")
-def test_chunk(server: Server) -> None:
-    """A chunk asked for by its hash tells its contents, not its block."""
-    frame = lk.chunk("EBM2qg5cGr47EjMPtH88uvmXHDHqmWPzKaQadbWhdw22")
-    assert row(frame) == CHUNK | {
-        "author": "bitcat.pool.f863973.m0",
-        "n_transactions": 0,
-        "n_receipts": 0,
-        "block_height": None,
-        "is_new": None,
-    }
-    assert server.calls[0]["params"] == {"chunk_id": CHUNK["chunk_hash"]}
-    pd.testing.assert_frame_equal(saved("rpc/chunk.json", "chunks"), frame)
-    assert len(saved("rpc/chunk.json", "transactions")) == 0
-
-
-@sample("rpc/gas_price.json")
-def test_gas_price(server: Server) -> None:
-    """The head's gas price is one exact number."""
-    assert row(lk.gas_price()) == {"gas_price": 100000000}
-    assert server.calls[0]["params"] == [None]
-    pd.testing.assert_frame_equal(saved("rpc/gas_price.json", "gas_price"), lk.gas_price())
-
-
-@sample("rpc/status.json")
-def test_status(server: Server) -> None:
-    """A node of 2020 tells less, and its time is still exact."""
-    frame = lk.status()
-    told = row(frame)
-    assert nanoseconds(told.pop("latest_block_time")) == 1601251178008063088
-    assert told == {
-        "chain_id": "testnet",
-        "latest_block_height": 17774278,
-        "latest_block_hash": "44kieHwr7Gg5r72V3DgU7cpgV2aySkk5qbBCdvwens8T",
-        "syncing": False,
-        "earliest_block_height": None,
-        "epoch_id": None,
-        "epoch_start_height": None,
-        "protocol_version": 35,
-        "latest_protocol_version": 35,
-        "version": "1.14.0-rc.1",
-        "n_validators": 41,
-    }
-    assert server.calls[0]["params"] == []
-    pd.testing.assert_frame_equal(saved("rpc/status.json", "status"), frame)
-
-
 @sample("rpc/validators.json")
 def test_validators(server: Server) -> None:
     """Current, next and proposed validators have one schema; stakes sum exactly."""
@@ -462,12 +443,10 @@ def test_validators(server: Server) -> None:
     assert [len(f) for f in (current, following, proposals, kickouts)] == [41, 41, 3, 0]
     assert current["stake"].sum() == 12436191779945819192263882149440
     assert following["stake"].sum() == 12500436822364574285189976201559
-    last = row(current.tail(1))
-    assert last["account_id"] == "zpool.pool.f863973.m0"
-    assert last["stake"] == 140932616764414290525265048028
-    assert last["shards"] == [0]
-    assert (last["num_produced_blocks"], last["num_expected_blocks"]) == (120, 212)
-    assert (last["num_produced_chunks"], last["num_expected_chunks"]) == (None, None)
+    columns = ("account_id", "stake", "shards", "num_produced_blocks", "num_produced_chunks")
+    assert rows(current.tail(1), *columns) == [
+        ("zpool.pool.f863973.m0", 140932616764414290525265048028, [0], 120, None)
+    ]
     assert rows(proposals, "account_id", "stake")[0] == (
         "kytzu.pool.f863973.m0",
         114346100195275968419224582943,
@@ -600,19 +579,10 @@ def test_accounts_at_a_block() -> None:
 
     with asking(script) as server:
         frame = lk.accounts("client.testnet", at=17821130)
-    assert row(frame) == {
-        "account_id": "client.testnet",
-        "status": "ok",
-        "balance": 399992611103597728750000000,
-        "locked": 0,
-        "storage_bytes": 642,
-        "storage_cost": 6420000000000000000000,
-        "spendable": 399992611103597728750000000,  # small accounts lock nothing
-        "n_tokens": None,
-        "n_nfts": None,
-        "n_pools": None,
-        "last_update_block_height": None,
-    }
+    balance = 399992611103597728750000000
+    assert rows(frame, "balance", "spendable", "storage_bytes", "n_tokens") == [
+        (balance, balance, 642, None)  # small accounts lock nothing
+    ]
     assert [call["params"] for call in server.calls] == [
         {"block_id": 17821130},
         {
@@ -635,32 +605,6 @@ def test_contract_state(server: Server) -> None:
     assert server.calls[0]["params"]["prefix_base64"] == "bTo="
     assert frame.attrs["block_height"] == 17814234
     pd.testing.assert_frame_equal(saved("rpc/query_view_state_with_proof.json", "state"), frame)
-
-
-@sample("rpc/EXPERIMENTAL_changes_single_access_key.json")
-def test_changes(server: Server) -> None:
-    """A change keeps its cause and its contents."""
-    key = "ed25519:25KEc7t7MQohAJ4EDThd2vkksKkwangnuJFzcoiXj9oM"
-    account = "example-acct.testnet"
-    frame = lk.changes("single_access_key_changes", account, public_key=key)
-    assert row(frame) == {
-        "type": "access_key_update",
-        "account_id": account,
-        "cause": "transaction_processing",
-        "cause_hash": "HshPyqddLxsganFxHHeH9LtkGekXDCuAt6axVgJLboXV",
-        "change": {
-            "account_id": account,
-            "public_key": key,
-            "access_key": {"nonce": 1, "permission": "FullAccess"},
-        },
-    }
-    assert server.calls[0]["params"] == {
-        "changes_type": "single_access_key_changes",
-        "keys": [{"account_id": account, "public_key": key}],
-        "finality": "final",
-    }
-    name = "rpc/EXPERIMENTAL_changes_single_access_key.json"
-    pd.testing.assert_frame_equal(saved(name, "changes"), frame)
 
 
 TAKEN.add("rpc/EXPERIMENTAL_receipt.json")
