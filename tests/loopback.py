@@ -137,6 +137,17 @@ def asking(handler: Handler, **options: Any) -> Iterator[Server]:
 
 
 @contextmanager
+def connected(handler: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
+    """Run a server and connect to it, for both surfaces, without retries."""
+    options = {"retries": lk.RetryPolicy(attempts=1, total_s=10), **options}
+    with (
+        serve(handler) as server,
+        lk.connect("lab", rpc_url=server.url, api_url=server.url, **options) as ledger,
+    ):
+        yield ledger, server
+
+
+@contextmanager
 def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
     """Run a server that speaks bytes, one thread a connection; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

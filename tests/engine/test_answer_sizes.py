@@ -37,8 +37,8 @@ def account(account_id: str) -> dict[str, object]:
 
 ACCOUNT = as_json(account("a.near"))
 CHUNK = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
-two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
-on_the_loop = pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "async"], indirect=True)
+two_ways = pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
+on_the_loop = pytest.mark.parametrize("way", ["own", "async"], indirect=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -31,7 +31,6 @@ import ledgerkit as lk
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import (
-    ContractPanicError,
     InvalidRequestError,
     UnknownBlockError,
     UnmatchedResponseError,
@@ -324,16 +323,6 @@ def test_metadata_that_is_none_is_not_kept(folder):
             with opened(server, folder) as ledger:
                 ledger.send(KEPT["metadata"])
         assert len(server.requests) == 2
-
-
-def test_a_large_answer_is_kept_whole(folder):
-    """An answer of more than a megabyte comes back byte for byte."""
-    with serve(Chain()) as server:
-        for _ in range(2):
-            with opened(server, folder) as ledger:
-                code = ledger.send(KEPT["code"]).code_base64
-        assert code == bytes(range(256)) * 8192
-        assert len(server.requests) == 1
 
 
 def test_off_unless_asked_for(folder, monkeypatch):
@@ -976,19 +965,6 @@ def test_clearing_what_is_in_use_is_an_error(folder, monkeypatch):
                 lk.clear_cache()
             base.execute("ROLLBACK")
     assert "is in use and was not cleared" in str(caught.value)
-
-
-def test_a_panic_at_a_blocks_hash_is_its_own_error(folder):
-    """The error of a pinned view is the contract's, with a cache as without."""
-    call = KEPT["view"]
-    words = {**PANIC, "error": 'HostError(GuestPanic { panic_msg: "no" })'}
-    told = {**words, "error": f"wasm execution failed with error: {words['error']}"}
-    with (
-        serve(Chain(query=told)) as server,
-        opened(server, folder) as ledger,
-        pytest.raises(ContractPanicError),
-    ):
-        ledger.send(call)
 
 
 def test_what_is_known_costs_no_place_in_the_rate(folder):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections import Counter
 from contextlib import contextmanager
 from itertools import count
@@ -17,9 +15,8 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.cli import main
-from ledgerkit.errors import AuthError, InvalidRequestError, TransportError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from tests.interrupts import interrupt
 from tests.local_transport import LocalTransport
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 from tests.unit.localnet.ledger import Ledger, do
@@ -312,62 +309,6 @@ def test_hashes_times_and_names_are_heights(busy: World, tmp_path: Path) -> None
     assert named.pandas("blocks")["block_height"].tolist() == there[:-1]
 
 
-def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> None:
-    """Ctrl-C stores what is complete; the same call asks the rest."""
-    first, stop = ends(busy)
-    seen, many = [0], threading.Event()
-
-    def slow(_: dict[str, Any]) -> None:
-        seen[0] += 1
-        if seen[0] >= 120:
-            many.set()
-            time.sleep(0.1)
-
-    with lab(busy, slow) as (_, ledger):
-        interrupt(lambda: collect(first, stop, tmp_path / "out", ledger), after=many)
-    with lab(busy) as (_, ledger):
-        kept = lk.open_collection(tmp_path / "out")
-        assert 0 < kept.n_subjects < stop - first
-        assert not kept.finished
-        found = collect(first, stop, tmp_path / "out", ledger)
-        whole = collect(first, stop, tmp_path / "peace", ledger)
-    assert_same(found, whole)
-
-
-@pytest.mark.parametrize(
-    ("reply", "raised"),
-    [
-        (Reply(401), AuthError),
-        (Reply(502), TransportError),
-        (Reply(200, b"{}", truncate=0), TransportError),
-    ],
-    ids=["key", "gateway", "no-response"],
-)
-def test_a_host_that_fails_for_good_ends_it(
-    tmp_path: Path, reply: Reply, raised: type[Exception]
-) -> None:
-    """A refused key, a dead service and a lost network are no height's failure."""
-    world = open_world("empty")
-    world.advance(200, skip=2)
-    first, stop = ends(world)
-    left = [100]
-
-    def dying(_: dict[str, Any]) -> Reply | None:
-        left[0] -= 1
-        return reply if left[0] < 0 else None
-
-    with lab(world, dying, in_flight=1) as (_, ledger):
-        with pytest.raises(raised):
-            collect(first, stop, tmp_path / "out", ledger, views="blocks")
-        kept = lk.open_collection(tmp_path / "out")
-        assert 0 < kept.n_subjects < 100
-        assert "failed" not in kept.counts
-        left[0] = 10**6
-        found = collect(first, stop, tmp_path / "out", ledger, views="blocks")
-        whole = collect(first, stop, tmp_path / "peace", ledger, views="blocks")
-    assert_same(found, whole)
-
-
 def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) -> None:
     """A block, a chunk or a transaction that is not told; retry_failed completes the height."""
     first, stop = ends(busy)
@@ -517,24 +458,6 @@ def test_a_transaction_that_has_not_run_yet_leaves_its_height_waiting(
     receipts = read_rows(whole, "receipts")
     rest = receipts[receipts["tx_hash"] != tx_hash].reset_index(drop=True)
     assert_frame_equal(read_rows(found, "receipts"), rest)
-
-
-def test_the_fresh_demo_world_is_collected_with_its_waiting_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its call that waits for 200 blocks costs no other row of its block."""
-    command = ["collect-blocks", "180000010", "180000015", str(tmp_path / "out")]
-    assert main([*command, "--network", "local"]) == 0
-    printed = capsys.readouterr()
-    assert "ledgerkit: 1 height with transactions that are not final yet" in printed.err
-    found = lk.open_collection(tmp_path / "out")
-    assert found.counts == {"ok": 4, "waiting": 1}
-    assert found.errors()["position"].tolist() == [180_000_012]
-    heights = found.pandas("transactions")["block_height"]
-    assert (heights == 180_000_012).sum() == 16
-    own = found.pandas("receipts").query("tx_block_height == 180_000_012")
-    assert own["tx_hash"].nunique() == 16
-    assert own["status"].isin(["not_executed"]).sum() == 1
 
 
 @pytest.mark.parametrize("method", ["block", "chunk", "EXPERIMENTAL_tx_status"])

@@ -10,7 +10,6 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.block_data import contents, reading
-from ledgerkit.cli import main
 from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 COMMON = ("blocks", "chunks", "transactions", "receipts", "events", "transfers")
-OWN = ("outcomes", "actions", "balances", "data_receipts")
 UNTYPED: Any = lk  # as whoever calls it without a type checker
 
 
@@ -60,20 +58,6 @@ def assert_same(one: lk.Collection, other: lk.Collection, tables: tuple[str, ...
     """Compare two collections row by row."""
     for table in tables or one.tables:
         assert_frame_equal(read_rows(one, table), read_rows(other, table))
-
-
-def test_both_sources_give_the_same_rows(busy: World, tmp_path: Path) -> None:
-    """The six common tables, subjects and errors are equal; documents have four more tables."""
-    ledger = lk.connect("local", world=busy)
-    first, stop = ends(busy)
-    by_rpc = collect(first, stop, tmp_path / "rpc", ledger, source="rpc")
-    by_documents = collect(first, stop, tmp_path / "documents", ledger)
-    assert by_rpc.views == COMMON
-    assert by_documents.views == (*COMMON, *OWN)
-    assert len(by_rpc.pandas("receipts")) > 300
-    assert_same(by_rpc, by_documents, by_rpc.tables)
-    assert all(len(by_documents.pandas(table)) for table in OWN)
-    lk.disconnect()
 
 
 def test_a_folder_can_be_continued_from_the_other_source(busy: World, tmp_path: Path) -> None:
@@ -262,15 +246,6 @@ def test_a_dry_run_counts_the_requests_of_each_source(
         stop - first
     )
     lk.disconnect()
-
-
-def test_the_command_has_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`collect-blocks --source` chooses between the node and the block documents."""
-    command = ["collect-blocks", "180000030", "180000034"]
-    for source, n_tables in (("rpc", 8), ("documents", 12)):
-        options = ["--network", "local", "--source", source]
-        assert main([*command, str(tmp_path / source), *options]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == n_tables + 1
 
 
 # Traces -----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import duckdb
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -302,13 +300,6 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
     assert caught.value.field == "out"
 
 
-def test_a_manifest_of_something_else_is_refused(tmp_path: Path) -> None:
-    """A manifest.json that is none of ours is named."""
-    (tmp_path / "manifest.json").write_text(json.dumps({"name": "an app"}))
-    with pytest.raises(DecodeError, match=r"manifest\.json has no checksum"):
-        lk.open_collection(tmp_path)
-
-
 def test_an_older_schema_is_read_as_it_was(tmp_path: Path) -> None:
     """Columns that a run did not have yet are not made up."""
     held: dict[str, Holdings | None] = {"a.near": Holdings(ft={"t.near": (LARGE, "ok")})}
@@ -329,11 +320,3 @@ def test_the_card_escapes_what_it_shows(tmp_path: Path) -> None:
     assert "<b>" not in card
     assert "&lt;b&gt;run of lab: finished, 12 ok, 1 failed</h3>" in card
     assert '<th scope="row">ft</th><td>1</td><td>13</td>' in card
-
-
-def test_arrow_holds_amounts_in_decimals(tmp_path: Path) -> None:
-    """The types are those that the files declare, in all of them."""
-    schema = write_collection(tmp_path / "run", accounts(), part_size=4).arrow("ft").schema
-    assert schema.field("balance").type == pa.decimal128(38)
-    assert schema.field("balance_text").type == pa.string()
-    assert schema.field("last_update_block_height").type == pa.int64()

@@ -98,40 +98,6 @@ def exchange(
     return asyncio.run(work()), connections
 
 
-def test_a_get_as_it_is_sent():
-    """The host receives one first line, the common headers and those of the request."""
-    seen: list[bytes] = []
-    exchange([RESPONSES["length"]], seen=seen, path="/a%20b?c=d", headers={"x-one": "1, ü"})
-    first, host, *others = seen[0].decode().split("\r\n")
-    assert first == "GET /a%20b?c=d HTTP/1.1"
-    assert host.lower().startswith("host: 127.0.0.1:")
-    assert "x-one: 1, ü" in others
-
-
-def test_requests_through_a_proxy():
-    """A proxy receives whole addresses, all over one connection."""
-    seen: list[bytes] = []
-    options: dict[str, Any] = {"seen": seen, "origin": "http://api.example:81"}
-    responses, connections = exchange([RESPONSES["length"]], requests=3, path="/a?b=c", **options)
-    assert [response.body for response in responses] == [BODY] * 3
-    assert [head.split(b"\r\n")[0] for head in seen] == [
-        b"GET http://api.example:81/a?b=c HTTP/1.1"
-    ] * 3
-    assert all(b"\r\nhost: api.example:81\r\n" in head.lower() for head in seen)
-    assert connections == 1
-
-
-def test_a_post_as_it_is_sent():
-    """A body follows the headers, with its length in bytes."""
-    seen: list[bytes] = []
-    body = '{"ü":1}\r\n\r\n'.encode()
-    exchange([RESPONSES["length"]], seen=seen, body=body)
-    head, _, rest = seen[0].partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /?apiKey=")
-    assert b"content-length: %d" % len(body) in head.lower()
-    assert rest == body
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -200,14 +166,6 @@ def test_bytes_after_a_response(surplus):
     assert [response.body for response in responses] == [BODY, BODY]
 
 
-@pytest.mark.parametrize(("surplus", "expected"), [(b"", 1), (RESPONSES["length"], 2)])
-def test_the_connections_of_two_requests(surplus, expected):
-    """A connection is used again, unless another response came in on it."""
-    responses, connections = exchange([RESPONSES["length"] + surplus], requests=2)
-    assert [response.body for response in responses] == [BODY, BODY]
-    assert connections == expected
-
-
 @pytest.mark.parametrize("kind", ["length", "chunks", "gzip"])
 def test_a_response_that_ends_early(kind):
     """A response without its end is an error, never a shorter body."""
@@ -215,22 +173,3 @@ def test_a_response_that_ends_early(kind):
     for stop in range(len(whole)):
         with pytest.raises((ConnectionError, TimeoutError)):
             exchange([whole[:stop]], timeout_s=TIMEOUT_S)
-
-
-@pytest.mark.parametrize("port", [1, 9])
-def test_a_host_that_cannot_be_connected_to(port):
-    """The error of a host that does not listen has neither the path nor the key."""
-
-    async def work() -> None:
-        origin = f"http://127.0.0.1:{port}"
-        pool = NetworkConnections({"api": origin}, 4)
-        limits = BodyLimits("the test", LIMIT, time.monotonic() + 60)
-        try:
-            await pool.send(RawRequest("api", f"{origin}/path?apiKey={KEY}", {}, None, limits))
-        finally:
-            await pool.aclose()
-
-    with pytest.raises(ConnectionError, match="Cannot connect") as error:
-        asyncio.run(work())
-    assert "path" not in str(error.value)
-    assert KEY not in str(error.value)

@@ -26,7 +26,7 @@ from ledgerkit.errors import FileError, InvalidRequestError
 from ledgerkit.transport.networks import PRESETS, SURFACES, ApiKey, Network
 from ledgerkit.transport.recording_files import RecordFile, zstd
 from ledgerkit.transport.settings import Settings
-from tests.loopback import Reply, Server, as_json, failure, result, serve
+from tests.loopback import Reply, Server, as_json, result, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,14 +242,6 @@ def test_an_answer_that_is_of_no_use_is_an_error(
     assert words in frame["message"]["rpc"]
 
 
-def test_an_rpc_error_is_the_row_of_its_surface() -> None:
-    """A node that is not ready answers with a typed error, which is told with its remedy."""
-    answers = {**ANSWERS, "archival_rpc": failure("NODE_IS_SYNCING")}
-    with network(answers) as (ledger, _):
-        frame = lk.doctor(ledger=ledger).set_index("surface")
-    assert frame["error"].dropna().to_dict() == {"archival_rpc": "NodeNotReadyError"}
-
-
 def test_services_of_a_custom_network_are_checked() -> None:
     """Each service whose address was passed is a row, also where there is no node."""
     rows = [{"block_height": HEIGHT, "protocol_version": 86}]
@@ -260,18 +252,6 @@ def test_services_of_a_custom_network_are_checked() -> None:
             frame = lk.doctor(ledger=ledger)
     assert frame["surface"].tolist() == list(services)
     assert frame["error"].isna().all()
-
-
-def test_surfaces_that_the_network_lacks_are_left_out() -> None:
-    """Testnet has no Transfers API: there is no row for it, and no error."""
-    with serve(by_surface(ANSWERS)) as server:
-        urls = {f"{s}_url": f"{server.url}/{s}" for s in ("rpc", "archival_rpc", "api", "blocks")}
-        settings = Settings(network=Network("lab", **urls))  # type: ignore[arg-type]  # by their names
-        with lk.Ledger(settings) as ledger:
-            frame = lk.doctor(ledger=ledger)
-    assert frame["surface"].tolist() == ["rpc", "archival_rpc", "api", "blocks"]
-    assert lk.connect("testnet").network.address("transfers") is None
-    lk.disconnect()
 
 
 # The file --------------------------------------------------------------------------------
@@ -436,15 +416,6 @@ def test_the_report_fits_a_narrow_terminal(
     [archival] = [line.split() for line in lines if "archival-rpc" in line]
     host = "archival-rpc.mainnet.fastnear.com"
     assert archival == ["archival_rpc", host, "19999", "86", "218000000", "failed"]
-
-
-def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """--format json has all columns, for scripts."""
-    assert main(["doctor", "--network", "local", "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["surface"] for row in rows] == ["rpc", "api", *LOCAL_SERVICES]
-    assert rows[0]["unknown_members"] == []
-    assert rows[0]["protocol_version"] == 86
 
 
 def _nobody(_request: httpx.Request) -> httpx.Response:

@@ -18,7 +18,6 @@ from ledgerkit.errors import (
     InvalidRequestError,
     TransportError,
     UnknownBlockError,
-    UnmatchedResponseError,
 )
 from ledgerkit.transport import retry
 from ledgerkit.transport.networks import Network
@@ -142,18 +141,6 @@ def test_a_null_at_the_head_is_no_proof() -> None:
 
 
 # What ends it -----------------------------------------------------------------------------
-
-
-def test_another_chain_is_refused() -> None:
-    """A host that goes on with the blocks of another network ends it, at its first block."""
-    host = DocumentHost(small_documents(range(100, 105)), final=102)
-    with hosting(host) as (ledger, _):
-        reads = DocumentFeed(ledger, 100, ignore).read()
-        assert [read.height for read in islice(reads, 3)] == [100, 101, 102]
-        host.documents, host.final = small_documents(range(100, 105), network=1), 104
-        reason = "block 103 is not of the same chain as block 102 before it"
-        with pytest.raises(UnmatchedResponseError, match=reason):
-            next(reads)
 
 
 def test_an_outage_ends_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -21,7 +20,6 @@ import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.contract_sdk import Contract, call, view
-from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds import open_world
@@ -35,7 +33,6 @@ from ledgerkit.protocol import (
     Transfer,
 )
 from ledgerkit.transport import embedded
-from tests.local_transport import AsyncLocalTransport, LocalTransport
 from tests.unit.localnet.ledger import Ledger as LocalAccounts
 from tests.unit.localnet.ledger import public
 
@@ -100,16 +97,6 @@ def test_all_keys_of_an_account() -> None:
     with pytest.raises(errors.TooManyAccessKeysError, match=r"Read them with keys\(\)") as caught:
         ledger.rpc("query", params | {"finality": "optimistic"})
     assert (caught.value.account_id, caught.value.limit) == ("a.near", 100)
-
-
-def test_a_world_begins_the_same_each_time() -> None:
-    """Two ledgers of one name answer with the same hashes."""
-    hashes = []
-    for _ in range(2):
-        with lk.connect("local", world="empty") as ledger:
-            ledger.world.advance(5)
-            hashes.append(lk.block()["block_hash"].iloc[0])
-    assert hashes[0] == hashes[1]
 
 
 def test_a_transaction_completes_while_it_is_awaited() -> None:
@@ -469,51 +456,7 @@ def test_a_key_that_a_world_demands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Plain httpx ------------------------------------------------------------------------------
 
-CALL = {"jsonrpc": "2.0", "id": 7, "method": "gas_price", "params": [None]}
 PRICE = {"jsonrpc": "2.0", "result": {"gas_price": "100000000"}, "id": 7}
-
-
-def test_any_httpx_client_can_ask() -> None:
-    """The transports serve httpx's own clients, without a socket."""
-    world = open_world("empty")
-    with httpx.Client(transport=LocalTransport(world), base_url="http://any") as own:
-        assert own.post("/", json=CALL).json() == PRICE
-        assert own.get("/api/health").json() == {"status": "ok"}
-
-    async def ask() -> Any:
-        async with httpx.AsyncClient(
-            transport=AsyncLocalTransport(world), base_url="http://any"
-        ) as own:
-            assert (await own.get("/api/v1/account/near/full")).json()["state"]["locked"] == "0"
-            return (await own.post("/", json=CALL)).json()
-
-    assert asyncio.run(ask()) == PRICE
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ("drop", httpx.RemoteProtocolError),
-        ("truncate=3", httpx.RemoteProtocolError),
-        ("latency=9", httpx.ReadTimeout),
-    ],
-)
-def test_what_is_lost_is_httpx_own_error(fault: str, kind: type[Exception]) -> None:
-    """Both transports raise what httpx raises over a socket, when its time is up."""
-    world = open_world("empty")
-    with (
-        httpx.Client(transport=LocalTransport(world, Faults(fault)), timeout=0.05) as own,
-        pytest.raises(kind),
-    ):
-        own.get("http://any/api/health")
-
-    async def ask() -> None:
-        way = AsyncLocalTransport(world, Faults(fault))
-        async with httpx.AsyncClient(transport=way, timeout=0.05) as own:
-            await own.get("http://any/api/health")
-
-    with pytest.raises(kind):
-        asyncio.run(ask())
 
 
 def test_real_time_takes_its_time() -> None:

@@ -253,16 +253,6 @@ def test_a_liquid_token_that_once_had_no_rate(chain: Chain) -> None:
     assert later == [row for row in gains if row.start_height >= bought] != []
 
 
-def test_the_frame_of_rewards_has_its_declared_columns(chain: Chain) -> None:
-    """Rows of rewards become a frame of exact amounts; none become an empty one."""
-    flows, (start, stop) = chain.flows("alice.near"), chain.ends()
-    rows = rewards.rewards_of(chain.ledger, "alice.near", [POOL], start, stop, flows)
-    frame = rewards.rewards_frame("alice.near", rows)
-    assert frame["reward"].tolist() == [row.reward for row in rows]
-    assert set(frame["account_id"]) == {"alice.near"}
-    assert rewards.rewards_frame("alice.near", []).empty
-
-
 def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
     """Own rewards are entries too; those of the lockup and of tokens stand apart."""
     statement = lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)

@@ -21,14 +21,13 @@ from ledgerkit.block_data.reading import (
 from ledgerkit.errors import (
     DecodeError,
     InvalidRequestError,
-    TransportError,
     UnknownBlockError,
     UnmatchedResponseError,
 )
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport.networks import PRESETS, ApiKey, Network, resolve
+from ledgerkit.transport.networks import PRESETS, Network, resolve
 from ledgerkit.transport.settings import Settings
-from tests.document_host import DocumentHost, scattered, small_documents
+from tests.document_host import DocumentHost, small_documents
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -121,24 +120,6 @@ def test_few_heights_of_an_archive_are_read_alone() -> None:
     assert [path for path in server.paths if "raw" in path] == ["/raw/000000/000/000000000110.tgz"]
 
 
-def test_a_missing_archive_is_read_block_by_block(whole: dict[int, object]) -> None:
-    """An archive that the host does not have is no proof of anything."""
-    host = DocumentHost(DOCUMENTS, final=FINAL, missing_archives=range(100, 200, 10), archived=160)
-    with hosting(host) as (ledger, _):
-        assert outcomes(list(read_documents(ledger, WHOLE))) == whole
-
-
-@pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "sync", "async"])
-def test_faults_do_not_change_what_is_read(way: str, whole: dict[int, object]) -> None:
-    """Errors, lost connections, cut responses and damaged archives are requested again."""
-    from tests.loopback import way_options
-
-    host = DocumentHost(DOCUMENTS, final=FINAL, archived=180, fault=scattered(7, 0.5))
-    with hosting(host, **way_options(way)) as (ledger, server):
-        assert outcomes(list(read_documents(ledger, WHOLE))) == whole
-    assert len(server.paths) > 60
-
-
 def test_the_hosts_of_archives_of_mainnet() -> None:
     """Each host of mainnet has a range of heights; other networks have one host."""
     # Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, and of Nearblocks/nearblocks.
@@ -191,26 +172,6 @@ def test_the_key_goes_to_the_hosts_of_archives(key_in: Any) -> None:
         )
 
 
-def test_no_other_host_is_followed() -> None:
-    """An archive that redirects to another service is an error, and the key does not go there."""
-    hosts: list[str] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        hosts.append(request.url.host)
-        if request.url.path.startswith("/raw"):
-            return httpx.Response(302, headers={"location": "https://evil.example/000.tgz"})
-        reply = host("GET", request.url.raw_path.decode(), {}, b"")
-        return httpx.Response(reply.status, headers=dict(reply.headers), content=reply.body)
-
-    documents = small_documents(range(1000, 1040))
-    host = DocumentHost(documents, final=1039)
-    options: Any = {"transport": httpx.MockTransport(answer), "api_key": KEY, "make_default": False}
-    with lk.connect("mainnet", **options) as ledger:
-        reads = list(read_documents(ledger, range(1000, 1010)))
-    assert errors(reads) == dict.fromkeys(range(1000, 1010), TransportError)
-    assert "evil.example" not in hosts
-
-
 # Damaged archives -------------------------------------------------------------------------
 
 
@@ -233,28 +194,6 @@ def test_a_damaged_archive_yields_errors_for_its_heights(whole: dict[int, object
 
 
 # Skipped heights --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("recent", [0, 30])
-def test_a_null_of_a_cache_is_not_believed(recent: int, whole: dict[int, object]) -> None:
-    """A null that the next block contradicts is requested again, past the caches."""
-    late = {150, 151, 152, 190, 197, FINAL}  # no block follows on the last one yet
-    host = DocumentHost(DOCUMENTS, final=FINAL, late=late, missing_archives=range(150, 160))
-    heights = range(101, FINAL + 1 - recent)
-    with hosting(host) as (ledger, _):
-        reads = outcomes(list(read_documents(ledger, heights)))
-    assert reads == {height: whole[height] for height in heights}
-
-
-def test_a_null_that_stays_is_an_error() -> None:
-    """A block that the next one names but the service does not have is an error."""
-    documents = {height: body for height, body in DOCUMENTS.items() if height not in (152, 153)}
-    with hosting(DocumentHost(documents, final=FINAL)) as (ledger, _):
-        reads = list(read_documents(ledger, range(150, 160)))
-    assert errors(reads) == {152: TransportError, 153: TransportError}
-    sentence = "the block documents have no block 153, but block 155 does not follow on an earlier"
-    assert str(reads[3].value).startswith(sentence)
-    assert reads[4].value == Skipped(153)
 
 
 def test_the_last_heights_are_proven_by_the_block_after_them() -> None:
@@ -346,15 +285,6 @@ def test_an_unknown_path_is_no_unknown_block() -> None:
                 ledger.send(services.block_document(110))
             with pytest.raises(InvalidRequestError, match="HTTP 404"):
                 list(read_documents(ledger, [110]))
-
-
-def test_a_network_without_block_documents() -> None:
-    """Its error names the option of connect."""
-    with (
-        lk.Ledger(Settings(network=Network("lab", None, None, None), key=ApiKey(KEY))) as ledger,
-        pytest.raises(InvalidRequestError, match="lab has no block documents"),
-    ):
-        list(read_documents(ledger, range(100, 110)))
 
 
 def test_one_document() -> None:

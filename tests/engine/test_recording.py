@@ -23,14 +23,13 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import client
-from ledgerkit.api import rest, rpc
+from ledgerkit.api import rpc
 from ledgerkit.cli import main
 from ledgerkit.errors import (
     FileError,
     InvalidRequestError,
     LedgerError,
     NotRecordedError,
-    RateLimitedError,
     RecordingError,
     TransportError,
     UnknownAccountError,
@@ -693,19 +692,6 @@ def test_large_answers_in_many_frames(case: Path) -> None:
     with lk.connect(case) as ledger:
         for number in (11, 0, 5, 3, 9, 1, 6):
             assert ask(ledger, number) == bodies[number]
-
-
-def test_answers_read_at_once(case: Path) -> None:
-    """Many calls at a time are recorded, and each is answered by its own answer."""
-    heights = range(180_000_001, 180_000_041)
-    calls: list[Any] = [rpc.block(block_reference(height)) for height in heights]
-    calls += [rest.ft(name) for name in ("alice.near", "bob.near")]
-    world = open_world("demo")
-    with lk.connect("local", record=case, **addresses(serve_world(world))) as ledger:
-        recorded = ledger.send_many(calls)
-    with lk.connect(case) as ledger:
-        assert ledger.send_many(calls[::-1]) == recorded[::-1]
-    assert RateLimitedError not in map(type, recorded)
 
 
 def test_a_full_disk_ends_the_recording(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.api import calls, services
+from ledgerkit.api import services
 from ledgerkit.errors import TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
@@ -87,19 +87,6 @@ def test_no_redirect_leads_to_another_service(place: str) -> None:
     with connect(answer, api_key=KEY) as ledger, pytest.raises(TransportError, match=reason):
         ledger.send(services.block_document(7))
     assert requests == ["mainnet.neardata.xyz"]
-
-
-@pytest.mark.parametrize("surface", ["api", "transactions"])
-def test_other_services_are_not_followed(surface: Any) -> None:
-    """Only the block documents redirect; elsewhere a redirect is an error."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(302, headers={"location": str(request.url)})
-
-    with connect(answer) as ledger:
-        call = calls.get("/v0/x", dict, request="it", surface=surface)
-        with pytest.raises(TransportError, match="redirects the request for it"):
-            ledger.send(call)
 
 
 def test_redirects_end() -> None:

@@ -326,7 +326,6 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
 
 
 JSON_LINE = "content-type: application/json\r\n"
-WHOLE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 GENESIS_CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "genesis_config"}).encode()
 GENESIS = (
     f"POST / HTTP/1.1\r\nhost: localhost\r\n{JSON_LINE}content-length: {len(GENESIS_CALL)}\r\n\r\n"
@@ -539,16 +538,6 @@ def test_a_clock_that_fails_stops_the_server(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ExceptionGroup) as caught:
         server.serve(world, port=0)
     assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
-
-
-def test_time_stands_still_without_one(running: Running) -> None:
-    """Without a block time nothing happens while nobody waits."""
-    with running.connect() as ledger:
-        heights = set()
-        for _ in range(3):
-            heights.add(ledger.rpc("block", {"finality": "optimistic"})["header"]["height"])
-            time.sleep(0.1)
-    assert len(heights) == 1
 
 
 def test_a_key_is_demanded_when_told() -> None:

@@ -9,11 +9,8 @@ import itertools
 import os
 import pickle
 import random
-import subprocess
-import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +23,14 @@ from ledgerkit.api import rest
 from ledgerkit.api.calls import Call
 from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
 from ledgerkit.transport import background_loop, settings, streaming
-from tests.interrupts import LONG_S, interrupt
 from tests.loopback import TLS, Reply, as_json, serve
+from tests.loopback import connected as asking
+from tests.scripts import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.loopback import Handler, Server
+    from tests.loopback import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"
@@ -49,17 +47,6 @@ def name(path: str) -> str:
 def fine(_method: str, path: str, *_: object) -> Reply:
     """Reply to any account."""
     return as_json({"account_id": name(path), "tokens": []})
-
-
-@contextmanager
-def asking(handler: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
-    """Connect to a server of one's own."""
-    options = {"retries": ONCE, **options}
-    with (
-        serve(handler) as server,
-        lk.connect("lab", rpc_url=server.url, api_url=server.url, **options) as ledger,
-    ):
-        yield ledger, server
 
 
 class Source:
@@ -189,15 +176,6 @@ def test_the_source_is_taken_as_batches_are(way):
         assert source.taken >= 4 * size + way["in_flight"]
         stream.close()
     assert source.threads == {threading.current_thread()}
-
-
-@pytest.mark.parametrize(
-    ("size", "in_flight", "ahead"), [(256, 8, 5), (256, 128, 8), (1, 128, 1028)]
-)
-def test_batches_ahead(size, in_flight, ahead):
-    """Four batches and eight requests of each worker, whatever the size."""
-    assert streaming.batches_ahead(size, in_flight) == ahead
-    assert ahead * size >= 4 * size + 8 * in_flight
 
 
 @two_ways
@@ -358,25 +336,6 @@ def test_a_closed_ledger_ends_its_stream(way):
         assert until(lambda: tasks() == workers() == 0)
 
 
-@two_ways
-def test_ctrl_c_while_waiting(way):
-    """Ctrl-C ends a stream at once; nothing is left, and the ledger goes on working."""
-    go_on, first = threading.Event(), threading.Event()
-
-    def handler(*request: Any) -> Reply:
-        first.set()
-        go_on.wait(LONG_S)
-        return fine(*request)
-
-    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
-    with asking(handler, **way, retries=patient) as (ledger, server):
-        interrupt(lambda: next(ledger.stream(Source(), size=8)), after=first)
-        go_on.set()
-        assert until(lambda: tasks() == workers() == 0)
-        assert len(server.requests) <= way["in_flight"]
-        assert lk.ft("a7.near", ledger=ledger).empty
-
-
 class Broken(httpx.AsyncBaseTransport):
     """A transport that cannot be cancelled."""
 
@@ -458,20 +417,10 @@ else:
 """
 
 
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process of its own, warnings being errors."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("kind", ["own", "sync"])
-@pytest.mark.parametrize("ending", ["", "del stream", "ledger.close()", "sys.exit()"])
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [("own", ""), ("own", "del stream"), ("own", "ledger.close()"), ("sync", "")],
+)
 def test_nothing_is_left_at_the_end(kind, ending):
     """A script that ends in the middle of a stream leaves no task, no thread, no warning."""
     with serve(fine) as server:

@@ -165,28 +165,6 @@ def test_the_own_tables_are_those_of_the_documents(
 
 
 @pytest.mark.parametrize("seed", [2, 3, 8])
-def test_each_created_receipt_runs_once(
-    settled: dict[int, World], seed: int, tmp_path: Path
-) -> None:
-    """Every id in `receipt_ids` is that of one outcome, of its block or a later one."""
-    world = settled[seed]
-    ledger = lk.connect(world=world, make_default=False)
-    run = collect(
-        ledger, final_heights(world), tmp_path / "out", views="outcomes", source="documents"
-    )
-    outcomes = run.pandas("outcomes")
-    executed = outcomes.dropna(subset="receipt_id").set_index("receipt_id")["block_height"]
-    assert executed.index.is_unique
-    created = {
-        receipt_id: height
-        for ids, height in zip(outcomes["receipt_ids"], outcomes["block_height"], strict=True)
-        for receipt_id in ids
-    }
-    assert set(created) == set(executed.index)
-    assert all(executed[receipt_id] >= height for receipt_id, height in created.items())
-
-
-@pytest.mark.parametrize("seed", [2, 3, 8])
 def test_transfers_explain_the_balances_of_each_block(
     settled: dict[int, World], seed: int, tmp_path: Path
 ) -> None:

@@ -25,7 +25,6 @@ FT: dict[str, Any] = {
     ],
 }
 BLOCK_HASH = "11111111111111111111111111111112"
-KEY = "ed25519:11111111111111111111111111111112"
 SWAP_HASH = "F6JaqhBY4b4vGkST4nhyVykCZ6L21hj4u4aAfnqTor66"  # in the demo world
 UNKNOWN_TRANSACTION = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": BLOCK_HASH})
 
@@ -131,21 +130,6 @@ def test_messages_act_on_no_terminal(capsys):
     assert hidden_characters(printed) == []
 
 
-def test_an_exact_table_shows_every_column_and_digit(capsys):
-    """`--exact` prints the frame's own numbers."""
-    code, _ = run(ft_or(Reply(404)), "ft", "alice.near", "--exact")
-    printed = capsys.readouterr().out
-    assert code == 0
-    assert printed.split()[:5] == [
-        "account_id",
-        "contract_id",
-        "balance",
-        "last_update_block_height",
-        "status",
-    ]
-    assert BIG in printed
-
-
 def test_no_rows_is_said(capsys):
     """An empty answer is a sentence, not a blank screen, and no failure."""
     empty = as_json({"account_id": "alice.near", "tokens": []})
@@ -162,25 +146,6 @@ def test_rows_of_the_others_are_printed_when_one_account_fails(capsys):
     assert "big.near" in out
     assert err.startswith("ledgerkit: bob.near: ")
     assert len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["ft"],
-        ["ft", "UPPER.near"],
-        ["block", "-1"],
-        ["view", "token.near", "m", "{not json"],
-        ["receipts", "abc", "a.near"],
-        ["keys"],
-    ],
-    ids=" ".join,
-)
-def test_bad_arguments_are_refused_before_anything_is_sent(argv, capsys):
-    """A malformed argument is exit code 2 and no request."""
-    code, server = run(lambda *_: Reply(500), *argv)
-    assert (code, server.requests) == (2, [])
-    assert capsys.readouterr().err.startswith("ledgerkit: ")
 
 
 @pytest.mark.parametrize(
@@ -323,32 +288,6 @@ def test_keys_of_many_accounts_and_of_a_missing_one(capsys):
     assert main(["keys", "alice.near", "bob.near", "--format", "csv", "--network", "local"]) == 0
     owners = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert list(dict.fromkeys(owners)) == ["alice.near", "bob.near"]
-
-
-def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
-    """The RPC commands send what their dry run says."""
-
-    def handler(*_):
-        entry = {"public_key": KEY, "access_key": {"nonce": 5, "permission": "FullAccess"}}
-        return result({"keys": [entry], "block_height": 9, "block_hash": BLOCK_HASH})
-
-    code, server = run(handler, "keys", "alice.near", "--format", "csv")
-    assert code == 0
-    assert server.calls[0]["params"]["finality"] == "final"
-    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5,,"
-
-
-def test_the_module_runs_as_a_program():
-    """`python -m ledgerkit` exits with the command's code."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ledgerkit", "ft", "UPPER"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("ledgerkit: account_id 'UPPER' is not valid")
 
 
 def test_a_closed_pipe_is_no_error(tmp_path):

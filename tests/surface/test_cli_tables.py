@@ -20,7 +20,6 @@ from tests.command_line import main
 from tests.loopback import Reply, serve
 
 ROOT = Path(__file__).parents[2]
-TOP = 2**128 - 1
 SWAP = ("F6JaqhBY4b4vGkST4nhyVykCZ6L21hj4u4aAfnqTor66", "ivan.near")  # in the demo world
 LOCAL = ("--network", "local")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -250,23 +249,3 @@ def test_history_prints_the_holdings_at_each_block(capsys):
         "12,340.68 NEAR",
         "12,340.68 NEAR",
     ]
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["UPPER", "1", "2"], "account_id"),
-        (["a.near", "9", "2"], "stop"),
-        (["a.near", "1", "2", "--every", "often"], "every"),
-        (["a.near", "1", "2", "--views", "acounts"], "Did you mean 'accounts'?"),
-        (["a.near", "1", "2", "--contract", "t.near"], 'contracts= needs "ft"'),
-    ],
-    ids=["account", "stop", "every", "views", "contract"],
-)
-def test_history_refuses_bad_arguments_before_anything_is_sent(argv, words, capsys):
-    """A malformed range is exit code 2 and no request."""
-    with serve(lambda *_: Reply(500)) as server:
-        addresses = ["--rpc-url", server.url, "--api-url", server.url, "--network", "lab"]
-        assert main(["history", *argv, *addresses]) == 2
-        assert server.requests == []
-    assert words in capsys.readouterr().err

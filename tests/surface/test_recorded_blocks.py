@@ -185,25 +185,6 @@ def test_every_value_is_the_recorded_one(name: str, n_blocks: int, tmp_path: Pat
 # The busy block of mainnet -------------------------------------------------------------------
 
 
-def test_counts_of_the_busy_block(mainnet: lk.Collection) -> None:
-    """58 transactions and 313 receipts ran; 482 balances and 16 data receipts are listed."""
-    own = [name for name in mainnet.views if name not in ("receipts", "events", "transfers")]
-    counts = {
-        name: sum(each["block_height"] == MAINNET for each in rows(mainnet, name)) for name in own
-    }
-    assert counts == {
-        "blocks": 1,
-        "chunks": 8,
-        "transactions": 58,
-        "outcomes": 58 + 313,
-        # 136 transfers, 111 calls, and 66 Delegates of one call each.
-        "actions": 136 + 111 + 66 + 66,
-        # Each transaction and receipt, and the reward of each call.
-        "balances": 58 + 313 + 111,
-        "data_receipts": 16,
-    }
-
-
 @pytest.mark.parametrize("view", ["outcomes", "actions", "balances", "data_receipts"])
 def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collection) -> None:
     """`read` returns the rows that a collection of the block has."""
@@ -246,108 +227,6 @@ def test_the_header_of_the_busy_block(mainnet: lk.Collection) -> None:
         "total_supply": 1_256_115_339_264_720_034_040_442_770_238_981,
         "protocol_version": 77,
     }
-
-
-def test_balances_before_and_after(mainnet: lk.Collection) -> None:
-    """A contract's balance after each receipt; the one before is that of its previous row."""
-    names = "cause", "receipt_id", "amount"
-    claims = [
-        tuple(each[name] for name in names)
-        for each in rows(mainnet, "balances")
-        if each["account_id"] == "claim.sweat"
-    ]
-    first = "6GwByS9AqPEcSd9xM1cFLZgkLoUFGk6SGoPYbDQBKb72"
-    second = "9TFZfnyxaQmQBfwkgH3vyfh6YeNYfQK6SWkpnbCcsvHm"
-    assert claims == [
-        ("receipt_processing", first, 17_239_009_363_134_201_388_471_219_874),
-        ("action_receipt_gas_reward", first, 17_239_010_502_969_721_781_271_219_874),
-        ("receipt_processing", second, 17_239_010_502_969_721_781_271_219_874),
-        ("action_receipt_gas_reward", second, 17_239_011_608_246_341_099_971_219_874),
-    ]
-
-
-def test_a_refund_raises_its_receiver_by_the_deposit(mainnet: lk.Collection) -> None:
-    """The largest refund of the block: action, outcome and balance agree to the yoctoNEAR."""
-    receipt_id = "CU8nCaDf3xiMAppPZvG4hnFfrLuyw9rqRQbF3ur7EBgR"
-    action = row(mainnet, "actions", receipt_id=receipt_id)
-    assert (action["action"], action["sender_id"], action["receiver_id"], action["deposit"]) == (
-        "Transfer",
-        "system",
-        "sweat-relayer.near",
-        188_149_479_172_960_364_467_444,
-    )
-    balances = [
-        each for each in rows(mainnet, "balances") if each["account_id"] == "sweat-relayer.near"
-    ]
-    [at] = [at for at, each in enumerate(balances) if each["receipt_id"] == receipt_id]
-    assert balances[at]["amount"] - balances[at - 1]["amount"] == action["deposit"]
-    outcome = row(mainnet, "outcomes", receipt_id=receipt_id)
-    assert (outcome["gas_burnt"], outcome["tokens_burnt"]) == (223_182_562_500, 0)
-
-
-def test_a_receipt_followed_through(mainnet: lk.Collection) -> None:
-    """The token's receiver answered with data, for which the token's callback waited; it ran."""
-    data = row(mainnet, "data_receipts", data_id="E2BxFzN8V56KrgFkZUzLrNdw9b9kt6QRtSFogD99z7M2")
-    assert data == {
-        "block_height": MAINNET,
-        "shard_id": 7,  # of the producer, as are all receipts that a chunk lists
-        "receipt_id": "5UTj4834cmRGVNwjjVNcaeuQFEVoyaeVjMbDKb5vvXTc",
-        "data_id": "E2BxFzN8V56KrgFkZUzLrNdw9b9kt6QRtSFogD99z7M2",
-        "predecessor_id": "intents.near",
-        "receiver_id": "wrap.near",
-        "data": "IjAi",
-        "is_promise_resume": False,
-    }
-    callback = "9daDHmcLyhXRBSBtBPPkQGZQhFzueuEwgFh1zgkNKfxF"
-    [outcome] = [
-        each for each in rows(mainnet, "outcomes") if data["data_id"] in each["input_data_ids"]
-    ]
-    assert outcome["receipt_id"] == callback
-    assert outcome["tx_hash"] == "ExNTPqbRy2pQPwiwuKHMdToaHSpjoCnFqjrVkEAgjoJ7"
-    assert outcome["signer_id"] == "bockrecuk.near"
-    assert outcome["success_value"] == "IjQ2MjI4MTU5MDAwMDAwMDAwMDAwMDAwMCI="
-    assert outcome["receipt_ids"] == ["HFLgFSj3v81rPwzdoJ34iTJY83CD5sUdauYV9s6QgWeN"]
-    action = row(mainnet, "actions", receipt_id=callback)
-    assert action["method_name"] == "ft_resolve_transfer"
-    assert action["gas_attached"] == 5 * TGAS
-    assert action["args"] == {
-        "sender_id": "bockrecuk.near",
-        "receiver_id": "intents.near",
-        "amount": "462281590000000000000000",
-    }
-    after, rewarded = [each for each in rows(mainnet, "balances") if each["receipt_id"] == callback]
-    assert after["amount"] == 14_183_644_589_676_496_541_541_931_320_285
-    assert rewarded["amount"] == 14_183_644_589_693_762_502_272_531_320_285
-
-
-def test_the_gas_profile_of_a_receipt(mainnet: lk.Collection) -> None:
-    """WASM instructions apart from the sum of all other costs, added up by hand."""
-    outcome = row(mainnet, "outcomes", receipt_id="9daDHmcLyhXRBSBtBPPkQGZQhFzueuEwgFh1zgkNKfxF")
-    assert outcome["gas_burnt"] == 1_463_846_420_830
-    assert outcome["wasm_gas"] == 44_577_742_836
-    assert outcome["host_gas"] == sum([
-        4_765_825_998,
-        35_445_963,
-        202_200_384_375,
-        13_680_000_000,
-        10_439_452_800,
-        247_086_645,
-        12_585_825_930,
-        14_291_490,
-        56_356_845_749,
-        154_762_665,
-        162_719_116,
-        64_196_736_000,
-        931_401_903,
-        352_414_335,
-        899_537_631,
-        128_815_647_408,
-        16_822_769_166,
-        438_527_292,
-        17_193_134_916,
-        661_472_136,
-    ])  # fmt: skip
-    assert outcome["action_gas"] == 0
 
 
 @pytest.mark.parametrize(
@@ -429,12 +308,6 @@ def test_a_local_receipt_ran_with_its_transaction(old: lk.Collection) -> None:
     ]
 
 
-def test_old_outcomes_have_no_gas_profile(old: lk.Collection) -> None:
-    """Nodes of 2021 did not record profiles: they are missing, not 0."""
-    for outcome in rows(old, "outcomes"):
-        assert (outcome["wasm_gas"], outcome["host_gas"], outcome["action_gas"]) == (None,) * 3
-
-
 def test_the_next_chunk_has_the_gas_of_the_outcomes(old: lk.Collection) -> None:
     """What the outcomes of a block burnt is in the headers of the next one's chunks."""
     outcomes = [each for each in rows(old, "outcomes") if each["block_height"] == OLD - 1]
@@ -465,31 +338,6 @@ def test_a_panic_and_its_error(old_testnet: lk.Collection) -> None:
         8_357_753_524_245,
         2_319_861_500_000 + 51_426_482 + 216_119_000_000 + 115_123_062_500,
     )
-
-
-def test_a_delegate_waits_in_its_transaction(old_testnet: lk.Collection) -> None:
-    """A relayer's transaction of a Delegate: named, and no deposit of the relayer's own."""
-    transaction = row(old_testnet, "transactions", signer_id="nomnomnom.testnet")
-    assert (transaction["actions"], transaction["deposit"]) == ("Delegate", 0)
-    assert transaction["receiver_id"] == "relayer_test0.testnet"
-
-
-def test_shards_of_the_quiet_block(testnet: lk.Collection) -> None:
-    """Nine shards, not numbered in order; the callback's transaction is known, its data is not."""
-    chunks = [each for each in rows(testnet, "chunks") if each["block_height"] == TESTNET]
-    assert [each["shard_id"] for each in chunks] == [10, 11, 1, 8, 9, 6, 7, 4, 5]
-    executed = rows(testnet, "outcomes")
-    assert [(each["shard_id"], each["executor_id"]) for each in executed] == [
-        (8, "crocus.testnet"),
-        (9, "engine.crocus.testnet"),
-    ]
-    tx_hash = "8Ye3rMZZXjtjDbgi9t2Jc9entF4wdwb324dr8K3URwVX"
-    assert {each["tx_hash"] for each in executed} == {tx_hash}
-    assert testnet.counts == {"ok": 10}
-    # The transaction was included earlier: its receipts belong to a height before the range.
-    assert rows(testnet, "receipts") == rows(testnet, "transactions") == []
-    [data] = rows(testnet, "data_receipts")
-    assert data["data_id"] in executed[1]["input_data_ids"]
 
 
 def test_a_block_without_chunks(tmp_path: Path) -> None:

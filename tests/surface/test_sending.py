@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -272,29 +269,6 @@ def test_a_dry_run_sends_nothing(world):
     # 2 x 223,182,562,500 gas, bought at 10^9 at most.
     assert row["cost_bound"] == NEAR + 446_365_125_000 * 10**9
     assert alice - row["cost_bound"] <= balance(world, "alice.near") < alice - NEAR
-
-
-def test_the_cost_bound_holds_for_every_action(world):
-    """What is taken when a block takes the transaction is within the bound that was told."""
-    call = FunctionCall("increment", b'{"by": 1}', 10**13, 0)
-    fresh = "ab" * 32
-    gift = lk.delegate("dave.near", [Transfer(NEAR)] * 30, signer_id="kate.near")
-    plans: list[tuple[str, list[Any]]] = [
-        ("alice.near", [AddKey(KEY.public_key)]),
-        ("kate.near", [gift]),
-        ("0s" + "ab" * 20, [Transfer(NEAR)]),
-        ("counter.near", [call, call]),
-        (fresh, [Transfer(NEAR)]),
-        ("0x" + "ab" * 20, [Transfer(NEAR)]),
-        ("alice.near", [Stake(0, KEY.public_key)]),
-    ]
-    for receiver_id, actions in plans:
-        bound = lk.send(receiver_id, actions, **ALICE, dry_run=True)["cost_bound"].iloc[0]
-        before = balance(world, "alice.near")
-        lk.send(receiver_id, actions, **ALICE, wait_until="INCLUDED")
-        taken = before - balance(world, "alice.near")
-        assert bound < 2 * taken <= 2 * bound
-        world.settle()
 
 
 @pytest.mark.parametrize(
@@ -930,58 +904,6 @@ def test_many_senders_with_losses_and_faults(world):
 
 
 # Over HTTP ------------------------------------------------------------------------------
-
-
-class Faulty(httpx.BaseTransport):
-    """Asks over HTTP; every request is late, and every twentieth fails in one of some ways."""
-
-    FAULTS = ("status=503", "drop=before", "drop=after", "truncate=9", "html")
-
-    def __init__(self) -> None:
-        self._inner = httpx.HTTPTransport(verify=False)
-        self._count = itertools.count(1)
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Ask, and say in a header what is to go wrong."""
-        round_, place = divmod(next(self._count), 20)
-        fault = "" if place else "; " + self.FAULTS[round_ % len(self.FAULTS)]
-        request.headers["x-ledgerkit-fault"] = f"latency=0.01{fault}"
-        return self._inner.handle_request(request)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
-
-
-def test_over_http_late_and_faulty():
-    """The same verbs over a real server: each transfer is applied exactly once."""
-    command = [sys.executable, "-m", "ledgerkit", "serve", "--world", "empty", "--port", "0"]
-    root = Path(__file__).resolve().parents[2]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as server:
-        try:
-            line = server.stdout.readline() if server.stdout else ""
-            url = line.split(" on ")[1].split(" ")[0]
-            _send_over(url)
-        finally:
-            server.kill()
-
-
-def _send_over(url: str) -> None:
-    """Send to a served world, of whose accounts one creates the others."""
-    patient = lk.RetryPolicy(attempts=8, total_s=60)
-    options: dict[str, Any] = {"rpc_url": url, "api_url": f"{url}/api", "retries": patient}
-    key = lk.connect("local", world="empty", make_default=False).world.keys()["near"]
-    with lk.connect("served", transport=Faulty(), in_flight=16, **options) as ledger:
-        own: Any = {"signer_id": "near", "key": key, "ledger": ledger}
-
-        def one(number: int) -> lk.Submission:
-            return lk.transfer(f"{number % 4:064x}", f"{number} yocto", **own)
-
-        with ThreadPoolExecutor(8) as pool:
-            sent = list(pool.map(one, range(1, 41)))
-        assert [found.wait().fully_succeeded for found in sent] == [True] * 40
-        held = lk.accounts([f"{n:064x}" for n in range(4)], at="final", ledger=ledger)
-        assert held["balance"].tolist() == [sum(range(n or 4, 41, 4)) for n in range(4)]
 
 
 def test_a_file_is_deployed_and_a_global_contract_used(world, tmp_path):

@@ -315,25 +315,6 @@ def test_a_fan_out_of_a_thousand() -> None:
 # What happened, in words ----------------------------------------------------------------
 
 
-def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
-    """A success over a failure says both, with the contract's text and what to do."""
-    text = story("a failed call whose callback succeeds").explain()
-    assert text.splitlines()[0] == (
-        "peggy.near called swallow on async.near; fail on counter.near failed (The counter was "
-        "told to fail)."
-    )
-    assert text.splitlines()[4] == (
-        "Its status is success, but 1 of 3 receipts failed, so the actions of that receipt had no "
-        "effect. It returned false."
-    )
-    assert (
-        "fail on counter.near failed: Smart contract panicked: The counter was told to fail. "
-        "(FunctionCallError.ExecutionError)"
-    ) in text
-    assert "Its callback, swallowed on async.near, ran and succeeded." in text
-    assert "What to do: Change the method or its arguments" in text
-
-
 def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
     """The user asks, the relayer pays."""
     found = story("a relayed token transfer")
@@ -352,17 +333,6 @@ def test_the_action_that_failed_is_counted_from_one(story: Any) -> None:
     assert "failed at action 3 of 4: shop.judy.near already has key" in text
     assert "It failed, and none of its receipts succeeded." in text
     assert "Deposits refunded: 3 NEAR to judy.near." in text
-
-
-def test_a_story_is_the_same_each_time(story: Any) -> None:
-    """Two traces of one transaction, and a saved one, tell the same."""
-    words = "a swap that is refunded: the exchange is paused"
-    found = story(words)
-    assert found.explain() == story(words).explain() == story(words).explain()
-    assert (
-        "ft_on_transfer on dex.near failed: Smart contract panicked: the contract is paused."
-        in (found.explain())
-    )
 
 
 # Many at once ---------------------------------------------------------------------------
@@ -439,22 +409,6 @@ def test_traces_are_a_mapping_of_single_traces(demo: World) -> None:
     assert all(tx_hash in html for tx_hash in found)
     with pytest.raises(KeyError):
         found["1" * 32]
-
-
-def test_what_could_not_be_traced_is_told_by_its_hash(demo: World) -> None:
-    """Collected failures name their transaction; the others are there."""
-    lk.connect(world=demo, retries=lk.RetryPolicy(attempts=1))
-    good, other = included(demo)[:2]
-    found, failed = lk.traces(
-        [good, ("1" * 32, "alice.near")], wait_until="NONE", on_error="collect"
-    )
-    assert list(found) == [good[0]]
-    assert set(found.receipts["tx_hash"]) == {good[0]}
-    assert failed[["subject", "error"]].to_numpy().tolist() == [
-        ["1" * 32, "UnknownTransactionError"]
-    ]
-    with pytest.raises(errors.UnknownTransactionError):
-        lk.traces([other, ("1" * 32, "alice.near")], wait_until="NONE")
 
 
 @pytest.mark.parametrize("tx_hashes", [[("1" * 32,)], [5], ["ab"], "1" * 32], ids=repr)

@@ -282,30 +282,6 @@ def test_accounts_at_one_block() -> None:
     assert frame.attrs["block_hash"] == fake_hash(103)
 
 
-def test_snapshot_card_is_escaped() -> None:
-    """Text from the chain never becomes markup of the card."""
-    evil = "<img src=x onerror=alert(1)>"
-    fake = Fake()
-    fake.rest["/v1/account/a.near/full"] = full_view(
-        "a.near",
-        tokens=[{"contract_id": evil, "balance": "1", "last_update_block_height": None}],
-        nfts=[{"contract_id": "<script>", "last_update_block_height": None}],
-        pools=[{"pool_id": "&lt;", "last_update_block_height": None}],
-    )
-    with asking(fake):
-        taken = lk.snapshot("a.near")
-    card = taken._repr_html_()
-    assert '<th scope="row">balance</th><td>10 yocto</td>' in card
-    assert "<p>network: <strong>lab</strong></p>" in card
-    assert "<img" not in card
-    assert "<script" not in card
-    assert "&lt;img src=x onerror=alert(1)&gt;" in card
-    assert "&amp;lt;" in card
-    assert card.count("<details") == card.count("</details>") == 3
-    assert repr(taken) == "<Snapshot a.near: 1 tokens, 1 NFT collections, 1 pools>"
-    assert taken.ft["contract_id"].tolist() == [evil]
-
-
 def test_snapshot_of_an_unknown_account() -> None:
     """An account that the indexer has never seen is said to be so."""
     unknown = full_view("a.near", state=None)
@@ -608,14 +584,6 @@ def test_no_subjects(verb: str) -> None:
     assert len(server.requests) == 1
 
 
-def test_one_subject_collected() -> None:
-    """Collecting works for a single id as well."""
-    with asking(two_of_three()):
-        frame, failed = lk.ft("b.near", on_error="collect")
-    assert len(frame) == 0
-    assert failed["subject"].tolist() == ["b.near"]
-
-
 def test_a_value_that_fits_no_column_is_its_subjects_failure() -> None:
     """One account's broken number neither hides in the others' rows nor takes them along."""
     fake = two_of_three()
@@ -629,47 +597,6 @@ def test_a_value_that_fits_no_column_is_its_subjects_failure() -> None:
     assert caught.value.path == "balance[1]"
     assert "b.near" in str(caught.value)
     assert "'-1'" in str(caught.value)
-
-
-def test_sums_are_exact() -> None:
-    """Two balances of 2^128-1 sum to 2^129-2 as Python ints, and to an error as amounts."""
-    with asking(two_of_three()):
-        frame = lk.ft(["a.near", "c.near"], progress=False)
-    assert frame["balance"].tolist() == [2**128 - 1, 2**128 - 1]
-    with pytest.raises(OverflowError, match="680564733841876926926749214863536422910 does not fit"):
-        frame["balance"].sum()
-    assert frame["balance"].astype(object).sum() == 680564733841876926926749214863536422910
-    assert (frame["balance"].iloc[:1] - 1).sum() == 2**128 - 2
-
-
-def test_amounts_in_human_units_and_back() -> None:
-    """What a verb answers is written in units and read back, every digit kept."""
-    fake = Fake()
-    tokens = [("t.near", "1234500000", 1), ("u.near", None, 1), ("v.near", str(2**128 - 1), 1)]
-    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
-    with asking(fake):
-        balance = lk.ft("a.near")["balance"]
-    written = lk.to_units(balance, 6)
-    assert written.dropna().tolist() == ["1234.5", "340282366920938463463374607431768.211455"]
-    assert written.isna().tolist() == [False, True, False]
-    assert lk.from_units(written, 6).equals(balance)
-    show = lk.amount_format(6, "USDT")
-    assert show(balance.iloc[0]) == "1,234.5 USDT"
-    assert show(balance.iloc[1]) == "<NA>"
-
-
-def test_a_frame_for_reading_names_its_network() -> None:
-    """What a verb returns is displayed in units, with the network that it was read from."""
-    fake = Fake()
-    fake.rest["/v1/account/a.near/full"] = full_view("a.near")
-    with asking(fake):
-        text = repr(lk.human(lk.accounts("a.near")[["account_id", "balance"]]))
-    assert text.splitlines() == [
-        "  account_id   balance",
-        "0     a.near  10 yocto",
-        "",
-        "1 row; network: lab",
-    ]
 
 
 def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
@@ -688,29 +615,6 @@ def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
     table = lk.to_arrow(frame[:2])
     assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
     assert table.column("balance").to_pylist() == [5, None]
-
-
-def test_frames_go_to_excel(tmp_path: Path) -> None:
-    """An Excel file of a verb's frame has every digit of the largest amount."""
-    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
-    pytest.importorskip("openpyxl")
-    fake = Fake()
-    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
-    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
-    with asking(fake):
-        frame = lk.ft("a.near")
-    lk.to_excel(frame, tmp_path / "ft.xlsx")
-    balance = pd.read_excel(tmp_path / "ft.xlsx", dtype={"balance": "u128"})["balance"]
-    pd.testing.assert_series_equal(balance, frame["balance"])
-
-
-def test_nft_collections() -> None:
-    """Collections are rows; no token is named, none is invented."""
-    with asking(two_of_three()):
-        frame = lk.nft("a.near")
-    assert rows(frame, "contract_id", "token_id", "last_update_block_height") == [
-        ("n.near", None, 6)
-    ]
 
 
 def test_nft_entries_with_a_token_id() -> None:
@@ -1387,12 +1291,6 @@ def test_blocks_at_the_edge_of_a_gap(start: int, stop: int, heights: list[int]) 
     assert len(frame.columns) == len(lk.schema("blocks"))
 
 
-def test_blocks_above_the_head() -> None:
-    """Heights that are still to come are an error, not a shorter frame."""
-    with asking(Fake()), pytest.raises(errors.UnknownBlockError):
-        lk.blocks(HEAD - 1, HEAD + 3, progress=False)
-
-
 NEWEST = f"The newest block is {HEAD}: pass a height up to it, or wait."
 
 
@@ -2038,17 +1936,6 @@ def test_schema_tells_every_column() -> None:
 # Version 0 and raw calls ----------------------------------------------------------------
 
 
-def test_version_0_by_its_path() -> None:
-    """What only version 0 answers is reached by its path."""
-    fake = Fake()
-    for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
-        fake.rest[f"/v0/account/a.near/{view}"] = {"account_id": "a.near", told: ["x.near"]}
-    with asking(fake) as server:
-        for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
-            found = server.ledger.get(f"/v0/account/a.near/{view}")
-            assert found == {"account_id": "a.near", told: ["x.near"]}
-
-
 def test_raw_calls() -> None:
     """Any method is reachable, with integers of any size; its errors are typed."""
     with asking(Fake(methods={"genesis_config": {"supply": 2**100}})) as server:
@@ -2059,22 +1946,6 @@ def test_raw_calls() -> None:
             server.ledger.rpc("block", {"block_id": 10**12})
     assert unknown.value.remedy == NEWEST
     assert caught.value.method_name == "no_such_method"
-
-
-def test_raw_query_that_failed_inside_its_result() -> None:
-    """The failure that comes as a result is an error of the raw call too."""
-    params = {
-        "request_type": "call_function",
-        "account_id": "c.near",
-        "method_name": "fail",
-        "args_base64": "e30=",
-        "finality": "final",
-    }
-    with (
-        asking(Fake(views={("c.near", "fail"): panic("no")})) as server,
-        pytest.raises(errors.ContractPanicError),
-    ):
-        server.ledger.rpc("query", params)
 
 
 def test_connect_and_disconnect() -> None:
@@ -2143,44 +2014,6 @@ def test_rpc_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
     error = reading(Reply(200, body), lk.status)
     assert type(error) is errors.DecodeError
     assert (error.request, error.path) == (STATUS, path)
-
-
-@pytest.mark.parametrize("ask", [lambda: lk.ft("a.near"), lk.status], ids=["rest", "rpc"])
-def test_an_error_page_of_a_gateway(ask: Callable[[], Any]) -> None:
-    """An HTML page with status 502 is a failure to ask, on either surface."""
-    error = reading(Reply(502, HTML), ask)
-    assert type(error) is errors.TransportError
-    assert error.status == 502
-    assert error.request in (FT, STATUS)
-    assert "Bad gateway" in str(error)
-
-
-def test_an_answer_cut_short() -> None:
-    """A body shorter than promised is a failure to ask."""
-    whole = json.dumps({"account_id": "a.near", "tokens": []}).encode()
-    error = reading(Reply(200, whole, truncate=10), lambda: lk.ft("a.near"))
-    assert type(error) is errors.TransportError
-    assert error.retryable
-    assert error.request == FT
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind"),
-    [
-        (400, b'"Invalid argument"', errors.InvalidRequestError),
-        (401, b"", errors.AuthError),
-        (403, b'{"error":"origin_not_allowed"}', errors.AuthError),
-        (404, b"", errors.InvalidRequestError),
-        (429, b"slow down", errors.RateLimitedError),
-        (500, b'"Internal server error: details"', errors.TransportError),
-    ],
-)
-def test_rest_failures(status: int, body: bytes, kind: type[errors.LedgerError]) -> None:
-    """Each failing status of the indexed API has its class."""
-    error = reading(Reply(status, body), lambda: lk.ft("a.near"))
-    assert type(error) is kind
-    assert error.request == FT
-    assert f"HTTP {status}" in str(error)
 
 
 @pytest.mark.parametrize(
