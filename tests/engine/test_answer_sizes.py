@@ -36,16 +36,8 @@ def account(account_id: str) -> dict[str, object]:
 
 
 ACCOUNT = as_json(account("a.near"))
-CHUNK = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
 two_ways = pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 on_the_loop = pytest.mark.parametrize("way", ["own", "async"], indirect=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _imported() -> None:
-    """Import what the first read imports, which would count as its memory."""
-    with lk.connect("local") as ledger:
-        lk.ft("alice.near", ledger=ledger)
 
 
 @contextmanager
@@ -147,53 +139,7 @@ def test_an_announced_size_is_refused_unread(way):
         lk.ft("a.near", ledger=ledger)
 
 
-def endless_gzip() -> bytes:
-    """Build a chunk of a gzip stream that can be repeated: a mebibyte of spaces."""
-    deflate = zlib.compressobj(wbits=-15)
-    block = deflate.compress(b" " * 2**20) + deflate.flush(zlib.Z_FULL_FLUSH)
-    return b"%x\r\n" % len(block) + block + b"\r\n"
-
-
-GZIP_HEAD = b"a\r\n\x1f\x8b\x08\0\0\0\0\0\0\xff\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n"
-ENDLESS = {
-    "chunks": (CHUNKED + b"\r\n", CHUNK),
-    "until the end": (OK + b"connection: close\r\n\r\n", b" " * 2**14),
-    "gzip": (CHUNKED + b"content-encoding: gzip\r\n\r\n" + GZIP_HEAD, endless_gzip()),
-}
-
-
-@pytest.mark.parametrize("kind", ENDLESS)
-def test_an_endless_answer_ends_at_the_limit(way, kind):
-    """A body without an end is refused at the limit, and its connection is closed."""
-    ended = threading.Event()
-    talk = saying(*ENDLESS[kind])
-
-    def talk_to_the_end(connection: socket.socket) -> None:
-        try:
-            talk(connection)
-        except OSError:
-            ended.set()
-            raise
-
-    with raw_host(talk_to_the_end) as url, reading(url, **way) as ledger:
-        with pytest.raises(ResponseTooLargeError):
-            lk.ft("a.near", ledger=ledger)
-        assert ended.wait(60)
-
-
-@pytest.mark.parametrize("kind", ENDLESS)
-def test_memory_is_bounded(way, kind):
-    """While an endless answer is read, little more memory is taken than the limit."""
-    refused = pytest.raises(ResponseTooLargeError)
-    with (
-        raw_host(saying(*ENDLESS[kind])) as url,
-        reading(url, **way) as ledger,
-        peak_memory() as peak,
-        refused,
-    ):
-        lk.ft("a.near", ledger=ledger)
-    assert LIMIT < peak[0] < 8 * LIMIT
 
 
 def test_the_next_request_has_another_connection(way):

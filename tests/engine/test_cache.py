@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import pickle
-import random
 import shutil
 import sqlite3
 import stat
@@ -649,25 +648,6 @@ def test_a_broken_file_begins_anew(harm, folder, caplog):
             assert lk.cache_info(ledger)["entries"].sum() == 3
         assert len(server.requests) == 6
     assert "was broken and is recreated" in caplog.text
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_flipped_bytes_cost_no_answer(seed, folder):
-    """Whatever happens to the file's bytes, every answer is the host's."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    calls = [rpc.block(validation.block_reference(name(i))) for i in range(40)]
-    with serve(Chain()) as server:
-        with opened(server, folder) as ledger:
-            first = ledger.send_many(calls, progress=False)
-        data = bytearray((folder / FILE).read_bytes())
-        for _ in range(chance.choice([1, 10, 100])):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        (folder / FILE).write_bytes(data)
-        with warnings.catch_warnings(), opened(server, folder) as ledger:
-            warnings.simplefilter("ignore", UserWarning)  # perhaps it looks like another program's
-            assert ledger.send_many(calls, progress=False) == first
-            assert ledger.send(KEPT["code"]).hash == BLOCK
-            assert len(lk.cache_info(ledger)) == 5
 
 
 def test_a_folder_that_is_removed_costs_no_answer(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -447,22 +446,6 @@ def test_two_runs_never_write_to_one_folder(tmp_path: Path) -> None:
         collect(busy(), tmp_path / "out", ledger)
     assert "no other process is writing to" in str(inner[0])
     assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(2)
-
-
-def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
-    """Files that no commit names, whole or half written, are gone with the next run."""
-    out = tmp_path / "out"
-    with lab() as (_, ledger):
-        collect(names(60), out, ledger)
-        stray = out / "ft/part-000000000060.parquet"
-        stray.write_bytes((out / "ft/part-000000000000.parquet").read_bytes())
-        (out / f"ft/.part-000000000060.parquet.{uuid.uuid4().hex}.tmp").write_bytes(b"PAR1")
-        (out / f"..run.{uuid.uuid4().hex}.tmp").write_bytes(b"")
-        collect(names(70), out, ledger)
-        collect(names(60), tmp_path / "peace", ledger)
-        collect(names(70), tmp_path / "peace", ledger)
-    assert_same(out, tmp_path / "peace")
-    assert not list(out.rglob("*.tmp"))
 
 
 def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:

@@ -312,11 +312,3 @@ def test_an_older_schema_is_read_as_it_was(tmp_path: Path) -> None:
     names = [column.name for column in SCHEMAS["ft"]]
     assert list(frame.columns) == [name for name in names if name != "status"]
     assert frame["balance"].tolist() == [LARGE]
-
-
-def test_the_card_escapes_what_it_shows(tmp_path: Path) -> None:
-    """A folder's name is text: no markup of it reaches a notebook."""
-    card = write_collection(tmp_path / "<b>run", accounts())._repr_html_()
-    assert "<b>" not in card
-    assert "&lt;b&gt;run of lab: finished, 12 ok, 1 failed</h3>" in card
-    assert '<th scope="row">ft</th><td>1</td><td>13</td>' in card

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
 import re
-import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -132,28 +129,6 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
     assert not [name for name in there if ".tmp" in name or name.endswith(".run")]
 
 
-@contextmanager
-def meanwhile(out: Path, commits: int, act: Callable[[], object]) -> Iterator[list[int]]:
-    """Act once so many parts are stored; yield a list that then gets their number."""
-    seen: list[int] = []
-
-    def watch() -> None:
-        until = time.monotonic() + 120
-        while time.monotonic() < until and not seen:
-            stored = len(list((out / "commits").glob("*.json")))
-            if stored >= commits:
-                act()
-                seen.append(stored)
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        thread.join()
-
-
 def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, tmp_path):
     """Four workers write what one process writes, row for row and in its order."""
     out = tmp_path / "out"
@@ -165,24 +140,6 @@ def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, t
     assert_same(out, expected)
 
 
-def test_two_of_four_workers_are_killed(client, served, ids, expected, tmp_path):
-    """SIGKILL to two of four workers in the middle loses no row and doubles none."""
-    out = tmp_path / "out"
-    before = list(client.run(os.getpid).values())
-
-    def kill() -> None:
-        for pid in before[:2]:
-            os.kill(pid, signal.SIGKILL)
-
-    with connect(served, rate=300) as ledger, meanwhile(out, 3, kill) as stored:
-        collect(ids, VIEWS, out, engine=client, part_size=20, ledger=ledger, **QUIET)
-
-    assert stored[0] < 12
-    assert_same(out, expected)
-    assert len(before) == 4
-    assert len(set(client.run(os.getpid).values()) & set(before)) == 2
-
-
 def test_an_address_takes_the_place_of_a_path(client, served, ids, expected, tmp_path):
     """Workers write through fsspec where `out` is an address, and leave the same files."""
     with connect(served) as ledger:
@@ -190,39 +147,6 @@ def test_an_address_takes_the_place_of_a_path(client, served, ids, expected, tmp
         collect(ids, VIEWS, url, engine=client, part_size=100, ledger=ledger, **QUIET)
 
     assert_same(tmp_path / "out", expected)
-
-
-COORDINATOR = """
-import sys
-import ledgerkit as lk
-from distributed import Client
-if __name__ == "__main__":
-    scheduler, url, out, *ids = sys.argv[1:]
-    ids = [None if text == "None" else text for text in ids]
-    views = ["accounts", "ft", "nft", "staking"]
-    with Client(scheduler) as client, lk.connect(
-        "lab", rpc_url=url, api_url=url + "/api", rate=200
-    ) as ledger:
-        lk.collect(ids, views, out, engine=client, part_size=20, ledger=ledger, progress=False)
-"""
-
-
-def test_a_killed_coordinator_loses_nothing(client, served, ids, expected, tmp_path):
-    """What workers stored stays when the coordinator is killed; a second run asks the rest."""
-    out = tmp_path / "out"
-    words = [sys.executable, "-c", COORDINATOR, client.scheduler.address, served, str(out)]
-    with (
-        subprocess.Popen([*words, *map(str, ids)], cwd=ROOT) as process,
-        meanwhile(out, 3, process.kill) as stored,
-    ):
-        process.wait(120)
-    assert process.returncode == -signal.SIGKILL
-    assert 3 <= stored[0] < 15
-
-    with connect(served) as ledger:
-        collect(ids, VIEWS, out, engine=client, part_size=30, ledger=ledger, **QUIET)
-
-    assert_same(out, expected)
 
 
 # Blocks -----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +19,6 @@ from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.cli import main
 from ledgerkit.errors import InvalidRequestError, UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.progress import NoLine
 from tests.unit.localnet.ledger import Ledger, do
 
 if TYPE_CHECKING:
@@ -228,43 +226,6 @@ def test_the_next_call_continues(ledger: lk.Ledger, tmp_path: Path) -> None:
     assert lk.open_collection(out).counts == {"ok": 35, "skipped": 3}
     for view in (*VIEWS, "subjects", "errors"):
         assert_frame_equal(stored(out, view), stored(whole, view))
-
-
-def test_ctrl_c_in_a_wait_stores_the_blocks(
-    ledger: lk.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever was yielded before Ctrl-C is stored, and nothing else."""
-    options: dict[str, Any] = {"out": tmp_path / "run", "progress": False, "ledger": ledger}
-    heights: list[int] = []
-
-    def interrupt(_line: NoLine, text: str) -> None:
-        if text.startswith("follow local: waiting for") and len(heights) == 4:
-            signal.raise_signal(signal.SIGINT)
-
-    def read() -> None:
-        for block in lk.follow(**options):
-            heights.append(block.height)  # noqa: PERF401 - one at a time
-
-    with monkeypatch.context() as patch:
-        patch.setattr(NoLine, "show", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            read()
-    assert stored(tmp_path / "run", "blocks")["block_height"].tolist() == heights
-    [block] = lk.follow(max_blocks=1, **options)
-    assert block.height == heights[-1] + 1
-
-
-def test_an_interrupted_loop_is_continued(ledger: lk.Ledger, tmp_path: Path) -> None:
-    """After Ctrl-C in the loop the traceback has the iterator, and yet the next call goes on."""
-    options: dict[str, Any] = {"out": tmp_path / "run", "progress": False, "ledger": ledger}
-    blocks = lk.follow(**options)
-    first = next(blocks).height
-    second = next(lk.follow(**options)).height
-    assert second == first + 1
-    with pytest.raises(InvalidRequestError, match=r"a later call of follow\(\) continues"):
-        next(blocks)
-    gc.collect()
-    assert stored(tmp_path / "run", "blocks")["block_height"].tolist() == [first, second]
 
 
 def test_closing_stores_the_blocks(ledger: lk.Ledger, tmp_path: Path) -> None:

@@ -43,27 +43,6 @@ def connect(server: out_of_step.Server, *, attempts: int = 8, **options: Any) ->
 # No row of another request ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", out_of_step.FAULTS)
-def test_every_row_is_that_of_its_account(
-    fault: str, way: dict[str, Any], local: LocalTransport
-) -> None:
-    """Whatever gets out of step, balances and tokens are those of the account in their row."""
-    if "surplus" in fault and "transport" in way:
-        pytest.skip("an httpx transport of the caller closes its connections by itself")
-    with lk.connect("lab", transport=local) as ledger:
-        block_hash = lk.block(ledger=ledger)["block_hash"].iloc[0]
-        state = lk.accounts(PEOPLE, at=block_hash, ledger=ledger)
-        tokens = lk.ft(PEOPLE, ledger=ledger)
-    assert state["balance"].nunique() > len(PEOPLE) / 2
-    with (
-        out_of_step.serve(local, [fault], rate=0.3) as server,
-        connect(server, **way) as ledger,
-    ):
-        assert lk.accounts(PEOPLE, at=block_hash, ledger=ledger, progress=False).equals(state)
-        assert lk.ft(PEOPLE, ledger=ledger, progress=False).equals(tokens)
-    assert server.injected[fault] > len(PEOPLE) / 5
-
-
 @pytest.mark.parametrize("fault", ["another id", "no id"])
 def test_a_host_that_never_repeats_the_id_is_an_error(fault: str, local: LocalTransport) -> None:
     """After the last attempt the error is raised, and says which request it was."""

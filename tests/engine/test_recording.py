@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -481,31 +480,6 @@ def test_a_bomb_is_refused_within_its_limit(case: Path) -> None:
     assert "unpacks to more than an answer may have" in refused(case)
     case.write_bytes(data + bomb)
     assert "unpacks to more than an answer may have" in refused(case)
-
-
-def test_a_file_that_was_cut_anywhere(case: Path) -> None:
-    """From each length on, a cut file answers what is complete, or is refused; nothing else."""
-    data = small(case)
-    with lk.connect(case):
-        names = ["alice.near", "bob.near", "nina.near"]
-        frames = [lk.ft(names[:number]) for number in range(1, 4)]
-        whole = [frame.to_csv(index=False) for frame in [frames[0].iloc[:0], *frames]]
-    n_answers = set()
-    for length in (*range(0, len(data), 7), len(data)):
-        case.write_bytes(data[:length])
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                ledger = lk.connect(case)
-        except RecordingError:
-            continue
-        is_torn = lk.inspect(case).attrs["torn_bytes"] > 0
-        assert ["ends within an answer" in str(each.message) for each in caught] == [True] * is_torn
-        with ledger:
-            frame, failures = lk.ft(names, on_error="collect")
-        assert set(failures["error"]) <= {"NotRecordedError"}
-        n_answers.add(3 - len(failures))
-        assert frame.to_csv(index=False) == whole[3 - len(failures)]
-    assert n_answers == {0, 1, 2, 3}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")

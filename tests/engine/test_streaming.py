@@ -21,7 +21,7 @@ import ledgerkit as lk
 from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.api.calls import Call
-from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
+from ledgerkit.errors import InvalidRequestError, TransportError
 from ledgerkit.transport import background_loop, settings, streaming
 from tests.loopback import TLS, Reply, as_json, serve
 from tests.loopback import connected as asking
@@ -127,23 +127,6 @@ def test_the_last_batch_may_be_shorter(way, count, sizes):
     """There is no empty batch at the end, and none without calls."""
     with asking(fine, **way) as (ledger, _):
         assert [len(batch) for batch in ledger.stream(Source(count), size=10)] == sizes
-
-
-def test_failures_stand_in_their_places(way):
-    """A failure is an answer in its call's place; all others are answered."""
-
-    def handler(method: str, path: str, *_: object) -> Reply:
-        if name(path) in {"a3.near", "a41.near"}:
-            return Reply(200, b"<html>") if name(path) == "a3.near" else Reply(503, b"busy")
-        return fine(method, path)
-
-    with asking(handler, **way) as (ledger, _):
-        answers = [
-            one for batch in ledger.stream(Source(60), size=16) for one in answered_ids(batch)
-        ]
-    expected: list[Any] = list(names(60))
-    expected[3], expected[41] = DecodeError, TransportError
-    assert answers == expected
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.5, "9", None])

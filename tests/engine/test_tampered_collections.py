@@ -310,26 +310,6 @@ def flip(path: Path, bit: int) -> None:
     path.write_bytes(body)
 
 
-@pytest.mark.parametrize("way", [*READERS, "retry"])
-def test_a_flipped_bit_is_refused_by_every_reader(way: str, run: Path) -> None:
-    """One bit of a balance's page changes; no reader returns it."""
-    flip(run / PART, page_bit(run / PART))
-    with pytest.raises(DecodeError, match=rf"{PART}, a file of {COMMIT}, is damaged: its SHA-256"):
-        WAYS[way](run)
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "finished.json", COMMIT])
-def test_each_flipped_bit_of_a_document_is_refused(name: str, run: Path) -> None:
-    """A document ends with the checksum of its bytes: no bit of it can change."""
-    body = (run / name).read_bytes()
-    for bit in range(0, 8 * len(body), 7):
-        flip(run / name, bit)
-        with pytest.raises(DecodeError):
-            lk.open_collection(run)
-        (run / name).write_bytes(body)
-    lk.open_collection(run)
-
-
 def test_what_is_damaged_later_is_found_by_check_files(run: Path) -> None:
     """A file is compared once; `check_files` compares all again and names each damaged one."""
     collection = lk.open_collection(run)

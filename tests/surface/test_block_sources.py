@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from tests import loopback
-from tests.document_host import DocumentHost, documents_of
+from tests.document_host import documents_of
 from tests.document_rows import own_tables, plain_rows
-from tests.recorded_chain import RecordedNode, chain_of
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.full_world import FullWorld
 from tests.unit.localnet.ledger import Ledger, do
-from tests.world_timeline import near_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
     import pandas as pd
 
     from ledgerkit.localnet import World
-    from tests.loopback import Reply
 
-SAMPLE = Path(__file__).parents[3] / "shared/wire/samples/blocks/neardata_mainnet_151768255.json"
 SHARED = ("blocks", "chunks", "transactions", "receipts", "events", "transfers")
 TABLES = (*SHARED, "subjects", "errors")
-Key = tuple[str, int]  # account and height
 
 
 def collect(ledger: lk.Ledger, heights: range, out: Path, **options: Any) -> lk.Collection:
@@ -162,125 +153,3 @@ def test_the_own_tables_are_those_of_the_documents(
     for view in ("outcomes", "actions", "balances", "data_receipts"):
         expected = [row for tables in documents for row in tables[view]]
         assert plain_rows(run.pandas(view)[list(expected[0])]) == expected
-
-
-@pytest.mark.parametrize("seed", [2, 3, 8])
-def test_transfers_explain_the_balances_of_each_block(
-    settled: dict[int, World], seed: int, tmp_path: Path
-) -> None:
-    """For each account and block the transfers' sum is the difference of `balances`."""
-    world = settled[seed]
-    ledger = lk.connect(world=world, make_default=False)
-    run = collect(ledger, final_heights(world), tmp_path / "out", source="documents")
-    assert explained(run) == changes(run, world)
-
-
-def changes(run: lk.Collection, world: World) -> Counter[Key]:
-    """Sum the differences between an account's balances, but for those by the chain itself."""
-    genesis = world.state(world.chain.genesis.height)
-    amounts: dict[str, int] = {}
-    sums: Counter[Key] = Counter()
-    for row in plain_rows(run.pandas("balances")):
-        account_id, amount = row["account_id"], row["amount"] + row["locked"]
-        before = amounts.get(account_id, near_of(genesis, account_id)["near"])
-        amounts[account_id] = amount
-        if row["receipt_id"] or row["tx_hash"]:
-            sums[account_id, row["block_height"]] += amount - before
-    return without_zeros(sums)
-
-
-def explained(run: lk.Collection) -> Counter[Key]:
-    """
-    Sum what transfers move, out of the sender when the receipt was made.
-
-    A fee is what was paid at first less all refunds of gas, which arrive later.
-    """
-    receipts, transfers = run.pandas("receipts"), run.pandas("transfers")
-    created = dict(zip(receipts["receipt_id"], receipts["created_height"], strict=True))
-    included = dict(zip(receipts["tx_hash"], receipts["tx_block_height"], strict=True))
-    sums: Counter[Key] = Counter()
-    near = transfers[transfers["asset"] == "near"]
-    for row in plain_rows(near):
-        has_run = row["receipt_id"] is not None
-        sent = created[row["receipt_id"]] if has_run else row["tx_block_height"]
-        sums[row["sender_id"], sent] -= row["amount"]
-        sums[row["receiver_id"], row["block_height"] if has_run else sent] += row["amount"]
-    listed = set(near.loc[near["kind"].isin(["refund_deposit", "beneficiary"]), "receipt_id"])
-    for row in plain_rows(receipts[receipts["kind"] == "refund"]):
-        if row["receipt_id"] not in listed and row["status"] != "failure":
-            sums[row["receiver_id"], row["block_height"]] += row["deposit"]
-            sums[row["receiver_id"], included[row["tx_hash"]]] -= row["deposit"]
-    return without_zeros(Counter({key: n for key, n in sums.items() if is_account(key[0])}))
-
-
-def is_account(name: object) -> bool:
-    """Return True for an account, which the system and a missing party are not."""
-    return isinstance(name, str) and name != "system"
-
-
-def without_zeros(sums: Counter[Key]) -> Counter[Key]:
-    """Return the sums that are not 0."""
-    return Counter({key: total for key, total in sums.items() if total})
-
-
-# Recorded transactions ----------------------------------------------------------------------
-
-
-def test_recorded_trees_are_the_same_by_both_sources(tmp_path: Path) -> None:
-    """A chain of copies of a recorded block: a node made of its documents gives equal rows."""
-    if not SAMPLE.exists():
-        pytest.skip("the recorded blocks are not here")
-    documents = chain_of(json.loads(SAMPLE.read_bytes()), 5)
-    heights = range(min(documents), min(documents) + 3)
-    node = RecordedNode(documents, max(documents))
-    host = DocumentHost(
-        {height: json.dumps(each).encode() for height, each in documents.items()},
-        final=max(documents),
-    )
-
-    def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        return (node if method == "POST" else host)(method, path, headers, body)
-
-    with loopback.serve(handler) as server:
-        options: Any = {"rpc_url": server.url, "blocks_url": server.url}
-        with lk.connect("lab", make_default=False, **options) as ledger:
-            by_rpc = collect(ledger, heights, tmp_path / "rpc", views=SHARED, source="rpc")
-            run = collect(ledger, heights, tmp_path / "documents", source="documents")
-            sent = run.pandas("transactions")[["tx_hash", "signer_id"]]
-            traces = lk.traces(sent.itertuples(index=False), progress=False, ledger=ledger)
-            # Their receipts ran in the two blocks after the range, too.
-            views = ("blocks", "transactions", "outcomes", "actions")
-            beyond = range(heights[0], max(documents) + 1)
-            wider = collect(ledger, beyond, tmp_path / "wider", views=views, source="documents")
-            stored = wider.traces(sent["tx_hash"], ledger=ledger)
-    assert_same(by_rpc, run)
-    for name in ("receipts", "actions", "logs", "events", "transfers", "gas", "edges"):
-        assert_frame_equal(getattr(stored, name), getattr(traces, name), obj=name)
-    receipts = rows(run, "receipts")
-    assert len(receipts) == 3 * 313
-    assert Counter(receipts["depth"]) == {0: 3 * 58, 1: 3 * (313 - 58)}
-    assert receipts["waits_for"].str.len().sum() > 0
-    rewards = rewards_by_balances(run)
-    assert len(rewards) == 169  # in the last two of the three blocks
-    assert rewards_by_transfers(run, heights) == rewards
-
-
-def rewards_by_transfers(run: lk.Collection, heights: range) -> dict[str, int]:
-    """Return what contracts were paid for their calls in blocks, by receipt."""
-    transfers = run.pandas("transfers")
-    is_read = transfers["block_height"].isin(heights)
-    paid = transfers[(transfers["kind"] == "contract_reward") & is_read]
-    return dict(zip(paid["receipt_id"], paid["amount"], strict=True))
-
-
-def rewards_by_balances(run: lk.Collection) -> dict[str, int]:
-    """Return the differences of balances by them, of receipts whose transactions were read."""
-    known = set(run.pandas("receipts")["receipt_id"])
-    before: dict[Key, int] = {}
-    rewards = {}
-    for row in plain_rows(run.pandas("balances")):
-        key = row["account_id"], row["block_height"]
-        if row["cause"] == "action_receipt_gas_reward" and row["receipt_id"] in known:
-            rewards[row["receipt_id"]] = row["amount"] - before[key]
-        before[key] = row["amount"]
-    return rewards

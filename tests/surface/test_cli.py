@@ -68,7 +68,6 @@ def test_json_keeps_amounts_as_text_and_heights_as_numbers(capsys):
 
 
 EVIL = "\x1b]0;t\x07\x9b2J\u202e=1+1\nroot.near"
-SHOWN = r"\x1b]0;t\x07\x9b2J\u202e=1+1\nroot.near"
 FORMULA = "=HYPERLINK(A1)"
 
 
@@ -76,18 +75,6 @@ def hostile(_method, _path, *_):
     """Answer with a terminal escape and a formula as names of contracts."""
     tokens = [{**FT["tokens"][0], "contract_id": name} for name in (EVIL, FORMULA)]
     return as_json({**FT, "tokens": tokens})
-
-
-@pytest.mark.parametrize(
-    ("option", "shown"), [((), SHOWN.replace(r"\n", " ")), (("--exact",), SHOWN)]
-)
-def test_a_table_acts_on_no_terminal(option, shown, capsys):
-    """Control characters and a change of direction are escaped, and a name is in one line."""
-    assert run(hostile, "ft", "alice.near", *option)[0] == 0
-    printed = capsys.readouterr().out
-    assert shown in printed
-    assert hidden_characters(printed) == []
-    assert len(printed.splitlines()) == 3
 
 
 def test_csv_starts_no_formula(capsys):
@@ -116,18 +103,6 @@ def test_raw_prints_a_table_as_it_is(capsys):
     """`--raw` leaves the escapes of a table to the terminal."""
     run(hostile, "ft", "alice.near", "--raw")
     assert "\x1b]0;t\x07\x9b2J\u202e" in capsys.readouterr().out
-
-
-def test_messages_act_on_no_terminal(capsys):
-    """A body that a host sends with an error, and an argument, are printed escaped."""
-    run(lambda *_: Reply(400, b"\x1b[2J\xc2\x9b31m\xe2\x80\xae"), "ft", "alice.near")
-    printed = capsys.readouterr().err
-    assert r"\x1b[2J\x9b31m\u202e" in printed
-    assert main(["ft", "alice.near", "\x1b]0;t\x07"]) == 2
-    with pytest.raises(SystemExit):
-        main(["ft", "alice.near", "--\u202e"])
-    printed += capsys.readouterr().err
-    assert hidden_characters(printed) == []
 
 
 def test_no_rows_is_said(capsys):

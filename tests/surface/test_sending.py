@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors, units
+from ledgerkit import errors
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -872,35 +872,6 @@ def test_a_strict_key_is_never_blocked(world):
     assert used == list(range(used[0], used[0] + 45))
     good = sum(number for number in range(1, 61) if number % 4 != 1)
     assert balance(world, "alice.near") == before + good
-
-
-def test_many_senders_with_losses_and_faults(world):
-    """Faults of the network and lost transactions leave each transfer applied exactly once."""
-    ledger = lk.connect(world=world, retries=lk.RetryPolicy(attempts=8, total_s=60))
-    people = [name for name in dict(world.keys()) if balance(world, name) > 10 * NEAR][:12]
-    before = balance(world, "erin.near")
-    faults = ("status=503", "drop=before", "drop=after", "truncate=9", "status=429; retry-after=0")
-
-    def transfer(number: int, signer_id: str) -> lk.Submission:
-        if number % 10 == 0:
-            ledger.faults.add(f"{faults[number // 10 % 5]}; times=1")
-        if number % 25 == 0:
-            world.drop_transactions(1)
-        return lk.transfer("erin.near", f"{number} yocto", signer_id=signer_id)
-
-    # Each account sends its transfers one after the other. With several at once, a lost one may
-    # be overtaken again after it was signed again, which `Submission` reports as dropped.
-    def send_all(first: int) -> list[lk.Submission]:
-        numbers = range(first, 201, len(people))
-        return [transfer(number, people[first - 1]) for number in numbers]
-
-    with ThreadPoolExecutor(8) as pool:
-        batches = pool.map(send_all, range(1, len(people) + 1))
-        submissions = [submission for batch in batches for submission in batch]
-    ledger.faults.clear()
-    assert [submission.wait().fully_succeeded for submission in submissions] == [True] * 200
-    assert balance(world, "erin.near") == before + 200 * 201 // 2
-    assert units.near_text(before) == "0 NEAR"
 
 
 # Over HTTP ------------------------------------------------------------------------------
