@@ -14,13 +14,15 @@ from ledgerkit.localnet.forking import SourceError
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.transport.background_loop import drive
 from ledgerkit.transport.embedded import DROPPED, TRUNCATED, CallerClock, local_request
+from tests.loopback import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.world import World
+    from tests.loopback import Handler
 
 
 class _ToWorld:
@@ -56,6 +58,18 @@ class LocalTransport(_ToWorld, httpx.BaseTransport):
         request.read()
         clock = CallerClock(self.world, _deadline(request), time.sleep)
         return drive(self._respond(request, clock))
+
+
+def responding(way: LocalTransport) -> Handler:
+    """Return the handler of a server that responds as a world does."""
+
+    def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        request = httpx.Request(method, f"http://localhost{path}", headers=headers, content=body)
+        response = way.handle_request(request)
+        kind = {"content-type": response.headers.get("content-type", "application/json")}
+        return Reply(response.status_code, response.read(), kind)
+
+    return handler
 
 
 class AsyncLocalTransport(_ToWorld, httpx.AsyncBaseTransport):

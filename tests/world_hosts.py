@@ -6,12 +6,10 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
-
 import ledgerkit as lk
 from ledgerkit.localnet.services.block_documents import document
-from tests.local_transport import LocalTransport
-from tests.loopback import Reply, serve
+from tests.local_transport import LocalTransport, responding
+from tests.loopback import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,17 +28,9 @@ def documents_of(world: World) -> dict[int, bytes]:
 @contextmanager
 def hosts(world: World, host: DocumentHost, **options: Any) -> Iterator[lk.Ledger]:
     """Serve the node of a world and its block documents, and connect."""
-    way = LocalTransport(world)
-
-    def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
-        headers = {"content-type": "application/json"}
-        request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
-        response = way.handle_request(request)
-        return Reply(response.status_code, response.read(), headers)
-
     options = {"retries": lk.RetryPolicy(attempts=4, total_s=20.0), **options}
     with (
-        serve(node) as rpc,
+        serve(responding(LocalTransport(world))) as rpc,
         serve(host) as blocks,
         lk.connect("lab", rpc_url=rpc.url, blocks_url=blocks.url, **options) as ledger,
     ):

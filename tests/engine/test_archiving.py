@@ -30,7 +30,7 @@ from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
 from ledgerkit.sending import verbs
 from ledgerkit.transport.embedded import EmbeddedLedger
-from tests.local_transport import LocalTransport
+from tests.local_transport import LocalTransport, responding
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -937,14 +937,12 @@ def test_a_host_that_forgot_the_block(stage: Stage) -> None:
 @contextmanager
 def over_http(world: World, seen: Callable[[bytes], object] = len) -> Iterator[str]:
     """Put a world behind a socket of this machine; `seen` hears of each request it answered."""
-    local = LocalTransport(world)
+    respond = responding(LocalTransport(world))
 
     def answer(method: str, path: str, headers: Any, body: bytes) -> Reply:
-        asked = httpx.Request(method, f"http://localhost{path}", headers=headers, content=body)
-        told = local.handle_request(asked)
+        reply = respond(method, path, headers, body)
         seen(body)
-        kind = {"content-type": told.headers.get("content-type", "application/json")}
-        return Reply(told.status_code, told.read(), kind)
+        return reply
 
     with serve(answer) as server:
         yield server.url

@@ -8,14 +8,12 @@ import json
 import logging
 import multiprocessing
 import os
-import pickle
 import shutil
 import sqlite3
 import stat
 import struct
 import subprocess
 import sys
-import threading
 import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -431,17 +429,6 @@ def test_bad_bounds_are_named(options, told):
     assert told in str(caught.value)
 
 
-def test_bad_options_are_refused():
-    """A misspelt option is a TypeError, anything else than a folder an error that names it."""
-    untyped: Any = lk
-    with pytest.raises(TypeError):
-        untyped.Cache("kept", max_byte=5)
-    wrong: list[object] = [7, b"kept", [], ""]
-    for given in wrong:
-        with pytest.raises(InvalidRequestError):
-            untyped.connect("mainnet", cache=given)
-
-
 # Bounds -----------------------------------------------------------------------------------
 
 
@@ -590,28 +577,6 @@ def test_entries_in_each_others_place_are_dropped(folder):
             assert ledger.send(KEPT["block"]).header.hash == BLOCK
             assert ledger.send(other).header.hash == name("other")
         assert len(server.requests) == 4
-
-
-class Planted:
-    """Says so when it is unpickled."""
-
-    def __reduce__(self) -> Any:
-        return (os.mkdir, (str(Planted.mark),))
-
-    mark = Path()
-
-
-def test_no_pickle_is_ever_read(folder):
-    """A pickled entry, even with a fitting checksum, is data that can't be read."""
-    Planted.mark = folder.parent / "unpickled"
-    body = pickle.dumps(Planted())
-    with serve(Chain()) as server, opened(server, folder) as ledger:
-        store = ledger.disk_cache
-        assert store is not None
-        store.put(store.key(KEPT["block"], "rpc"), "block", 1.0, body)
-        assert ledger.send(KEPT["block"]).header.hash == BLOCK
-        assert len(server.requests) == 1
-    assert not Planted.mark.exists()
 
 
 def test_a_fitting_entry_that_answers_something_else_is_dropped(folder, caplog):
@@ -812,28 +777,6 @@ def test_a_busy_file_costs_no_answer(folder, monkeypatch):
 
 
 # Side by side -----------------------------------------------------------------------------
-
-
-def test_threads_share_a_ledger(folder):
-    """Many threads read and write at once, and each gets its own answer."""
-    hashes = [name(i) for i in range(40)]
-    seen: list[list[str]] = []
-    with serve(Chain()) as server, opened(server, folder) as ledger:
-
-        def work() -> None:
-            found = [
-                ledger.send(rpc.block(validation.block_reference(one))).header.hash
-                for one in hashes
-            ]
-            seen.append(found)
-
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        assert seen == [hashes] * 6
-        assert lk.cache_info(ledger).set_index("kind")["entries"]["block"] == 40
 
 
 PROCESS = """

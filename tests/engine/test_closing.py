@@ -479,18 +479,3 @@ def test_a_transaction_that_is_sent_again_later():
     lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)  # reads key and block
     ledger.faults.add(f"status=429; retry-after={LONG_S:g}")
     check_closing_during_transfer(ledger)
-
-
-def test_sleeping():
-    """A sleep ends when the ledger is closed; a closed ledger does not sleep."""
-    ledger = lk.connect("local", world="empty")
-    ledger.session.sleep(0.0)
-    ledger.session.sleep(0.01)
-    timer = threading.Timer(0.1, ledger.close)
-    timer.start()
-    with pytest.raises(InvalidRequestError, match=CLOSED):
-        ledger.session.sleep(LONG_S)
-    timer.join()
-    with pytest.raises(InvalidRequestError, match=CLOSED):
-        ledger.session.sleep(0.0)
-    lk.disconnect()

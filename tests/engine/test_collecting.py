@@ -282,28 +282,6 @@ def test_waiting_for_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "out/errors").exists()
 
 
-def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
-    """A mixed-up answer never becomes a row of the account that was asked about."""
-    mixed = disturbed(lambda who: as_json(full("b.near")) if who == "a1.near" else None)
-    with lab(mixed) as (_, ledger), pytest.warns(UserWarning, match="1 account"):
-        collect(names(3), tmp_path / "out", ledger)
-    tables = rows(tmp_path / "out")
-    assert tables["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
-    assert tables["errors"]["error"].tolist() == ["UnmatchedResponseError"]
-    assert "account_id is b.near, not a1.near" in tables["errors"]["message"][0]
-
-
-def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
-    """Its account is a row of errors; those beside it are answered."""
-    odd = {**full("a1.near"), "tokens": [{"contract_id": "t.near", "balance": "-5"}]}
-    broken = disturbed(lambda who: as_json(odd) if who == "a1.near" else None)
-    with lab(broken) as (_, ledger), pytest.warns(UserWarning, match="1 account"):
-        collect(names(3), tmp_path / "out", ledger)
-    tables = rows(tmp_path / "out")
-    assert tables["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
-    assert tables["errors"]["error"].tolist() == ["DecodeError"]
-
-
 def test_amounts_are_stored_to_the_last_digit(tmp_path: Path) -> None:
     """Also what no decimal of 38 digits holds."""
     amounts = [2**128 - 1, 10**38, 10**38 - 1, 2**127, 0, None, ""]
@@ -497,22 +475,3 @@ def test_the_key_is_in_no_file(tmp_path: Path) -> None:
     for file in (tmp_path / "out").rglob("*"):
         assert file.is_dir() or KEY.encode() not in file.read_bytes()
     assert KEY not in str(rows(tmp_path / "out"))
-
-
-def test_row_groups_and_dtypes_are_as_promised(tmp_path: Path) -> None:
-    """Plain pandas gives back the exact dtype; each file of a table has the same columns."""
-    with lab() as (_, ledger):
-        collect(names(120), tmp_path / "out", ledger)
-    pq = pytest.importorskip("pyarrow.parquet")
-    files = sorted((tmp_path / "out/ft").glob("*.parquet"))
-    assert {tuple(pq.read_schema(file).names) for file in files} == {
-        (
-            "account_id",
-            "contract_id",
-            "balance",
-            "balance_text",
-            "last_update_block_height",
-            "status",
-        )
-    }
-    assert str(pd.read_parquet(files[0])["balance"].dtype) == "u128"

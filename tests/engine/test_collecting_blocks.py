@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import contextmanager
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
@@ -17,7 +15,8 @@ import ledgerkit as lk
 from ledgerkit.cli import main
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from tests.local_transport import LocalTransport
+from tests.collected_blocks import assert_same, collect, ends, heights_of, read_rows
+from tests.local_transport import LocalTransport, responding
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 from tests.unit.localnet.ledger import Ledger, do
 
@@ -51,10 +50,7 @@ def quiet(_: dict[str, Any]) -> None:
 
 def respond(way: LocalTransport, body: bytes) -> Reply:
     """Answer as the world does."""
-    headers = {"content-type": "application/json"}
-    request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
-    found = way.handle_request(request)
-    return Reply(found.status_code, found.read(), headers)
+    return responding(way)("POST", "/", {"content-type": "application/json"}, body)
 
 
 @contextmanager
@@ -69,35 +65,6 @@ def lab(world: World, script: Script = quiet, **options: Any) -> Iterator[tuple[
     with serve(handler) as server, lk.connect("lab", rpc_url=server.url, **options) as ledger:
         yield server, ledger
     lk.disconnect()
-
-
-def collect(start: object, stop: object, out: Path, ledger: lk.Ledger, **options: Any) -> Any:
-    """Collect in small parts, quietly."""
-    options = {"part_size": 8, "progress": False, **options}
-    return UNTYPED.collect_blocks(start, stop, out=out, ledger=ledger, **options)
-
-
-def ends(world: World) -> tuple[int, int]:
-    """Give the first height and the one after the last final one."""
-    return world.chain.genesis.height, world.chain.final.height + 1
-
-
-def heights_of(world: World) -> list[int]:
-    """List the final heights that have a block."""
-    return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
-
-
-def read_rows(found: lk.Collection, table: str) -> pd.DataFrame:
-    """Read a table without the times of reading and without provenance."""
-    frame = found.pandas(table).drop(columns="fetched_at", errors="ignore")
-    frame.attrs.clear()
-    return frame
-
-
-def assert_same(one: lk.Collection, other: lk.Collection) -> None:
-    """Compare two collections row by row."""
-    for table in one.tables:
-        assert_frame_equal(read_rows(one, table), read_rows(other, table))
 
 
 def stacked(frames: list[pd.DataFrame]) -> pd.DataFrame:
@@ -458,35 +425,6 @@ def test_a_transaction_that_has_not_run_yet_leaves_its_height_waiting(
     receipts = read_rows(whole, "receipts")
     rest = receipts[receipts["tx_hash"] != tx_hash].reset_index(drop=True)
     assert_frame_equal(read_rows(found, "receipts"), rest)
-
-
-@pytest.mark.parametrize("method", ["block", "chunk", "EXPERIMENTAL_tx_status"])
-def test_an_answer_about_something_else_is_a_failure(
-    busy: World, tmp_path: Path, method: str
-) -> None:
-    """A mixed-up answer never becomes a row of what was asked for."""
-    first, stop = ends(busy)
-    way = LocalTransport(busy)
-    swapped: list[bytes] = []
-    numbers = count()
-
-    def script(request: dict[str, Any]) -> Reply | None:
-        params = request["params"]
-        if request["method"] != method or params == {"finality": "final"}:
-            return None
-        number = next(numbers)  # of one thread alone, where a list's length may jump
-        if number == 0:
-            swapped.append(json.dumps(request).encode())
-        if number != 20:
-            return None
-        return respond(way, swapped[0])
-
-    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 height"):
-        found = collect(first, stop, tmp_path / "out", ledger)
-    errors = found.errors()
-    errors = errors[errors["kind"] == "failed"]
-    assert errors["error"].tolist() == ["UnmatchedResponseError"]
-    assert "belongs to another request" in errors["message"].iloc[0]
 
 
 def test_a_dry_run_writes_nothing(

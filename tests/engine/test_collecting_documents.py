@@ -13,10 +13,10 @@ from ledgerkit.block_data import contents, reading
 from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
+from tests.collected_blocks import assert_same, collect, ends, read_rows, yielding_world
 from tests.document_host import DocumentHost, scattered
 from tests.loopback import Reply
 from tests.unit.localnet.ledger import Ledger as Small
-from tests.unit.localnet.ledger import do
 from tests.world_hosts import documents_of, hosts
 
 if TYPE_CHECKING:
@@ -34,30 +34,6 @@ UNTYPED: Any = lk  # as whoever calls it without a type checker
 def documents(busy: World) -> dict[int, bytes]:
     """Return the documents of that world."""
     return documents_of(busy)
-
-
-def collect(start: int, stop: int, out: Path, ledger: lk.Ledger, **options: Any) -> Any:
-    """Collect in small parts, without a progress bar."""
-    options = {"part_size": 8, "progress": False, **options}
-    return UNTYPED.collect_blocks(start, stop, out=out, ledger=ledger, **options)
-
-
-def ends(world: World) -> tuple[int, int]:
-    """Return the first height and the one after the last final one."""
-    return world.chain.genesis.height, world.chain.final.height + 1
-
-
-def read_rows(collection: lk.Collection, table: str) -> pd.DataFrame:
-    """Read a table without the times of reading and without provenance."""
-    frame = collection.pandas(table).drop(columns="fetched_at", errors="ignore")
-    frame.attrs.clear()
-    return frame
-
-
-def assert_same(one: lk.Collection, other: lk.Collection, tables: tuple[str, ...] = ()) -> None:
-    """Compare two collections row by row."""
-    for table in tables or one.tables:
-        assert_frame_equal(read_rows(one, table), read_rows(other, table))
 
 
 def test_a_folder_can_be_continued_from_the_other_source(busy: World, tmp_path: Path) -> None:
@@ -156,14 +132,6 @@ def test_receipts_beyond_the_range_are_read(busy: World, tmp_path: Path) -> None
             is_inside = rows["tx_block_height"].between(start, start + 2)
             assert_frame_equal(read_rows(part, table), rows[is_inside].reset_index(drop=True))
     lk.disconnect()
-
-
-def yielding_world() -> tuple[World, str]:
-    """Return a world with a call that waits to be resumed, and the hash of its transaction."""
-    small = Small("a.near", scripts=["s.near"])
-    tx_hash = small.send("a.near", "s.near", do(["wait", "w", [["results"]]], ["give", "w"]))
-    small.world.advance(12)
-    return small.world, str(tx_hash)
 
 
 @pytest.mark.parametrize("limit", [2**26, 1], ids=["held", "not held"])

@@ -19,6 +19,7 @@ from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.cli import main
 from ledgerkit.errors import InvalidRequestError, UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
+from tests.collected_blocks import heights_of, read_rows
 from tests.unit.localnet.ledger import Ledger, do
 
 if TYPE_CHECKING:
@@ -44,14 +45,7 @@ def ledger() -> Iterator[lk.Ledger]:
 
 def stored(out: Path, view: str) -> pd.DataFrame:
     """Read a table of a collection, without the times at which it was read."""
-    frame = lk.open_collection(out).pandas(view).drop(columns="fetched_at", errors="ignore")
-    frame.attrs.clear()
-    return frame
-
-
-def heights_of(world: World) -> list[int]:
-    """Return the heights of the blocks, the last ones that are not final excepted."""
-    return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
+    return read_rows(lk.open_collection(out), view)
 
 
 # The blocks -------------------------------------------------------------------------------

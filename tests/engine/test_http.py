@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import io
 import multiprocessing
 import os
@@ -140,20 +139,6 @@ def test_every_way_posts(way):
     assert int(request.headers["content-length"]) == len(request.body)
     assert "transfer-encoding" not in request.headers
     assert request.json["method"] == "gas_price"
-
-
-@two_ways
-def test_large_and_compressed_answers(way):
-    """Megabytes, and gzip, arrive whole; broken gzip is a failure to ask."""
-    rows = [{"contract_id": f"token{i}.near", "balance": "1"} for i in range(40_000)]
-    plain = as_json({"account_id": "a.near", "tokens": rows})
-    packed = Reply(200, gzip.compress(plain.body), {"content-encoding": "gzip"})
-    broken = Reply(200, b"no gzip", {"content-encoding": "gzip"})
-    with asking(in_turn(plain, packed, broken), **(way | {"retries": ONCE})) as (ledger, _):
-        assert len(lk.ft("a.near", ledger=ledger)) == 40_000
-        assert len(lk.ft("a.near", ledger=ledger)) == 40_000
-        with pytest.raises(TransportError, match=r"for the tokens of a\.near"):
-            lk.ft("a.near", ledger=ledger)
 
 
 def test_every_way_sends_the_same(way):
@@ -565,14 +550,6 @@ def test_the_body_is_believed_before_the_status(status):
     assert len(server.requests) == 1
 
 
-def test_a_result_with_a_failing_status_is_a_result():
-    """A node that answers with a result has answered, whatever the status."""
-    reply = Reply(500, GAS.body)
-    with asking(lambda *_: reply) as (ledger, server):
-        assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100]
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("cause", ["INTERNAL_ERROR", "NO_SYNCED_BLOCKS", "NOT_SYNCED_YET"])
 def test_a_cause_that_may_pass_is_asked_again(cause):
     """A node that is behind, or failed, is asked again even if it says so with status 200."""
@@ -736,40 +713,7 @@ def test_what_can_change_is_asked_each_time():
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [Reply(200, b"<html>"), Reply(200, b'{"jsonrpc":"2.0","id":"","result":{"no":"block"}}'), GONE],
-    ids=["html", "shape", "unknown"],
-)
-def test_a_failure_is_never_kept(reply):
-    """An answer that failed is asked again; the good one is kept."""
-    with asking(in_turn(reply, result(block()))) as (ledger, server):
-        with pytest.raises(LedgerError):
-            lk.block(BLOCK, ledger=ledger)
-        for _ in range(2):
-            assert len(lk.block(BLOCK, ledger=ledger)) == 1
-    assert len(server.requests) == 2
-
-
 # Failures among many --------------------------------------------------------------------
-
-
-@two_ways
-def test_failures_are_collected(way):
-    """Each failure stands in its subject's place; the other rows are kept, in order."""
-
-    def handler(_method: str, path: str, *_: object) -> Reply:
-        if "/a3." in path:
-            return Reply(200, b"<html>")
-        return Reply(503, b"busy") if "/a5." in path else tokens(path)
-
-    ids = [f"a{number}.near" for number in range(20)]
-    with asking(handler, **way) as (ledger, _):
-        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
-    assert errors["subject"].tolist() == ["a3.near", "a5.near"]
-    assert errors["error"].tolist() == ["DecodeError", "TransportError"]
-    assert errors["retryable"].tolist() == [False, True]
-    assert frame["account_id"].tolist() == [one for one in ids if one not in ("a3.near", "a5.near")]
 
 
 @two_ways
@@ -1022,20 +966,6 @@ def test_inside_a_running_loop(way):
 
     with asking(by_path, **way) as (ledger, _):
         assert asyncio.run(cell()) == 2
-
-
-def test_a_closed_ledger(way):
-    """A closed ledger refuses to ask, one or many, and closing it again does nothing."""
-    with asking(by_path, **way) as (ledger, server):
-        lk.ft("a.near", ledger=ledger)
-        ledger.close()
-        ledger.close()
-        for ids in ("a.near", ["a.near", "b.near"]):
-            with pytest.raises(
-                InvalidRequestError, match=r"this ledger is closed\. Connect again\."
-            ):
-                lk.ft(ids, ledger=ledger)
-    assert len(server.requests) == 1
 
 
 SCRIPT = """
@@ -1401,20 +1331,6 @@ def test_a_connection_that_the_host_has_closed():
     assert [head[:4] for head in received] == [b"GET ", b"GET ", b"GET ", b"GET ", b"GET ", b"POST"]
 
 
-def test_a_body_without_a_length(way):
-    """A body without a length ends with the connection, and comes whole."""
-
-    def talk(connection: socket) -> None:
-        connection.recv(65536)
-        body = tokens("/v1/account/a.near/ft").body
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body[:10])
-        time.sleep(0.05)
-        connection.sendall(body[10:])
-
-    with raw_host(talk) as url, lk.connect("lab", api_url=url, **way) as ledger:
-        assert lk.ft("a.near", ledger=ledger)["account_id"].tolist() == ["a.near"]
-
-
 def test_idle_connections_are_closed(monkeypatch):
     """A connection that no request used for a while is closed by the pool."""
     monkeypatch.setattr(connections, "_KEEPALIVE_S", 0.05)
@@ -1429,16 +1345,3 @@ def test_idle_connections_are_closed(monkeypatch):
     with raw_host(talk) as url, lk.connect("lab", api_url=url, **BULK) as ledger:
         assert lk.ft("a.near", ledger=ledger).empty
         assert ended.wait(LONG_S)
-
-
-def test_interim_responses_are_passed_over(way):
-    """A response that only asks to continue is followed by the one that counts."""
-
-    def talk(connection: socket) -> None:
-        connection.recv(65536)
-        connection.sendall(b"HTTP/1.1 103 Early Hints\r\ncontent-encoding: br\r\n\r\n")
-        connection.sendall(replying(OK.body))
-        connection.recv(65536)
-
-    with raw_host(talk) as url, lk.connect("lab", api_url=url, **way) as ledger:
-        assert lk.ft("a.near", ledger=ledger).empty

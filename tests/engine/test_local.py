@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
+from ledgerkit import errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.contract_sdk import Contract, call, view
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
@@ -231,24 +231,6 @@ def test_no_thread_is_needed_in_process(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ended.returncode == 0, ended.stderr
-
-
-def test_many_accounts_at_a_time() -> None:
-    """Workers share one world; each answer stands in its place."""
-    lk.connect("local", world="empty", in_flight=16)
-    ids = ["near", "validator.near"] * 40
-    frame, failed = lk.accounts(ids, on_error="collect", progress=False)
-    assert failed.empty
-    assert frame["account_id"].tolist() == ["near", "validator.near"]
-    values = client.current().send_many([_full(one) for one in ids], progress=False)
-    assert [value.account_id for value in values if not isinstance(value, Exception)] == ids
-
-
-def _full(account_id: str) -> Any:
-    """Describe the full view of an account."""
-    from ledgerkit.api import rest
-
-    return rest.full(account_id)
 
 
 def test_liquid_tokens_are_the_worlds() -> None:

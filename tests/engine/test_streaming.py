@@ -272,24 +272,6 @@ def test_an_early_end_leaves_nothing(way):
 
 
 @two_ways
-def test_a_consumer_that_fails_ends_it(way):
-    """An exception between two batches ends the stream, and the ledger goes on working."""
-    with asking(fine, **way) as (ledger, _):
-
-        def work() -> None:
-            for _batch in ledger.stream(Source(), size=8):
-                msg = "enough"
-                raise ValueError(msg)
-
-        with pytest.raises(ValueError, match="enough") as caught:
-            work()
-        del caught  # its traceback holds the stream
-        gc.collect()
-        assert until(lambda: tasks() == workers() == 0)
-        assert lk.ft("a7.near", ledger=ledger).empty
-
-
-@two_ways
 def test_a_forgotten_stream_ends(way):
     """A stream that nobody holds any more is over, wherever the collector finds it."""
     with asking(fine, **way) as (ledger, _):

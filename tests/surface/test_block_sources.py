@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
+from tests.collected_blocks import assert_same, collect, ends, read_rows, yielding_world
 from tests.document_host import documents_of
 from tests.document_rows import own_tables, plain_rows
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.full_world import FullWorld
-from tests.unit.localnet.ledger import Ledger, do
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pandas as pd
 
     from ledgerkit.localnet import World
 
 SHARED = ("blocks", "chunks", "transactions", "receipts", "events", "transfers")
 TABLES = (*SHARED, "subjects", "errors")
-
-
-def collect(ledger: lk.Ledger, heights: range, out: Path, **options: Any) -> lk.Collection:
-    """Collect heights, quietly, in small parts."""
-    options = {"part_size": 8, "progress": False, "ledger": ledger, **options}
-    run: lk.Collection = lk.collect_blocks(heights.start, heights.stop, out=out, **options)
-    return run
-
-
-def rows(run: lk.Collection, table: str) -> pd.DataFrame:
-    """Read a table without the times of reading and without provenance."""
-    frame = run.pandas(table).drop(columns="fetched_at", errors="ignore")
-    frame.attrs.clear()
-    return frame
-
-
-def assert_same(run: lk.Collection, other: lk.Collection) -> None:
-    """Compare the tables that both sources have, row by row."""
-    for table in TABLES:
-        assert_frame_equal(rows(run, table), rows(other, table), obj=table)
-
-
-def final_heights(world: World) -> range:
-    """Return the heights of a world up to the last final block."""
-    return range(world.chain.genesis.height, world.chain.final.height + 1)
 
 
 # Random worlds -----------------------------------------------------------------------------
@@ -66,13 +38,13 @@ def test_settled_worlds_are_the_same_by_both_sources(
     """All common tables of a random world are equal, row for row, and so are its errors."""
     world = settled[seed]
     ledger = lk.connect(world=world, make_default=False)
-    heights = final_heights(world)
-    by_rpc = collect(ledger, heights, tmp_path / "rpc", views=SHARED, source="rpc")
-    documents = collect(ledger, heights, tmp_path / "documents", source="documents")
-    assert_same(by_rpc, documents)
-    assert len(rows(documents, "receipts")) > 200
-    assert len(rows(documents, "events"))
-    assert len(rows(documents, "transfers")) > 200
+    heights = ends(world)
+    by_rpc = collect(*heights, tmp_path / "rpc", ledger, views=SHARED, source="rpc")
+    documents = collect(*heights, tmp_path / "documents", ledger, source="documents")
+    assert_same(by_rpc, documents, TABLES)
+    assert len(read_rows(documents, "receipts")) > 200
+    assert len(read_rows(documents, "events"))
+    assert len(read_rows(documents, "transfers")) > 200
 
 
 def test_gaps_in_the_chain_are_the_same_by_both_sources(tmp_path: Path) -> None:
@@ -87,55 +59,46 @@ def test_gaps_in_the_chain_are_the_same_by_both_sources(tmp_path: Path) -> None:
         world.advance(1, skip=1)
     world.settle()
     ledger = lk.connect(world=world, make_default=False)
-    heights = final_heights(world)
+    heights = ends(world)
     runs = [
-        collect(ledger, heights, tmp_path / source, views=SHARED, source=source)
+        collect(*heights, tmp_path / source, ledger, views=SHARED, source=source)
         for source in ("rpc", "documents")
     ]
-    assert_same(*runs)
+    assert_same(*runs, TABLES)
     assert runs[1].counts["skipped"] >= 13
-    assert not rows(runs[1], "chunks")["is_new"].all()
+    assert not read_rows(runs[1], "chunks")["is_new"].all()
 
 
 def test_waiting_heights_are_the_same_by_both_sources(tmp_path: Path) -> None:
     """A receipt waits for data that did not come yet: its rows so far, and the height's error."""
-    world, waiting = yielding_world(timeout=200)
+    world, waiting = yielding_world(200, 75)
     ledger = lk.connect(world=world, make_default=False)
-    heights = final_heights(world)
+    heights = ends(world)
     runs = []
     for source in ("rpc", "documents"):
         with pytest.warns(UserWarning, match="1 height with transactions that are not final yet"):
-            runs.append(collect(ledger, heights, tmp_path / source, views=SHARED, source=source))
-    assert_same(*runs)
+            runs.append(collect(*heights, tmp_path / source, ledger, views=SHARED, source=source))
+    assert_same(*runs, TABLES)
     assert [run.counts["waiting"] for run in runs] == [1, 1]
-    receipts = rows(runs[1], "receipts")
+    receipts = read_rows(runs[1], "receipts")
     of_transaction = receipts[receipts["tx_hash"] == waiting]
     assert of_transaction["status"].tolist().count("not_executed") == 1
 
 
 def test_a_yielded_receipt_is_the_same_by_both_sources(tmp_path: Path) -> None:
     """A receipt that waited for data over 70 blocks, and then ran without it."""
-    world, waiting = yielding_world(timeout=70)
+    world, waiting = yielding_world(70, 75)
     ledger = lk.connect(world=world, make_default=False)
-    heights = final_heights(world)
+    heights = ends(world)
     runs = [
-        collect(ledger, heights, tmp_path / source, views=SHARED, source=source)
+        collect(*heights, tmp_path / source, ledger, views=SHARED, source=source)
         for source in ("rpc", "documents")
     ]
-    assert_same(*runs)
-    receipts = rows(runs[1], "receipts")
+    assert_same(*runs, TABLES)
+    receipts = read_rows(runs[1], "receipts")
     of_transaction = receipts[receipts["tx_hash"] == waiting]
     assert (of_transaction["block_height"] - of_transaction["created_height"]).max() == 71
     assert (of_transaction["status"] != "not_executed").all()
-
-
-def yielding_world(timeout: int) -> tuple[World, str]:
-    """Build a world in which a receipt waits for data in vain, and the transaction's hash."""
-    ledger = Ledger("ann.near", scripts=["s.near"], yield_timeout=timeout)
-    tx_hash = ledger.send("ann.near", "s.near", do(["wait", "w", [["results"]]], ["give", "w"]))
-    ledger.world.advance(75)
-    ledger.world.settle()
-    return ledger.world, str(tx_hash)
 
 
 # What the tables of documents say of each other ---------------------------------------------
@@ -148,7 +111,7 @@ def test_the_own_tables_are_those_of_the_documents(
     """Outcomes, actions, balances and data equal a plain reading of the documents' JSON."""
     world = settled[seed]
     ledger = lk.connect(world=world, make_default=False)
-    run = collect(ledger, final_heights(world), tmp_path / "out", source="documents")
+    run = collect(*ends(world), tmp_path / "out", ledger, source="documents")
     documents = [own_tables(each) for each in documents_of(world).values()]
     for view in ("outcomes", "actions", "balances", "data_receipts"):
         expected = [row for tables in documents for row in tables[view]]

@@ -323,20 +323,6 @@ def test_few_requests() -> None:
     assert way.methods["block"] <= 1  # whether there is a newer one
 
 
-def test_locating_is_remembered() -> None:
-    """A point in time that was found is found again without a request, by every verb."""
-    world = open_world("empty")
-    world.advance(500)
-    way = counted(world)
-    lk.accounts("near", at="2026-08-01T00:02:00")
-    first = way.methods["block"]
-    assert first <= 6
-    way.asked.clear()
-    frame = lk.accounts("near", at="2026-08-01T00:02:00")
-    assert frame.attrs["block_height"] == 180_000_000 + 200
-    assert not way.asked
-
-
 # Failures -------------------------------------------------------------------------------
 
 
@@ -423,14 +409,6 @@ def test_a_host_that_fails() -> None:
     ledger.faults.add("status=500; times=100")
     with pytest.raises(errors.TransportError):
         lk.history("near", "genesis", "final", every=1)
-
-
-def test_heights_to_come() -> None:
-    """A height that the chain has not reached is not known, and not read below."""
-    ledger = lk.connect("local", world="empty")
-    head = ledger.world.chain.head.height
-    with pytest.raises(errors.UnknownBlockError):
-        lk.history("near", head, head + 10, every=10)
 
 
 def test_a_time_before_the_chain() -> None:

@@ -7,7 +7,6 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -15,9 +14,9 @@ import ledgerkit as lk
 from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
 from tests import document_host, loopback
 from tests.document_host import DocumentHost, documents_of, small_documents
-from tests.local_transport import LocalTransport
 from tests.loopback import Reply
 from tests.unit.localnet.full_world import FullWorld
+from tests.world_hosts import hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -323,23 +322,3 @@ def test_contradictory_contents_are_not_stored(
         expected = whole.pandas(table)
         expected = expected[~expected[key].isin(failed["position"])].reset_index(drop=True)
         assert_frame_equal(run.pandas(table), expected)
-
-
-@contextmanager
-def hosts(world: World, host: DocumentHost) -> Iterator[lk.Ledger]:
-    """Serve the node of a world beside other documents."""
-    way = LocalTransport(world)
-
-    def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        if method != "POST":
-            return host(method, path, headers, body)
-        sent = {"content-type": "application/json"}
-        response = way.handle_request(
-            httpx.Request("POST", "http://x.test/", content=body, headers=sent)
-        )
-        return Reply(response.status_code, response.read(), sent)
-
-    with loopback.serve(handler) as server:
-        options: Any = {"rpc_url": server.url, "blocks_url": server.url}
-        with lk.connect("lab", make_default=False, **options) as ledger:
-            yield ledger

@@ -59,18 +59,6 @@ def tampered(ledger: lk.Ledger, method: str, change) -> Iterator[lk.Ledger]:
         yield other
 
 
-def test_every_trace_of_the_demo_world_is_signed(ledger):
-    """All outcomes of all transactions lead to a block with valid signatures."""
-    ledger.world.settle()
-    transactions = ledger.world.summary.transactions
-    for each in transactions:
-        proof = lk.verify(each.tx_hash, each.signer_id)
-        assert set(proof.rows["proved"]) == {"signed"}, each.description
-        assert proof.is_complete
-        assert proof.is_signed_by_sender
-    assert len(transactions) > 40
-
-
 def test_a_block_that_the_caller_trusts_needs_no_signature(ledger):
     """A later one ends the paths; the transaction's own begins a chain of signed blocks."""
     trace = lk.trace(SWAP, SIGNER)
