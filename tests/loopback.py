@@ -88,7 +88,7 @@ class Server:
         count = -1
         while count != len(self.requests):
             count = len(self.requests)
-            time.sleep(0.4)
+            time.sleep(0.15)
         return count
 
 

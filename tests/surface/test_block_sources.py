@@ -28,14 +28,14 @@ TABLES = (*SHARED, "subjects", "errors")
 @pytest.fixture(scope="module")
 def settled() -> dict[int, World]:
     """Return worlds with failures, refunds, deletions and gaps, in which everything ended."""
-    return {seed: FullWorld(seed).run(120) for seed in (2, 3, 8, 9, 12)}
+    return {seed: FullWorld(seed).run(120) for seed in (2, 3, 8)}
 
 
-@pytest.mark.parametrize("seed", [2, 3, 8, 9, 12])
+@pytest.mark.parametrize("seed", [2, 3, 8])
 def test_settled_worlds_are_the_same_by_both_sources(
     settled: dict[int, World], seed: int, tmp_path: Path
 ) -> None:
-    """All common tables of a random world are equal, row for row, and so are its errors."""
+    """Common tables and errors are equal, row by row; others are as the documents' JSON."""
     world = settled[seed]
     ledger = lk.connect(world=world, make_default=False)
     heights = ends(world)
@@ -45,6 +45,10 @@ def test_settled_worlds_are_the_same_by_both_sources(
     assert len(read_rows(documents, "receipts")) > 200
     assert len(read_rows(documents, "events"))
     assert len(read_rows(documents, "transfers")) > 200
+    plain = [own_tables(each) for each in documents_of(world).values()]
+    for view in ("outcomes", "actions", "balances", "data_receipts"):
+        expected = [row for tables in plain for row in tables[view]]
+        assert plain_rows(documents.pandas(view)[list(expected[0])]) == expected
 
 
 def test_gaps_in_the_chain_are_the_same_by_both_sources(tmp_path: Path) -> None:
@@ -102,17 +106,3 @@ def test_a_yielded_receipt_is_the_same_by_both_sources(tmp_path: Path) -> None:
 
 
 # What the tables of documents say of each other ---------------------------------------------
-
-
-@pytest.mark.parametrize("seed", [2, 3, 8, 9, 12])
-def test_the_own_tables_are_those_of_the_documents(
-    settled: dict[int, World], seed: int, tmp_path: Path
-) -> None:
-    """Outcomes, actions, balances and data equal a plain reading of the documents' JSON."""
-    world = settled[seed]
-    ledger = lk.connect(world=world, make_default=False)
-    run = collect(*ends(world), tmp_path / "out", ledger, source="documents")
-    documents = [own_tables(each) for each in documents_of(world).values()]
-    for view in ("outcomes", "actions", "balances", "data_receipts"):
-        expected = [row for tables in documents for row in tables[view]]
-        assert plain_rows(run.pandas(view)[list(expected[0])]) == expected
