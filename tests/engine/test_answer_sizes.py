@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import threading
 import time
 import tracemalloc
-import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -215,32 +213,6 @@ def test_two_headers_are_two_encodings(way):
     refused = pytest.raises(TransportError, match="the content encoding gzip, gzip;")
     with raw_host(saying(head)) as url, reading(url, **way) as ledger, refused:
         lk.ft("a.near", ledger=ledger)
-
-
-WHOLE = gzip.compress(ACCOUNT.body, mtime=0)
-BROKEN = {
-    "no gzip": (ACCOUNT.body, "the body is not gzip: .*incorrect header check"),
-    "no end": (WHOLE[:-1], "the body ends before its gzip"),
-    "no checksum": (WHOLE[:-8], "the body ends before its gzip"),
-    "the header alone": (WHOLE[:10], "the body ends before its gzip"),
-    "other checksum": (WHOLE[:-5] + b"\0" + WHOLE[-4:], "incorrect data check"),
-    "other length": (WHOLE[:-1] + b"\1", "incorrect length check"),
-    "garbage": (WHOLE + b"x", "the body goes on after the end of its gzip"),
-    "second member": (WHOLE + WHOLE, "the body goes on after the end of its gzip"),
-    "garbage later": (WHOLE + bytes(2**17), "the body goes on after the end of its gzip"),
-    "zlib": (zlib.compress(ACCOUNT.body), "the body is not gzip"),
-    "deflate": (zlib.compress(ACCOUNT.body, wbits=-15), "the body is not gzip"),
-}
-
-
-@two_ways
-@pytest.mark.parametrize("kind", BROKEN)
-def test_broken_gzip_is_an_error(way, kind):
-    """Gzip that is cut, damaged or continued is a failed request, which may be repeated."""
-    body, words = BROKEN[kind]
-    error, requests = failure(packed(body), **way)
-    assert re.search(words, error.sentence)
-    assert (error.retryable, requests) == (True, 2)
 
 
 # Time -------------------------------------------------------------------------------------

@@ -795,29 +795,6 @@ def test_a_crash_at_any_request_is_finished_by_the_next_run(stage: Stage, place:
     assert ran.count(False) <= outcomes.count("already_archived")
 
 
-@pytest.mark.parametrize("place", ["before", "after"])
-def test_a_connection_lost_at_any_request_is_nothing(stage: Stage, place: str) -> None:
-    """Whichever answer is lost, asking again gives it, and one token is minted."""
-    for lost_at in range(1, 100):
-        prefix, count, supply = f"{place}-{lost_at}-", [0], stage.supply()
-        ways = [
-            connect(Crashing(one.world, count, lost_at, place, lost))
-            for one in (stage.source, stage.target)
-        ]
-        found = stage.archive(source=ways[0], target=ways[1], token_prefix=prefix)
-        lk.disconnect()
-        assert found.outcome == "archived"
-        assert stage.supply() == supply + 1
-        if count[0] < lost_at:
-            break
-    assert all(stage.mints())
-
-
-def lost() -> ConnectionError:
-    """End a connection."""
-    return ConnectionError("Server disconnected without sending a response.")
-
-
 def test_a_mint_still_under_way_is_not_doubled(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -564,14 +564,6 @@ def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
         dask_engine._check_worker(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
 
 
-def test_subjects_are_split_at_gaps_and_at_the_maximum_size():
-    """Each part has consecutive subjects, and no more than its maximum."""
-    subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
-    parts = list(dask_engine._split(subjects, 60, lambda: 3))
-
-    assert [(p[0].position, len(p)) for p in parts] == [(0, 3), (3, 2), (7, 2), (20, 1)]
-
-
 def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
     """However workers come and go, the active tasks stay within both limits of the ledger."""
     draw = random.Random(9)  # noqa: S311 - no secret
@@ -584,26 +576,3 @@ def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
             active.pop(draw.randrange(len(active)))
         assert sum(t.in_flight for t in active) <= 10
         assert sum(t.rate or 0 for t in active) <= 100 + 1e-9
-
-
-def test_the_whole_rate_is_used():
-    """Four workers get a quarter of the rate each; with fewer requests than workers some idle."""
-    limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
-    while task_limits := limits.for_next_task(active, 4):
-        active.append(task_limits)
-    assert [t.in_flight for t in active] == [2, 2, 3, 3]
-    assert [t.rate for t in active] == [25.0] * 4
-
-    few, active = ClusterLimits(in_flight=2, rate=None), []
-    while task_limits := few.for_next_task(active, 4):
-        active.append(task_limits)
-    assert active == [TaskLimits(1, None)] * 2
-
-
-def test_a_slow_rate_makes_short_parts(tmp_path):
-    """A kill costs a minute of a worker's requests, or 1,000 where that is less."""
-    job = Job(storage.LocalFolder(tmp_path), AccountReader(["ft"], []), part_size=20_000)
-
-    assert ClusterLimits(64, 400.0).part_size(job, 4) == 6_000
-    assert ClusterLimits(64, 20.0).part_size(job, 4) == 1_000
-    assert ClusterLimits(64, None).part_size(job, 4) == 20_000

@@ -324,16 +324,6 @@ def test_an_unknown_account_warns(verb: str) -> None:
     assert {warning.filename for warning in told} == {__file__}
 
 
-def test_an_unknown_account_warns_before_it_is_an_error() -> None:
-    """Where there is nothing to frame, the error comes with the hint."""
-    lk.connect("local", world="empty")
-    with (
-        pytest.warns(UserWarning, match=r"connect\(\"mainnet\"\)"),
-        pytest.raises(errors.UnknownAccountError),
-    ):
-        lk.keys("root.near")
-
-
 def test_an_account_without_its_top_level_is_completed() -> None:
     """The warning of one unknown name and its error suggest the whole name."""
     lk.connect("local")

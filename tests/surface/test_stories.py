@@ -253,21 +253,6 @@ def run_long(ledger: Ledger, steps: Any) -> lk.Trace:
     return lk.trace(str(tx_hash), "ann.near")
 
 
-def test_a_fan_out_of_a_thousand() -> None:
-    """A thousand transfers side by side are a thousand children, and each amount arrives."""
-    ledger = scripted(vm_gas={".do": TGAS})
-    found = run_long(ledger, [["transfer", f"p{place}", "t.near", "5"] for place in range(1000)])
-    receipts = found.receipts
-    transfers = receipts[(receipts["kind"] == "action") & (receipts["depth"] == 1)]
-    assert len(transfers) == 1000
-    assert transfers["deposit"].tolist() == [5] * 1000
-    # Each of them gives gas back, as the call itself does.
-    assert len(receipts) == 1 + 1000 + 1000 + 1
-    changes = found.balance_changes.set_index("account_id")["change"]
-    assert changes["t.near"] == 5000
-    assert "Transfer to t.near 1000 times" in found.explain()
-
-
 # What happened, in words ----------------------------------------------------------------
 
 

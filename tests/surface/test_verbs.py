@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
-from tests.unit.builders import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,16 +280,6 @@ def test_accounts_at_one_block() -> None:
     assert frame.attrs["block_hash"] == fake_hash(103)
 
 
-def test_snapshot_of_an_unknown_account() -> None:
-    """An account that the indexer has never seen is said to be so."""
-    unknown = full_view("a.near", state=None)
-    with asking(Fake(rest={"/v1/account/a.near/full": unknown})):
-        taken = lk.snapshot("a.near")
-    assert repr(taken) == "<Snapshot a.near: not indexed>"
-    assert taken.state["status"].tolist() == ["not_indexed"]
-    assert [len(f) for f in (taken.ft, taken.nft, taken.staking)] == [0, 0, 0]
-
-
 def test_accounts_of_a_key() -> None:
     """Full-access accounts and all accounts are two questions; the first row is primary."""
     path = "/v1/public_key/" + KEY.replace(":", "%3A")
@@ -420,15 +408,6 @@ def test_keys_come_in_pages() -> None:
     assert [params.get("block_id") for params in sent[:3]] == [None] + [fake_hash(HEAD)] * 2
     assert sent[1]["after_key"] == frame["public_key"].iloc[2]
     assert frame.attrs["block_hash"] == fake_hash(HEAD)
-
-
-@pytest.mark.parametrize("size", [1, 2, 6, 7, 8])
-def test_every_page_size_gives_the_same_keys(size: int) -> None:
-    """Each key comes once and in order, also if the last page is full."""
-    with asking(Fake(methods={"query": paged_keys(size)})) as server:
-        frame = lk.keys("big.near")
-    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
-    assert len(server.requests) == -(-7 // size)
 
 
 def test_keys_of_many_accounts() -> None:
@@ -844,27 +823,6 @@ def test_hostile_metadata() -> None:
     assert frame["balance"].tolist() == [250] * len(contracts)
 
 
-def test_metadata_is_fetched_once_a_session() -> None:
-    """Each contract is asked once, however many accounts and calls."""
-    fake = Fake()
-    for account_id in ("a.near", "b.near"):
-        path = f"/v1/account/{account_id}/ft"
-        fake.rest[path] = ft_view(account_id, ("t.near", "1", 1), ("u.near", None, 1))
-    fake.views["t.near", "ft_metadata"] = as_bytes({"symbol": "T", "decimals": 1})
-    fake.views["u.near", "ft_metadata"] = as_bytes({"symbol": "U", "decimals": 1})
-    with asking(fake) as server:
-        frame = lk.ft(["a.near", "b.near"], metadata=True, progress=False)
-        lk.ft("b.near", metadata=True)
-    asked = [call["params"]["account_id"] for call in server.calls]
-    assert sorted(asked) == ["t.near", "u.near"]
-    assert rows(frame, "symbol", "balance", "amount") == [
-        ("T", 1, 0.1),
-        ("U", None, None),
-        ("T", 1, 0.1),
-        ("U", None, None),
-    ]
-
-
 def test_metadata_that_could_not_be_asked() -> None:
     """Not reaching a contract is that contract's failure; the balances stay, told as unread."""
     fake = Fake()
@@ -1270,22 +1228,6 @@ def test_at_a_time_that_the_host_has_dropped() -> None:
     with asking(fake) as server, pytest.raises(errors.UnknownBlockError):
         lk.block(pd.Timestamp(time_ns(115), tz="UTC"))
     assert len(server.requests) < 30
-
-
-def test_at_a_time_asks_few_blocks() -> None:
-    """A host that keeps only its newest blocks is not asked for each of the others."""
-    fake = Fake()
-    fake.blocks = {
-        FIRST: make_block(FIRST),
-        **{h: make_block(h) for h in (10**8 - 2, 10**8 - 1, 10**8)},
-    }
-    left = iter(range(2000))
-
-    def patient(*request: Any) -> Reply:
-        return fake(*request) if next(left, None) is not None else Reply(400, b"too many")
-
-    with asking(patient), pytest.raises(errors.UnknownBlockError):
-        lk.block(pd.Timestamp(time_ns(10**6), tz="UTC"))
 
 
 def test_blocks_with_skipped_heights() -> None:
@@ -1753,27 +1695,6 @@ def test_a_closed_ledger_explains_without_metadata() -> None:
         '<div class="ledgerkit-trace tex2jax_ignore mathjax_ignore">'
         "<h3>a.near sent 250 units of b.near to c.near.</h3>"
     )
-
-
-def test_traces_and_a_blocks_traces() -> None:
-    """Many transactions are one frame, their blocks and rules read once for all."""
-    methods = {
-        "EXPERIMENTAL_tx_status": lambda params: transaction_result(params["tx_hash"]),
-        "EXPERIMENTAL_protocol_config": RULES,
-    }
-    fake = Fake(methods=methods)
-    pairs = [(fake_hash("tx"), "a.near"), (fake_hash("other"), "a.near")]
-    with asking(fake) as server:
-        found = lk.traces(pairs)
-        again = lk.traces(pairs, blocks=False)
-    columns = ("tx_hash", "receipt_id", "block_height", "shard_id")
-    expected = [(tx_hash, fake_hash("receipt"), 121, 3) for tx_hash, _ in pairs]
-    assert rows(found.receipts, *columns) == expected
-    assert again.receipts["block_height"].isna().all()
-    declared = lk.schema("traces_receipts")["name"].tolist()
-    assert list(found.receipts.columns) == declared
-    asked = Counter(call["method"] for call in server.calls)
-    assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
 
 def unfinished_result() -> dict[str, Any]:
