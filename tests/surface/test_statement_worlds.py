@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ from ledgerkit.protocol import (
     DeterministicStateInit,
     GasKeyFullAccess,
     StateInit,
+    Transfer,
     TransferToGasKey,
     deterministic_account_id,
 )
@@ -84,6 +86,62 @@ def test_the_gas_keys_of_a_deleted_account_are_burnt() -> None:
     assert [(e.change, e.evidence) for e in burnt] == [(-N // 5, "proved")] * 2
     assert {e.asset for e in burnt} == {KEY, f"gas_key:{public('other')}"}
     assert whole.facts.closing == dict.fromkeys(whole.facts.opening, 0)
+
+
+def deleted_with_refund(amount: int) -> list[Any]:
+    """Return what happened to a key that holds an amount: a refund and its deletion in a block."""
+    ledger = scripted()
+    fund(ledger, "s.near", "gas", amount=amount)
+    nonce = ledger.world.state().gas_key_nonce("s.near", public("gas").packed, 0)
+    assert nonce is not None
+    ledger.send("s.near", "t.near", do(), key="gas", version=1, nonce_index=0, nonce=nonce + 1)
+    deletion = do(["batch", "end", "s.near", ["delete_account", "ben.near"]])
+    ledger.send("ann.near", "s.near", deletion)
+    ledger.world.settle()
+    entries = [entry for entry in statement(ledger, "s.near").store if entry.asset == KEY]
+    assert entries[2].block_height == entries[3].block_height
+    return entries
+
+
+@pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted
+def test_a_refund_is_burnt_with_its_gas_key() -> None:
+    """A refund to a key that is deleted in the same block is not the account's, but burnt."""
+    # Source: nearcore, runtime/runtime/src/actions.rs: `action_delete_account` burns the balances.
+    whole = deleted_with_refund(N)
+    bought, refund = -whole[1].change, whole[2].change
+    emptied = deleted_with_refund(bought)
+    assert [e.change for e in emptied] == [bought, -bought, refund, -refund]
+    assert [e.change for e in whole] == [N, -bought, refund, bought - refund - N]
+    assert (whole[3].cause, emptied[3].cause) == ("deleted", "deleted")
+
+
+class Unindexed(LocalTransport):
+    """A transport to a world whose services list no transaction and no transfer."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response without its rows."""
+        body = json.loads(super().handle_request(request).read())
+        nothing = {"account_txs": [], "transfers": [], "resume_token": None, "txs_count": 0}
+        return httpx.Response(200, json={k: nothing.get(k, value) for k, value in body.items()})
+
+
+def test_a_block_that_explains_a_part_of_a_gap_explains_nothing_of_it() -> None:
+    """Three changes in a block of which one has a transaction: the gap stays as it is."""
+    ledger = scripted()
+    for name in ("ann.near", "ben.near"):
+        ledger.send(name, "x.ann.near", Transfer(N))
+    ledger.world.advance()
+    ledger.send("x.ann.near", "ann.near", Transfer(3 * N))
+    start, before = ledger.world.chain.head.height, ledger.account("x.ann.near").amount
+    ledger.world.advance()
+    missing = ledger.account("x.ann.near").amount - before
+    ledger.world.settle()
+    with lk.connect("local", transport=Unindexed(ledger.world), make_default=False) as local:
+        options: dict[str, Any] = {"progress": False, "ledger": local}
+        part = lk.statement("x.ann.near", start=start, stop=start + 1, **options)
+    assert list(part.store) == []
+    assert [(gap.stop_height, gap.missing) for gap in part.facts.gaps] == [(start + 1, missing)]
+    assert part.totals["missing"].tolist() == [missing]
 
 
 class RawPermissions(LocalTransport):
