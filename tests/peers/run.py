@@ -124,7 +124,6 @@ def run_near_kit(folder: Path) -> list[Case]:
 
 
 def _junit_case(element: ET.Element) -> Case:
-    """Read a case of a JUnit report."""
     file, _, group = (element.get("classname") or "").removeprefix("tests.").partition(".Test")
     name = f"{group}.{element.get('name')}".lstrip(".")
     for tag, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
@@ -170,7 +169,6 @@ def _await_node(url: str) -> None:
 
 
 def prepare_near_api_js(folder: Path) -> None:
-    """Install what the project develops with."""
     (folder / ".pnpmfile.cjs").write_text(PNPM_HOOK, encoding="utf-8")
     pnpm = ("npx", "--yes", "pnpm@10", "install", "--ignore-scripts", "--no-frozen-lockfile")
     # A version that the project names would be fetched, whose signature a mirror may not have.

@@ -58,7 +58,6 @@ class Site:
         return {words[0]: words[3].partition("#")[0] for words in lines}
 
     def html(self, page: str) -> str:
-        """Read a page's HTML."""
         return (self.pages / page).read_text(encoding="utf-8")
 
 
@@ -84,11 +83,9 @@ class Tables(HTMLParser):
             self.cell = True
 
     def handle_endtag(self, tag: str) -> None:
-        """End a cell."""
         self.cell = self.cell and tag != "td"
 
     def handle_data(self, data: str) -> None:
-        """Add text to the current cell."""
         if self.cell:
             self.rows[self.frame][-1][-1] += data
 
@@ -133,7 +130,6 @@ def branches(error: type[errors.LedgerError]) -> set[type[errors.LedgerError]]:
 
 
 def words(text: str) -> str:
-    """Reduce HTML or plain text to its words."""
     bare = re.sub(r"<style.*?</style>|<[^>]+>", "", text, flags=re.DOTALL)
     for mark, letter in (("&quot;", '"'), ("&#x27;", "'"), ("&lt;", "<"), ("&gt;", ">")):
         bare = bare.replace(mark, letter)
@@ -230,7 +226,6 @@ def test_a_new_verb_needs_no_list(part, monkeypatch):
     """A name added to `__all__` has a page and a line; without a group it is under More."""
 
     def history(account_id):
-        """Read a balance over time."""
         return account_id
 
     monkeypatch.setattr(ledgerkit, "history", history, raising=False)

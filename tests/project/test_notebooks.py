@@ -14,7 +14,6 @@ each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.ste
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a notebook's JSON."""
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 

@@ -23,17 +23,14 @@ RULES: dict[str, Any] = {
 
 
 def transfer(amount: int) -> dict[str, Any]:
-    """Build a transfer action."""
     return {"Transfer": {"deposit": str(amount)}}
 
 
 def call(method: str = "m", deposit: int = 0, args: Any = None, gas: int = 9) -> dict[str, Any]:
-    """Build a function call action with JSON arguments."""
     return call_bytes(method, json.dumps(args or {}).encode(), deposit, gas)
 
 
 def call_bytes(method: str, args: bytes, deposit: int = 0, gas: int = 9) -> dict[str, Any]:
-    """Build a function call action."""
     text = base64.b64encode(args).decode()
     fields = {"method_name": method, "args": text, "gas": gas, "deposit": str(deposit)}
     return {"FunctionCall": fields}
@@ -46,13 +43,11 @@ def delegate(sender: str, to: str, *actions: Any) -> dict[str, Any]:
 
 
 def event(standard: str, name: str, *data: Any) -> str:
-    """Build the log line of an event."""
     fields = {"standard": standard, "version": "1.0.0", "event": name, "data": list(data)}
     return "EVENT_JSON:" + json.dumps(fields)
 
 
 def failing(text: str = "no", index: int = 0) -> dict[str, Any]:
-    """Build the status of a contract panic."""
     kind = {"FunctionCallError": {"ExecutionError": f"Smart contract panicked: {text}"}}
     return {"Failure": {"ActionError": {"index": index, "kind": kind}}}
 

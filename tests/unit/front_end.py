@@ -40,7 +40,6 @@ class FrontEnd:
             self.panel = message
 
     def send(self, **message: Any) -> None:
-        """Send a message of the page to the kernel."""
         self.window.receive(message)
 
     def type(self, name: str, value: object) -> None:
@@ -54,7 +53,6 @@ class FrontEnd:
         self.typed.clear()
 
     def cancel(self) -> None:
-        """Click Cancel."""
         self.send(type="cancel")
 
     def enter_secret(self, name: str, text: str) -> None:
@@ -73,7 +71,6 @@ class FrontEnd:
 
     @property
     def titles(self) -> list[str]:
-        """The titles of the pages of the result."""
         return [page["title"] for page in self.panel["pages"]]
 
     @property

@@ -29,7 +29,6 @@ ALL = len(archiving.STEPS)
 
 @pytest.fixture(autouse=True)
 def ledger() -> Iterator[lk.Ledger]:
-    """Open the world "demo"."""
     with lk.connect("local") as opened:
         yield opened
     lk.disconnect()
@@ -69,12 +68,10 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def states(panel: ArchiveFlow) -> list[str]:
-    """List the states of the steps."""
     return panel.frames["steps"]["state"].tolist()
 
 
 def minted(ledger: lk.Ledger) -> bool:
-    """Tell whether the token is there at the head."""
     place: dict[str, Any] = {"target": ledger, "at": "optimistic"}
     return archiving.find_token(TOKEN_ID, "stamps.grace.near", **place).token is not None
 

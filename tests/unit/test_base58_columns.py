@@ -37,7 +37,6 @@ values_of_one_size = st.integers(1, 70).flatmap(
 
 
 def reference(value: bytes) -> str:
-    """Encode one value with the reference package."""
     return base58.b58encode(value).decode()
 
 

@@ -28,7 +28,6 @@ NS = 10**9
 
 
 def named(height: int) -> str:
-    """Invent the hash of a height."""
     return base58.b58encode(bytes(range(1, 29)) + height.to_bytes(4, "big")).decode()
 
 
@@ -55,7 +54,6 @@ class Host:
         return [self._answer(call.request.removeprefix("block ")) for call in wanted]
 
     def _answer(self, name: str) -> Any:
-        """Answer one."""
         self.asked.append(name)
         ends = {"final": self.heights[-1], "genesis": self.heights[0]}
         height = ends.get(name) or (int(name) if name.isdigit() else height_of(name))
@@ -64,7 +62,6 @@ class Host:
         return self.block(height) if known else UnknownBlockError(block=name)
 
     def block(self, height: int) -> chain.Block:
-        """Make a block."""
         place = self.heights.index(height)
         before = self.heights[place - 1] if place else 0
         header = chain.BlockHeader(
@@ -94,7 +91,6 @@ def find(host: Host, known: Points, places: list[Any]) -> list[Any]:
 
 
 def at_time(time_ns: int) -> BlockReference:
-    """Name a time."""
     return BlockReference({}, time_ns)
 
 

@@ -30,13 +30,11 @@ def read(body: bytes, limit: int = LIMIT) -> dict[int, bytes]:
 
 
 def file(height: int, body: bytes = b"{}", **options: object) -> bytes:
-    """Build the file of a block."""
     return member(f"{height:012d}.json", body, **options)  # type: ignore[arg-type]  # as member
 
 
 @pytest.fixture(params=["zlib", "isal"], autouse=True)
 def fastest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unpack with each of the two libraries."""
     module = zlib
     if request.param == "isal":
         module = pytest.importorskip("isal.isal_zlib")
@@ -134,7 +132,6 @@ def test_links_are_refused(target: bytes) -> None:
 
 
 def checked(header: bytearray) -> bytes:
-    """Return a header with the right checksum."""
     header[148:156] = b" " * 8
     header[148:156] = f"{sum(header):06o}\0 ".encode()
     return bytes(header)

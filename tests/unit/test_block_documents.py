@@ -300,7 +300,6 @@ PAIR: dict[str, Any] = {
 
 
 def block_of(*pairs: object) -> bytes:
-    """Write a document of one shard."""
     executed = {"receipt_execution_outcomes": pairs, "state_changes": []}
     shard = {"shard_id": 3, "chunk": None, **executed}
     block = {"author": "v.near", "header": HEADER}

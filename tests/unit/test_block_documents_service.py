@@ -70,13 +70,11 @@ def document(world: World, height: int) -> Any:
 
 @pytest.fixture(scope="module")
 def demo() -> World:
-    """A world with transactions of every kind."""
     return open_world("demo")
 
 
 @pytest.fixture(scope="module")
 def documents(demo: World) -> list[Any]:
-    """All final documents of the world."""
     final = demo.chain.final.height
     return [document(demo, height) for height in range(demo.chain.genesis.height, final + 1)]
 
@@ -97,7 +95,6 @@ def members(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def types(*values: Any) -> dict[str, set[str]]:
-    """Return the JSON types of each member."""
     merged: dict[str, set[str]] = defaultdict(set)
     for value in values:
         for path, kind in members(value):
@@ -267,7 +264,6 @@ def test_other_refusals() -> None:
 
 
 def chain() -> Any:
-    """Open a small chain."""
     return Ledger("ann.near", "ben.near", scripts=("s.near",))
 
 
@@ -299,7 +295,6 @@ def test_a_skipped_height_is_null_for_a_day() -> None:
 
 
 def unpack(response: HttpResponse) -> dict[str, bytes]:
-    """Unpack an archive."""
     assert response.status == 200
     with tarfile.open(fileobj=io.BytesIO(response.body), mode="r:gz") as archive:
         files = {info.name: archive.extractfile(info) for info in archive}

@@ -53,7 +53,6 @@ def short_lived(validity: int = 20) -> World:
 
 
 def balance(world: World, account_id: str) -> int:
-    """Tell what an account has at the head."""
     found = world.balance(account_id)
     assert found is not None
     return found

@@ -39,7 +39,6 @@ def receipt(name: str, parent: str | None = None, **told: Any) -> dict[str, Any]
 
 
 def card(told: list[dict[str, Any]], **more: Any) -> str:
-    """Write a card of receipts."""
     usual: dict[str, Any] = {
         "headline": "Trace T: 1 receipt",
         "explanation": "It succeeded.",
@@ -66,7 +65,6 @@ class Page(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.elements.append((tag, dict(attrs)))
         if tag in ("td", "th"):
             self.cells.append("")
@@ -76,7 +74,6 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close an element."""
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
@@ -89,7 +86,6 @@ class Page(HTMLParser):
             self.summaries[-1] = depth, text + data
 
     def rows(self, width: int) -> list[list[str]]:
-        """Give cells in rows."""
         return [self.cells[at : at + width] for at in range(0, len(self.cells), width)]
 
 

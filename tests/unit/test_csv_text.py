@@ -26,7 +26,6 @@ NUMBERS = ("-12", "+3.5", "340282366920938463463374607431768211455", "-0.000001"
 
 
 def cells(text: str) -> list[list[str]]:
-    """Read CSV."""
     return list(csv.reader(io.StringIO(text, newline="")))
 
 

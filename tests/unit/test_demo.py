@@ -26,7 +26,6 @@ def demo() -> Iterator[ModuleType]:
 
 @pytest.fixture
 def ledger():
-    """Connect to the world of the demo."""
     with lk.connect("local") as ledger:
         yield ledger
     lk.disconnect()

@@ -15,7 +15,6 @@ VM = "wasm execution failed with error: "
 
 
 def below(error):
-    """List a class and all its descendants."""
     return [error, *(one for child in error.__subclasses__() for one in below(child))]
 
 
@@ -41,7 +40,6 @@ TREE = sorted(
 
 
 def query(text):
-    """Read a text of query at a known block."""
     return chain_errors.from_query_text(
         text, request="view of c.near", block_height=7, block_hash="Bh"
     )

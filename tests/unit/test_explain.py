@@ -200,7 +200,6 @@ def test_an_empty_list_of_actions_is_not_an_unknown_one(actions: Any, headline: 
 
 
 def members(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the paths of all members of a document."""
     items = document.items() if isinstance(document, dict) else enumerate(document)
     paths = []
     for key, value in items:
@@ -253,7 +252,6 @@ def test_failures_of_one_kind_are_told_once():
 
 
 def everything(document: Any) -> Trace:
-    """Make all frames and tell the story."""
     found = Trace.from_json(document, rules=builders.RULES)
     for name in FRAMES:
         assert getattr(found, name) is not None

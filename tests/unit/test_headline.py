@@ -688,7 +688,6 @@ def test_two_tokens_of_one_symbol_are_told_apart():
 
 
 def read(result: dict[str, Any], tokens: Any) -> Trace:
-    """Build a trace with a way to read metadata."""
     data = json.dumps(result).encode()
     return Trace(decode_transaction(data, request="T"), data, tokens=tokens)
 

@@ -72,7 +72,6 @@ SENT = ("logged", "odd", "unknown", "gone", "formula")
 
 
 def archived(ledger: lk.Ledger, collection: str) -> lk.Archive:
-    """Archive the widget of the world."""
     return lk.archive_widget(
         "near",
         "Clock",
@@ -100,24 +99,20 @@ WRONG = [hostile.TEXTS[name] for name in ("quotes", "turned", "marks", "long")]
 
 
 def account(one: str, found: Any) -> Panel:
-    """Ask about an account."""
     return lk.widgets.AccountExplorer(one, ledger=found.ledger)
 
 
 def transaction(name: str, found: Any) -> Panel:
-    """Ask about what was sent."""
     tx_hash = getattr(found, name).tx_hash
     return lk.widgets.TransactionExplorer(tx_hash, "near", ledger=found.ledger)
 
 
 def answer(name: str, found: Any) -> Panel:
-    """Ask for a hostile answer."""
     args = json.dumps({"name": name})
     return lk.widgets.ContractViewer("trap.near", "answer", args, ledger=found.ledger)
 
 
 def tokens_of(name: str, found: Any) -> Panel:
-    """Ask a collection for its tokens."""
     return lk.widgets.NftGallery("near", f"{name}.near", ledger=found.ledger)
 
 

@@ -278,12 +278,10 @@ class Host:
         return self.now
 
     def later(self, seconds: float, step: Callable[..., bool], *arguments: Any) -> None:
-        """Plan a step."""
         entry = (self.now + seconds, next(self.numbers), step, arguments)
         heapq.heappush(self.events, entry)
 
     def reserve(self, longest: float, *_: object) -> bool:
-        """Wait for a slot."""
         epoch, seconds = self.pacer.epoch, self.pacer.reserve(math.inf) or 0.0
         self.later(seconds, self.start, epoch, seconds, longest)
         return True
@@ -629,7 +627,6 @@ class Wrong(httpx.BaseTransport):
         self.asked = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Act."""
         self.asked += 1
         return self.act(request)
 
@@ -642,7 +639,6 @@ class AsyncWrong(httpx.AsyncBaseTransport):
         self.asked = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Act."""
         self.asked += 1
         return self.act(request)
 
@@ -664,7 +660,6 @@ def raising(error: BaseException) -> Callable[[httpx.Request], object]:
 
 
 def failure(transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> TransportError:
-    """Give what a read over a transport fails with."""
     retries = lk.RetryPolicy(attempts=2, total_s=5)
     with lk.connect("lab", transport=transport, retries=retries, timeout_s=2) as ledger:
         with pytest.raises(TransportError) as caught:
@@ -863,7 +858,6 @@ class Closing(httpx.AsyncBaseTransport):
     closed = False
 
     async def aclose(self) -> None:
-        """Close."""
         self.closed = True
 
 

@@ -38,14 +38,12 @@ def outcome(number: int, **members: Any) -> dict[str, Any]:
 
 
 def body(number: int, *actions: Any) -> dict[str, Any]:
-    """Build the body of a receipt."""
     action = {"actions": list(actions or [TRANSFER]), "signer_id": "a.near"}
     parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
     return parties | {"receipt": {"Action": action}, "receipt_id": f"R{number}"}
 
 
 def node_result(**members: Any) -> dict[str, Any]:
-    """Build a node's result with many receipts."""
     own = {"id": "T", "outcome": {"receipt_ids": ["R0"], "status": {"SuccessReceiptId": "R0"}}}
     lists = {
         "receipts": [body(number) for number in range(COUNT)],

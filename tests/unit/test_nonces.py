@@ -21,7 +21,6 @@ ANCHOR = Anchor(100, CryptoHash.of(b"a block"))
 
 
 def signed(nonce):
-    """Sign something with a nonce."""
     key = SecretKey.generate()
     block_hash = ANCHOR.block_hash
     tx = Transaction("a.near", key.public_key, nonce, "b.near", block_hash, [Transfer(1)])
@@ -160,7 +159,6 @@ def test_a_lane_is_shared_by_the_process():
             self.objects: dict[str, Any] = {}
 
         def memo(self, key, factory):
-            """Return the object under a key."""
             return self.objects.setdefault(key, factory())
 
     chain, found = Chain(), []

@@ -36,12 +36,10 @@ CALLS: dict[str, Callable[[pd.Series], Any]] = {
 
 @pytest.fixture
 def column() -> Any:
-    """Return a column of three values."""
     return pd.Series([2**100, 5, 7], dtype="u128")
 
 
 def parameters(function: Any) -> str:
-    """Return the names of a function's parameters."""
     return " ".join(inspect.signature(function).parameters)
 
 

@@ -173,12 +173,10 @@ class Broken:
         raise OSError("no repr")
 
     def to_numpy(self) -> Never:
-        """Refuse."""
         raise OSError("no array")
 
 
 def nested(depth: int) -> list[Any]:
-    """Return lists in lists."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]

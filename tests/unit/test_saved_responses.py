@@ -149,7 +149,6 @@ REST: dict[str, tuple[Any, str, Any]] = {
 
 
 def dump(value: object) -> bytes:
-    """Give JSON bytes."""
     return json.dumps(value).encode()
 
 

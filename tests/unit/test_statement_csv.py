@@ -36,7 +36,6 @@ SWAP = [
 
 
 def prices(*rows: tuple[str, str, Any, str]) -> pd.DataFrame:
-    """Build a frame of prices."""
     frame = pd.DataFrame(rows, columns=["asset", "time", "price", "currency"])
     return frame.assign(time=pd.to_datetime(frame["time"], utc=True, format="ISO8601"))
 

@@ -23,12 +23,10 @@ TOKENS = {GOLD: Token("GOLD", 6)}
 
 
 def text(frames: Frames) -> str:
-    """Return the text of a statement."""
     return summary.text(frames.facts, len(frames.entries), frames.totals, frames.gaps)
 
 
 def card(frames: Frames) -> str:
-    """Return the card of a statement."""
     return cards.statement_card(
         headline=summary.headline(frames.facts),
         sentences=summary.sentences(frames.facts, len(frames.entries)),

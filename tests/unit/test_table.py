@@ -32,14 +32,12 @@ SUM = lk.units.from_units("0.1", 18) + lk.units.from_units("0.2", 18)
 
 
 def accounts(**columns: Any) -> pd.DataFrame:
-    """Build a frame of the schema "accounts"."""
     frame = pd.DataFrame(columns)
     frame.attrs["schema"] = "accounts"
     return frame
 
 
 def balances(*values: int | None) -> pd.DataFrame:
-    """Build a frame with balances of NEAR."""
     return accounts(balance=pd.Series(values, dtype="u128"))
 
 
@@ -417,7 +415,6 @@ def test_hostile_texts_are_texts():
 
 
 def _texts(value: Any) -> list[str]:
-    """Collect the texts of a message."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in _texts(item)]
     if isinstance(value, list):

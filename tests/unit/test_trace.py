@@ -23,7 +23,6 @@ EMPTY = {"final_execution_status": "NONE"}
 
 
 def outcome(id_: str, *made: str, **told: Any) -> dict[str, Any]:
-    """Write an outcome."""
     usual = {"logs": [], "gas_burnt": 5, "tokens_burnt": "500", "executor_id": "bob.near"}
     status = {"status": {"SuccessValue": ""}, "receipt_ids": list(made)}
     return {"id": id_, "block_hash": f"block of {id_}", "outcome": usual | status | told}

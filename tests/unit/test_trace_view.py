@@ -25,7 +25,6 @@ LARGE = 2**128 - 1
 
 
 def view(outcomes: Any, bodies: Any, receipt_id: str | None = None, **fields: Any) -> TraceView:
-    """Build the view of a result under known rules."""
     document = builders.result(outcomes, bodies, **fields)
     return TraceView(Trace.from_json(document, rules=builders.RULES), receipt_id)
 
@@ -41,7 +40,6 @@ def chain(length: int) -> TraceView:
 
 
 def items(details: dict[str, Any], title: str) -> list[dict[str, Any]]:
-    """Return the items of a section."""
     sections = {section["title"]: section["items"] for section in details["sections"]}
     return list(sections.get(title, []))
 
@@ -53,7 +51,6 @@ def facts(details: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Collect all texts of a JSON document."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -16,7 +16,6 @@ ASKED = "transaction T of alice.near"
 
 
 def outcome(id_: str, **told: Any) -> dict[str, Any]:
-    """Write an outcome with what matters to the test."""
     return {"id": id_, "block_hash": "B", "proof": [], "outcome": {"receipt_ids": [], **told}}
 
 
@@ -28,7 +27,6 @@ def receipt(id_: str, *actions: Any) -> dict[str, Any]:
 
 
 def envelope(**members: Any) -> bytes:
-    """Write a JSON-RPC answer."""
     return json.dumps({"jsonrpc": "2.0", "id": "x", "result": members}).encode()
 
 
@@ -38,18 +36,15 @@ def decode(data: bytes, tx_hash: str | None = None) -> wire.TxResult:
 
 
 def bodies(result: wire.TxResult) -> list[wire.Receipt]:
-    """Decode all bodies."""
     assert result.bodies is not None
     return list(result.bodies)
 
 
 def outcomes(result: wire.TxResult) -> list[wire.ExecutionOutcome]:
-    """Decode all outcomes."""
     return list(result.outcomes)
 
 
 def actions(*written: Any) -> list[Any]:
-    """Decode the actions of one receipt."""
     body = bodies(decode(envelope(receipts=[receipt("R", *written)])))[0].receipt
     assert body is not None
     assert body.action is not None

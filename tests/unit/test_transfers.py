@@ -37,7 +37,6 @@ def moved(trace: Trace) -> Rows:
 
 
 def changes(trace: Trace, asset: str = "near") -> dict[str, int]:
-    """Map accounts to their changes."""
     frame = trace.balance_changes
     rows = frame[frame["asset"] == asset]
     return dict(zip(rows["account_id"], rows["change"], strict=True))
@@ -103,7 +102,6 @@ NEW = "0s385fa6a1b92e0d4a5e6ba6cdbbc2a0ae4f0b4a1e"
 
 
 def state_init(deposit: int) -> dict[str, Any]:
-    """Write the initialization of a deterministic account."""
     return {"DeterministicStateInit": {"code": {"hash": "C"}, "data": {}, "deposit": str(deposit)}}
 
 
@@ -466,7 +464,6 @@ def test_a_contract_gets_its_share_of_what_calls_burn():
 
 
 def profile(*gas: int) -> dict[str, Any]:
-    """Write what an outcome says of its calls."""
     costs = [{"cost": "X", "cost_category": "WASM_HOST_COST", "gas_used": str(g)} for g in gas]
     return {"metadata": {"version": 3, "gas_profile": costs}}
 

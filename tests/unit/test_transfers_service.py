@@ -97,13 +97,11 @@ class Teller(Contract):
 
     @view
     def ft_balance_of(self, account_id: str) -> str:
-        """Return the balance of everybody."""
         del account_id
         return (self.vm.storage_read(b"balance") or b"0").decode()
 
     @view
     def mt_balance_of(self, account_id: str, token_id: str) -> str:
-        """Return the balance of everybody."""
         del token_id
         return self.ft_balance_of(account_id)
 
@@ -146,7 +144,6 @@ def ask(world: World, method: str, path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def page(world: World, account_id: str, **query: Any) -> Any:
-    """Request a page of transfers."""
     body = json.dumps({"account_id": account_id, **query}).encode()
     status, content = ask(world, "POST", "/transfers/v0/transfers", body)
     assert status == 200, content
@@ -154,7 +151,6 @@ def page(world: World, account_id: str, **query: Any) -> Any:
 
 
 def rows(world: World, account_id: str, **query: Any) -> list[Any]:
-    """Request the transfers of a page."""
     listed: list[Any] = page(world, account_id, **query)["transfers"]
     return listed
 

@@ -34,7 +34,6 @@ def outcome(id_: str, made: Any = (), **told: Any) -> dict[str, Any]:
 
 
 def body(id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **more: Any) -> Any:
-    """Write an action receipt."""
     asked = {"signer_id": SIGNER, "actions": list(actions), "input_data_ids": []}
     action = asked | {"output_data_receivers": [], "gas_price": "1"} | more
     return {
@@ -52,7 +51,6 @@ def call(method: str = "m", args: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def transfer(deposit: str = "7") -> dict[str, Any]:
-    """Write a transfer."""
     return {"Transfer": {"deposit": deposit}}
 
 
@@ -68,22 +66,18 @@ def document(
 
 
 def grown(written: dict[str, Any], **options: Any) -> Tree:
-    """Compute the tree of a document."""
     return build_tree(decode_transaction(json.dumps(written).encode(), request="a test"), **options)
 
 
 def column(found: Tree, name: str) -> list[Any]:
-    """List a column."""
     return list(found.columns[name])
 
 
 def by_id(found: Tree, name: str) -> dict[str, Any]:
-    """Give a column's values by receipt."""
     return dict(zip(column(found, "receipt_id"), column(found, name), strict=True))
 
 
 def edges(found: Tree) -> list[tuple[str, str, str, str | None]]:
-    """List the edges."""
     columns = found.edges()
     names = ("parent_id", "child_id", "kind", "data_id")
     return list(zip(*(columns[name] for name in names), strict=True))
@@ -249,7 +243,6 @@ class TestActions:
     """What a receipt asks for."""
 
     def described(self, *actions: Any) -> dict[str, Any]:
-        """Describe one receipt of some actions."""
         found = grown(document([outcome("R0")], [body("R0", *actions)]))
         names = ("actions", "method_name", "args", "deposit")
         gas = found.columns["gas_attached"]

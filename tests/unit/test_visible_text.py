@@ -157,7 +157,6 @@ class Terminal(io.StringIO):
     """A stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
-        """Return True."""
         return True
 
 

@@ -42,7 +42,6 @@ PLANTED = "planted-key-8c1f0a77"
 
 @pytest.fixture(autouse=True)
 def ledger() -> Iterator[lk.Ledger]:
-    """Open the world "demo"."""
     with lk.connect("local") as opened:
         yield opened
     lk.disconnect()
@@ -685,7 +684,6 @@ class Stamps(Contract):
 
     @view
     def nft_metadata(self) -> dict[str, Any]:
-        """Tell the base address."""
         return {"spec": "nft-1.0.0", "name": "S", "symbol": "S", "base_uri": "https://e.com/s/"}
 
     @view

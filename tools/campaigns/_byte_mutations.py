@@ -12,30 +12,25 @@ LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**3
 
 
 def flip(data: bytes, rng: random.Random) -> bytes:
-    """Flip one bit of some bytes."""
     changed = bytearray(data)
     changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
 def at_random(rng: random.Random, _: Sequence[bytes]) -> bytes:
-    """Return random bytes."""
     return rng.randbytes(rng.randrange(300))
 
 
 def cut(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Cut off the end."""
     data = rng.choice(valid)
     return data[: rng.randrange(len(data) + 1)]
 
 
 def invented_end(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Replace the end by random bytes."""
     return cut(rng, valid) + rng.randbytes(rng.randrange(120))
 
 
 def changed(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Set one to four bytes at random."""
     data = bytearray(rng.choice(valid))
     for _ in range(rng.randint(1, 4)):
         data[rng.randrange(len(data))] = rng.randrange(256)
@@ -43,7 +38,6 @@ def changed(rng: random.Random, valid: Sequence[bytes]) -> bytes:
 
 
 def one_bit(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Flip one bit."""
     return flip(rng.choice(valid), rng)
 
 
@@ -56,7 +50,6 @@ def small_step(rng: random.Random, valid: Sequence[bytes]) -> bytes:
 
 
 def other_length(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Write a hostile length over any four bytes."""
     data = rng.choice(valid)
     at = rng.randrange(max(1, len(data) - 3))
     return data[:at] + rng.choice(LENGTHS).to_bytes(4, "little") + data[at + 4 :]
@@ -77,7 +70,6 @@ def grown(rng: random.Random, valid: Sequence[bytes]) -> bytes:
 
 
 def shrunk(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Remove bytes from the middle."""
     data = rng.choice(valid)
     at = rng.randrange(len(data))
     return data[:at] + data[at + rng.randint(1, 8) :]

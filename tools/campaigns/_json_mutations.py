@@ -41,7 +41,6 @@ VALUES: tuple[Any, ...] = (
 
 
 def places(document: Any) -> list[Path]:
-    """List the path of each value in a document."""
     paths: list[Path] = []
     waiting: list[tuple[Path, Any]] = [((), document)]
     while waiting:
@@ -55,7 +54,6 @@ def places(document: Any) -> list[Path]:
 
 
 def value_at(document: Any, path: Path) -> Any:
-    """Return the value at a path."""
     for key in path:
         document = document[key]
     return document
@@ -71,7 +69,6 @@ def changed(document: Any, path: Path, change: Callable[[Any], Any]) -> Any:
 
 
 def damaged(text: bytes, rng: random.Random) -> bytes:
-    """Change the bytes of a tenth of the texts."""
     return rng.choice(WAYS)(rng, [text]) if rng.random() < SHARE else text
 
 
@@ -105,7 +102,6 @@ class Mutator:
         return damaged(text, self.rng)
 
     def _any_path(self, document: Any) -> Path:
-        """Choose a value of a valid document."""
         known = self._places.get(id(document))
         if known is None:
             known = self._places[id(document)] = places(document)
@@ -117,7 +113,6 @@ class Mutator:
         return f"{_MARK}{len(self._literals) - 1}{_MARK}"
 
     def _write(self, document: Any) -> bytes:
-        """Write a document with its literals."""
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         data = text.encode("utf-8", "surrogatepass")
         for number, literal in enumerate(self._literals):
@@ -138,13 +133,11 @@ class Mutator:
         return self.rng.choice(kinds)(value)
 
     def _other(self, _: Any) -> Any:
-        """Return a hostile value or literal."""
         chosen = self.rng.choice((VALUES, VALUES, LITERALS))
         value = self.rng.choice(chosen)
         return self._literal(value) if isinstance(value, bytes) else value
 
     def _subtree(self, _: Any) -> Any:
-        """Return a subtree of any valid document."""
         document = self.rng.choice(self.documents)
         return value_at(document, self._any_path(document))
 
@@ -162,9 +155,9 @@ class Mutator:
             copy[rng.choice(NAMES)] = self._other(None)
         elif way == 1:
             del copy[rng.choice(names)]
-        elif way == 2:  # noqa: PLR2004 - the number of a way
+        elif way == 2:
             copy[rng.choice(names) + "x"] = copy.pop(rng.choice(names))
-        elif way == 3:  # noqa: PLR2004 - as above
+        elif way == 3:
             first, second = rng.choice(names), rng.choice(names)
             copy[first], copy[second] = copy[second], copy[first]
         else:
@@ -180,9 +173,9 @@ class Mutator:
             copy.insert(rng.randrange(len(copy) + 1), self._other(None))
         elif way == 1:
             del copy[rng.randrange(len(copy))]
-        elif way == 2:  # noqa: PLR2004 - the number of a way
+        elif way == 2:
             copy.append(rng.choice(copy))
-        elif way == 3:  # noqa: PLR2004 - as above
+        elif way == 3:
             rng.shuffle(copy)
         else:
             copy[rng.randrange(len(copy))] = self._subtree(None)
@@ -196,7 +189,7 @@ class Mutator:
     def _text(self, value: str) -> Any:
         """Change characters of a text, or the document that it encodes."""
         rng = self.rng
-        nested = self._nested(value) if rng.random() < 0.7 else None  # noqa: PLR2004 - mostly
+        nested = self._nested(value) if rng.random() < 0.7 else None
         if nested is not None:
             return nested
         at = rng.randrange(len(value) + 1)

@@ -91,7 +91,6 @@ def options(work: Work, world: Any) -> dict[str, Any]:
 
 
 def collect(work: Work, world: Any = CROWD) -> None:
-    """Collect accounts."""
     UNTYPED.collect(account_ids(), part_size=25, **options(work, world))
 
 
@@ -106,7 +105,6 @@ def collect_blocks(work: Work) -> None:
 
 
 def collect_documents(work: Work) -> None:
-    """Collect blocks from block documents."""
     rpc_url, blocks_url = work.urls
     ledger = lk.connect("lab", rpc_url=rpc_url, blocks_url=blocks_url, in_flight=4)
     shared: dict[str, Any] = {"out": work.out, "progress": False, "ledger": ledger}
@@ -114,7 +112,6 @@ def collect_documents(work: Work) -> None:
 
 
 def statements(work: Work) -> None:
-    """Collect statements."""
     ids = [*DEMO_IDS, "NOT AN ID", DEMO_IDS[0]]
     UNTYPED.statements(ids, stop=STOP - 1, **options(work, DEMO))
 

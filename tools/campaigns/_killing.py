@@ -77,7 +77,7 @@ class Children:
 
     def __init__(self, folder: Path, seed: int, tally: Tally) -> None:
         self.folder, self.tally, self.n_kills = folder, tally, 0
-        self.luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.luck = random.Random(seed)
         self._context = fork_server("tools.campaigns._killed")
 
     def finish(self, work: Work) -> tuple[Tables, float]:
@@ -126,7 +126,6 @@ class Children:
                 return
 
     def _count(self, result: str) -> None:
-        """Count a kill."""
         self.n_kills += 1
         self.tally.count(result)
 

@@ -48,7 +48,6 @@ def show(value: Any, *, closely: bool) -> None:
 
 
 def show_trace(trace: lk.Trace, *, closely: bool) -> None:
-    """Build the frames and texts of a trace."""
     for name in TRACE_FRAMES:
         getattr(trace, name)
     _ = trace.verdict, trace.notes, trace.sender_id, trace.block_hashes
@@ -58,7 +57,6 @@ def show_trace(trace: lk.Trace, *, closely: bool) -> None:
 
 
 def show_error(error: LedgerError, *, closely: bool) -> None:
-    """Write and pickle an error."""
     str(error)
     repr(error)
     if closely:
@@ -75,7 +73,6 @@ class HangError(BaseException):
 
 
 def _hang(*_: object) -> Never:
-    """Interrupt a case."""
     raise HangError
 
 

@@ -35,7 +35,6 @@ class Replay(httpx.BaseTransport):
     """
 
     def __init__(self) -> None:
-        """Open the world."""
         self.local = LocalTransport(open_world("demo"))
         self.change: Change = lambda body, status: (body, status)
         self.bodies: dict[tuple[str, str], tuple[bytes, int]] = {}
@@ -53,7 +52,6 @@ class Replay(httpx.BaseTransport):
 
 
 def _with_id(body: bytes, old: Any, new: Any) -> bytes:
-    """Replace the id of a JSON-RPC response."""
     return body.replace(b'"id":' + json.dumps(old).encode(), b'"id":' + json.dumps(new).encode(), 1)
 
 
@@ -170,5 +168,4 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
 
 
 def _trace(pair: tuple[str, str], ledger: lk.Ledger) -> lk.Trace:
-    """Read a trace."""
     return lk.trace(*pair, ledger=ledger)

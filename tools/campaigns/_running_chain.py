@@ -70,7 +70,6 @@ class ChainServer:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
@@ -86,7 +85,6 @@ class ChainServer:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """Kill the server."""
         self._process.kill()
         self._process.join()
         self._process.close()

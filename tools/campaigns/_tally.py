@@ -20,15 +20,12 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
         self.notes: list[str] = []
 
     def count(self, result: str, times: int = 1) -> None:
-        """Count a result."""
         self.counts[result] += times
 
     def violate(self, line: str) -> None:
-        """Add a violation."""
         self.violations.append(line)

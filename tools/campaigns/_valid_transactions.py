@@ -21,17 +21,14 @@ HASH = bytes(range(100, 132))
 
 
 def of_kind(kind: type) -> list[bytes]:
-    """Return the bytes of values of a class."""
     return [LAYOUTS[name] for name, (value, _) in VALUES.items() if isinstance(value, kind)]
 
 
 def several(actions: list[bytes]) -> bytes:
-    """Encode a count and the actions."""
     return len(actions).to_bytes(4, "little") + b"".join(actions)
 
 
 def transactions() -> Iterator[bytes]:
-    """Yield unsigned transactions in both versions."""
     actions = of_kind(Action)
     keyed = [b"\5" + KEYS[1] + bytes(8) + permission for permission in of_kind(Permission)]
     lists = [*([action] for action in (*actions, *keyed)), [], actions[:3]]

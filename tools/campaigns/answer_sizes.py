@@ -75,7 +75,6 @@ def framed(rng: random.Random, body: bytes, headers: bytes = b"") -> tuple[bytes
 
 
 def chunk(data: bytes) -> bytes:
-    """Return one chunk."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
@@ -185,8 +184,7 @@ KINDS: tuple[Callable[[random.Random, int], Case], ...] = (
 
 
 def case(seed: int, number: int) -> tuple[str, Case]:
-    """Return a case and the name of its kind."""
-    rng = random.Random(f"{seed} {number}")  # noqa: S311 - repeatable, not secret
+    rng = random.Random(f"{seed} {number}")
     build = rng.choice(KINDS)
     return build.__name__, build(rng, number)
 

@@ -103,7 +103,6 @@ def flip_in_collection(out: Path, group: str, rng: random.Random, tally: Tally) 
 
 
 def open_cache(folder: Path) -> DiskCache:
-    """Open a cache."""
     return DiskCache(lk.Cache(path=folder), {"rpc": "http://localhost:1"})
 
 
@@ -134,7 +133,7 @@ def flip_in_cache(
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Flip the bits, one at a time."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     log = logging.getLogger("ledgerkit")  # of each entry that is dropped
     level = log.level
     log.setLevel(logging.CRITICAL)

@@ -40,7 +40,7 @@ WITH_WORKERS = 4  # each fourth collection has two workers
 
 def random_world(seed: int, heights: int) -> World:
     """Build a world with transactions in some blocks, and heights left out."""
-    luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    luck = random.Random(seed)
     chaos = Chaos(seed)
     world: World = chaos.world
     while world.chain.head.height < world.chain.genesis.height + heights:
@@ -87,7 +87,6 @@ class Campaign(Children):
         return self.finish(self.work(self.folder / "workers", n_workers=2))[1]
 
     def work(self, out: Path, **options: Any) -> Work:
-        """Describe a collection of all blocks."""
         return Work("collect_documents", out, urls=self.urls, heights=self.ends, **options)
 
     def disturb(self, number: int, kills: int) -> None:

@@ -94,7 +94,6 @@ def of_text(parse: Callable[[str], Any]) -> Callable[[bytes], Any]:
 
 
 def binary() -> Iterator[Decoder]:
-    """Yield the decoders of binary forms."""
     actions = [lk.protocol.Transfer(1)]
     inner = DelegateAction("alice.near", "bob.near", actions, 1, 9, KEY.public_key)
     yield Decoder("SignedTransaction", same_bytes(SignedTransaction), SIGNED)
@@ -134,7 +133,6 @@ def texts() -> Iterator[Decoder]:
 
 
 def signed_message(text: str) -> bool:
-    """Sign and verify an off-chain message."""
     message = OffchainMessage(text, bytes(32), "app.near")
     return message.verify(KEY.public_key, message.sign(KEY))
 
@@ -211,8 +209,6 @@ def trace_of(args: bytes = b"{}", value: bytes = b"", log: str = "") -> lk.Trace
 
 
 def files(folder: Path) -> Iterator[Decoder]:
-    """Yield the readers of files."""
-
     def written(name: str, read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
         """Return a decoder that writes the bytes to a file and reads it."""
         path = folder / name
@@ -261,7 +257,6 @@ def connect_through(proxy: bytes, in_flight: int) -> None:
 
 
 def source_ids(path: Path) -> list[Any]:
-    """Read the account ids of a file."""
     return list(sources.source(path))
 
 
@@ -278,7 +273,7 @@ def command_line(path: Path) -> None:
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Decode the valid binary forms, then the strings."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, hostile_conditions(MEMORY):
         decoders = [*binary(), *texts(), *contract_bytes(), *proxies(), *files(Path(folder))]
         for decoder in binary():
@@ -288,7 +283,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
         for number in range(count):
             decoder, way = decoders[number % len(decoders)], rng.choice(WAYS)
             data = way(rng, decoder.valid)
-            closely = rng.random() < 0.03  # noqa: PLR2004 - tables are slow
+            closely = rng.random() < 0.03
             result = outcome(partial(decoder.decode, data), closely=closely)
             tally.count(result if result in EXPECTED else "violation")
             if result not in EXPECTED:

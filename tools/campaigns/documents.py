@@ -120,7 +120,7 @@ def from_world(bodies: dict[tuple[str, str], tuple[bytes, int]]) -> Iterator[Any
 def recorded() -> Iterator[Any]:
     """Yield the recorded responses of real services, where they are present."""
     for path in sorted(SAMPLES.glob("*/*.json")):
-        if path.stat().st_size < 100_000:  # noqa: PLR2004 - larger ones take too long
+        if path.stat().st_size < 100_000:
             yield json.loads(path.read_bytes())
 
 
@@ -131,7 +131,6 @@ class Unanswered(logging.Handler):
     """Raises what the embedded ledger only logs: a request that it could not answer."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Raise the logged exception."""
         if record.exc_info and record.exc_info[1]:
             raise record.exc_info[1]
 
@@ -141,7 +140,7 @@ class Attack:
 
     def __init__(self, seed: int, tally: Tally) -> None:
         """Collect the valid documents: the responses to each verb."""
-        self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.rng = random.Random(seed)
         self.tally = tally
         self.replay = _replay.Replay()
         self.verbs = _replay.verbs(self.replay)
@@ -172,10 +171,9 @@ class Attack:
         return count
 
     def saved(self) -> None:
-        """Read one changed document by one reader."""
         document = self.rng.choice(self.documents)
         fitting = self.fitting.get(id(document))
-        is_odd = not fitting or self.rng.random() < 0.1  # noqa: PLR2004 - seldom another one
+        is_odd = not fitting or self.rng.random() < 0.1
         name = self.rng.choice(list(self.readers) if is_odd else fitting or [])
         body = self.mutator.mutate(document)
         self.judge("a saved document", name, body, lambda: self.readers[name](body))
@@ -189,7 +187,7 @@ class Attack:
         def change(body: bytes, status: int) -> tuple[bytes, int]:
             nonlocal sent
             sent += 1
-            if sent != target and (sent < target or self.rng.random() < 0.9):  # noqa: PLR2004 - mostly
+            if sent != target and (sent < target or self.rng.random() < 0.9):
                 return body, status
             changed.append((self.rng.choice((status, *STATUSES)), self.mutate_response(body)))
             return changed[-1][1], changed[-1][0]
@@ -198,7 +196,7 @@ class Attack:
         self.ledger.forget()
         self.ledger._memo.clear()  # noqa: SLF001 - cheaper than another ledger
         self.judge("a verb", name, changed, lambda: self.verbs[name](self.ledger))
-        if any(status == 429 for status, _ in changed):  # noqa: PLR2004 - too many requests
+        if any(status == 429 for status, _ in changed):
             self.ledger.close()
             self.ledger = _replay.connect(self.replay)  # the old one has become slower
 
@@ -207,7 +205,7 @@ class Attack:
         try:
             if body not in self.parsed:
                 self.parsed[body] = json.loads(body)
-            is_other = self.rng.random() < 0.1  # noqa: PLR2004 - mostly the documented one
+            is_other = self.rng.random() < 0.1
             document = self.rng.choice(self.documents) if is_other else self.parsed[body]
             return self.mutator.mutate(document)
         except Exception as error:  # noqa: BLE001 - the client would report it as the transport's
@@ -215,7 +213,6 @@ class Attack:
             return body
 
     def request(self) -> None:
-        """Send one changed request to the embedded ledger."""
         path, document = self.rng.choice(self.sent)
         body = self.mutator.mutate(document)
         headers = {"content-type": "application/json"}
@@ -224,8 +221,7 @@ class Attack:
         self.judge("a request", path, body, lambda: answer(request).read() and None)
 
     def judge(self, kind: str, name: str, body: Any, read: Callable[[], Any]) -> None:
-        """Count the result of one case."""
-        result = outcome(read, closely=self.rng.random() < 0.03)  # noqa: PLR2004 - tables are slow
+        result = outcome(read, closely=self.rng.random() < 0.03)
         if result in ("value", "error"):
             self.tally.count(f"{result} of {kind}")
         else:

@@ -124,7 +124,7 @@ def compare(follower: Follower, seed: int, out: Path, folder: Path, tally: Tally
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Follow a chain for so many blocks."""
-    luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    luck = random.Random(seed)
     server = ChainServer(seed, n_blocks=30)
     first = open_chain(seed, 0).chain.genesis.height + 1
     n_kills = max(2, count // BLOCKS_A_KILL)

@@ -79,7 +79,7 @@ PIECES = (
 
 def strings(count: int, seed: int) -> Iterator[str]:
     """Yield hostile strings: pieces in any order, with characters of every kind between them."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     for _ in range(count):
         pieces = [rng.choice(PIECES) for _ in range(rng.randint(1, 6))]
         pieces += [chr(rng.randrange(rng.choice((0x100, 0x3000, 0x110000)))) for _ in range(2)]
@@ -211,7 +211,6 @@ def raised(text: str) -> Iterator[lk.LedgerError]:
 
 
 def show_errors(reader: Reader, text: str) -> None:
-    """Check errors and warnings about one string."""
     for error in raised(text):
         reader.terminal("str(error)", str(error), keep="")
         reader.terminal("repr(error)", repr(error), keep="")
@@ -223,7 +222,6 @@ def show_errors(reader: Reader, text: str) -> None:
 
 
 def show_trace(reader: Reader, text: str) -> None:
-    """Check the explanation of a transaction about one string."""
     trace = Trace.from_json(transaction([in_json(text)] * 2))
     for name in ("explain", "headline", "__repr__"):
         reader.terminal(name, getattr(trace, name)())
@@ -240,7 +238,6 @@ def run_command(reader: Reader, *argv: str) -> str:
 
 
 def show_commands(reader: Reader, folder: Path, number: int) -> None:
-    """Check what the command line prints of saved responses."""
     texts = [in_json(text) for text in reader.texts]
     name = ("account", "ft", "nft", "staking")[number % 4]
     documents = {"receipts": transaction(texts), name: holdings(texts)}
@@ -279,7 +276,6 @@ def show_notebook(reader: Reader) -> None:
 
 
 def message_texts(value: Any) -> Iterator[str]:
-    """Collect the texts of messages to a front end."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -326,7 +322,6 @@ def unknown_glyphs() -> Iterator[None]:
 
 
 def show_plot(reader: Reader, number: int) -> None:
-    """Check one of the plots."""
     texts = [in_json(text) for text in reader.texts]
     kind = ("balances", "tree", "timeline", "gas", "flow")[number % 5]
     tokens = lk.read(json.dumps(holdings(texts)).encode(), "ft")

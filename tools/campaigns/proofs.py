@@ -110,7 +110,7 @@ def flip_path(path: Sequence[PathItem], rng: random.Random) -> list[PathItem]:
     changed = list(path)
     at = rng.randrange(len(changed))
     item = changed[at]
-    if rng.random() < 0.1:  # noqa: PLR2004 - some of them
+    if rng.random() < 0.1:
         other: Any = "Left" if item.direction == "Right" else "Right"
         changed[at] = replace(item, direction=other)
     else:
@@ -119,7 +119,6 @@ def flip_path(path: Sequence[PathItem], rng: random.Random) -> list[PathItem]:
 
 
 def flip_member(record: Any, names: Sequence[str], rng: random.Random) -> Any:
-    """Flip one bit of one of these members."""
     name = rng.choice([each for each in names if asdict(record)[each] is not None])
     return replace(record, **{name: flip_hash(getattr(record, name), rng)})
 
@@ -132,7 +131,6 @@ def flip_block(block: Any, rng: random.Random) -> Any:
 
 
 def flip_approval(approvals: Sequence[str | None], rng: random.Random) -> list[str | None]:
-    """Flip one bit of a signature."""
     changed = list(approvals)
     at = rng.choice([at for at, approval in enumerate(changed) if approval is not None])
     signature = Signature.from_text(str(changed[at]))
@@ -144,7 +142,6 @@ def flip_approval(approvals: Sequence[str | None], rng: random.Random) -> list[s
 
 
 def leaf(evidence: Evidence, rng: random.Random) -> None:
-    """Change an outcome."""
     data, answer = rng.choice(evidence.outcomes)
     check_outcome(flip(data, rng), answer)
 
@@ -165,7 +162,6 @@ def root_path(evidence: Evidence, rng: random.Random) -> None:
 
 
 def block(evidence: Evidence, rng: random.Random) -> None:
-    """Change the block of an outcome."""
     _, answer = rng.choice(evidence.outcomes)
     lite: LiteBlock = flip_block(answer.block_header_lite, rng)
     evidence.head.check_block(lite, answer.block_proof)
@@ -189,7 +185,6 @@ def approval(evidence: Evidence, rng: random.Random) -> None:
 
 
 def header(evidence: Evidence, rng: random.Random) -> None:
-    """Change the header of a block."""
     proofs.check_header(flip_member(rng.choice(evidence.headers), _HEADER_MEMBERS, rng))
 
 
@@ -208,7 +203,7 @@ EXPECTED = tuple(f"refused, in {part}" for part in ATTACKS)
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Check the evidence as it is, then flip one bit of it, again and again."""
-    rng, evidence = random.Random(seed), collect()  # noqa: S311 - repeatable, not secret
+    rng, evidence = random.Random(seed), collect()
     for data, answer in evidence.outcomes:
         check_outcome(data, answer)
         evidence.head.check_block(answer.block_header_lite, answer.block_proof)

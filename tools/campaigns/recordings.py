@@ -54,17 +54,14 @@ def ask(ledger: lk.Ledger) -> list[Any]:
 
 
 def cut(data: bytes, rng: random.Random) -> bytes:
-    """Cut the file."""
     return data[: rng.randrange(len(data))]
 
 
 def swap_lines(pairs: list[list[bytes]], first: int, second: int) -> None:
-    """Swap two records."""
     pairs[first], pairs[second] = pairs[second], pairs[first]
 
 
 def swap_bodies(pairs: list[list[bytes]], first: int, second: int) -> None:
-    """Swap two answers."""
     pairs[first][1], pairs[second][1] = pairs[second][1], pairs[first][1]
 
 
@@ -74,17 +71,14 @@ def leave_out(pairs: list[list[bytes]], first: int, second: int) -> None:
 
 
 def repeat(pairs: list[list[bytes]], first: int, second: int) -> None:
-    """Repeat a record."""
     pairs.insert(first, pairs[second])
 
 
 def change_status(pairs: list[list[bytes]], first: int, _second: int) -> None:
-    """Change the status of an answer."""
     pairs[first][0] = pairs[first][0].replace(b'"size"', b'"status":404,"size"')
 
 
 def change_amount(pairs: list[list[bytes]], first: int, _second: int) -> None:
-    """Change a digit of an answer."""
     pairs[first][1] = pairs[first][1].translate(bytes.maketrans(b"12", b"21"))
 
 
@@ -124,7 +118,7 @@ def result(path: Path, expected: list[Any]) -> str:
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Change a recording again and again, and read it."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         path, changed = Path(folder) / "case.lk", Path(folder) / "changed.lk"
         with lk.connect("local", record=path, make_default=False) as ledger:

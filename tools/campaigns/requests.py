@@ -62,7 +62,6 @@ def tokens(account_id: str) -> list[dict[str, Any]]:
 
 
 def message(status: int, body: bytes, header: str = "") -> bytes:
-    """Build a response."""
     return (
         f"HTTP/1.1 {status} Status\r\ncontent-length: {len(body)}\r\n{header}\r\n".encode() + body
     )
@@ -72,7 +71,7 @@ class Host:
     """A REST API, and its faults so far."""
 
     def __init__(self, seed: int) -> None:
-        self.luck = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.luck = random.Random(seed)
         self.faults: Counter[str] = Counter()
         self.lock = threading.Lock()
 
@@ -110,7 +109,6 @@ class Host:
 
 
 def host(seed: int) -> Callable[[socket.socket], None]:
-    """Build a host."""
     return Host(seed).talk
 
 

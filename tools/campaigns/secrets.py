@@ -93,7 +93,6 @@ class Case(NamedTuple):
 
 
 def make_secrets(rng: random.Random) -> dict[str, str]:
-    """Return new secrets by name."""
     letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789"
     seed = "ed25519:" + base58.b58encode(rng.randbytes(32)).decode()
     return {
@@ -192,8 +191,7 @@ def targets() -> Iterator[tuple[str, str, str]]:
 
 
 def all_cases() -> list[Case]:
-    """Return all cases."""
-    names = make_secrets(random.Random(0))  # noqa: S311 - only their names are used
+    names = make_secrets(random.Random(0))
     every = itertools.product(targets(), names, shapes("x"))
     return [
         case
@@ -321,7 +319,6 @@ def error_texts(error: BaseException) -> Iterator[tuple[str, str]]:
 
 
 def output_of(result: Any) -> Iterator[tuple[str, str]]:
-    """Yield what a result shows."""
     with suppress(Exception):
         yield "result", f"{result!r} {result}"
     if isinstance(result, pd.DataFrame):
@@ -408,7 +405,7 @@ def refuse_all(method: str, path: str, headers: Mapping[str, str], _body: bytes)
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Try the cases, or a sample of them."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     secrets = make_secrets(rng)
     cases = all_cases()
     total = len(cases)

@@ -90,7 +90,7 @@ class Host:
         self.world = open_world("empty")
         self.key = SecretKey.from_text(self.world.keys()[SENDER])
         self.gateway = Gateway(self.world)
-        self.random = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.random = random.Random(seed)
         self.tally = tally
         self.lock = threading.Lock()
         self.held: list[tuple[int, SignedTransaction]] = []  # with the requests until its delivery
@@ -130,7 +130,6 @@ class Host:
         return replace(answer, truncate=len(answer.body) // 2, dropped=fault == "lost")
 
     def note(self, body: bytes) -> SignedTransaction:
-        """Remember the transaction of a call."""
         params = json.loads(body)["params"]
         signed = SignedTransaction.decode(base64.b64decode(params["signed_tx_base64"]))
         self.seen[str(signed.hash)] = signed
@@ -180,7 +179,6 @@ class Host:
         return answer
 
     def processed(self, request: HttpRequest) -> Reply:
-        """Pass a request to the node."""
         response = drive(self.gateway.answer(request, self))
         return Reply(response.status, response.body, dict(response.headers[:1]))
 
@@ -315,7 +313,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     host = Host(seed, tally)
     before = {name: host.world.balance(name) or 0 for name in (SENDER, RECEIVER)}
     amounts = [FIRST_AMOUNT + number for number in range(count)]
-    dice = random.Random(seed)  # noqa: S311 - as above
+    dice = random.Random(seed)
     with short_pauses(), serve(host.reply) as server, ThreadPoolExecutor(THREADS) as pool:
         policy = lk.RetryPolicy(attempts=2, total_s=20)
         ledger = lk.connect(

@@ -93,7 +93,6 @@ def check_world(world: World, label: str, tally: Tally) -> None:
 
 
 def read(ledger: lk.Ledger, account_id: str) -> Statement:
-    """Return the statement of an account since genesis."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the embedded ledger has no account")  # it was deleted
         return lk.statement(account_id, start="genesis", progress=False, ledger=ledger)
@@ -140,7 +139,6 @@ def check_honest(ledger: lk.Ledger, case: Case, tally: Tally) -> Counter[Row]:
 
 
 def row_of(entry: Entry) -> Row:
-    """Return what identifies an entry."""
     return Row(entry.block_height, entry.asset, entry.change, entry.tx_hash, entry.receipt_id)
 
 

@@ -45,7 +45,6 @@ def write_documents(folder: str) -> None:
 
 
 def jobs(folder: Path) -> list[Callable[[], Any]]:
-    """Return what each thread does."""
     import ledgerkit as lk
 
     def trace() -> None:
@@ -77,7 +76,7 @@ def case(folder: Path, seed: int) -> None:
 
     def work(number: int) -> None:
         order = tasks.copy()
-        random.Random(seed * THREADS + number).shuffle(order)  # noqa: S311 - repeatable
+        random.Random(seed * THREADS + number).shuffle(order)
         for task in order:
             task()
 

@@ -76,7 +76,7 @@ def peak_kb() -> int:
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Call hostile modules, and then damaged ones."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     small = [(compiled(text), "main") for text in HOSTILE.values()]
     small += [(compiled(COUNTER), "increase"), (compiled(CALLER), "main")]
     downloaded = (wasm_contracts.read(name) for name in wasm_contracts.DIGESTS)

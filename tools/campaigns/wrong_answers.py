@@ -93,7 +93,6 @@ def read_all(ledger: lk.Ledger, sent: list[Call[Any]]) -> list[Any]:
 
 
 def compare(tally: Tally, way: str, call: Call[Any], value: Any, expected: Any) -> None:
-    """Count one read."""
     if plain(value) == expected:
         tally.count("right")
     elif isinstance(value, TransportError):
@@ -103,7 +102,6 @@ def compare(tally: Tally, way: str, call: Call[Any], value: Any, expected: Any) 
 
 
 def shortened(value: Any) -> str:
-    """Return the beginning of a value."""
     return repr(value)[:200]
 
 
@@ -114,7 +112,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     with lk.connect("lab", transport=LocalTransport(world)) as ledger, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about accounts that do not exist
         expected = [plain(value) for value in read_all(ledger, every)]
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(seed)
     size = min(ROUND, max(1, count // len(WAYS)))
     for number, start in enumerate(range(0, count, size)):
         way = WAYS[number % len(WAYS)]

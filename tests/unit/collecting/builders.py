@@ -35,7 +35,6 @@ class Holdings:
 
 
 def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[Any]]]:
-    """Return the columns of all views."""
     holdings = list(accounts.values())
     ft = [
         (account_id, contract_id, *balance)

@@ -36,7 +36,6 @@ def records(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 
 def of_ft(tmp_path: Path, before: dict[str, Balance], after: dict[str, Balance]) -> pd.DataFrame:
-    """Compare the tokens of one account."""
     was = write_collection(tmp_path / "before", {"a.near": Holdings(ft=before)})
     now = write_collection(tmp_path / "after", {"a.near": Holdings(ft=after)})
     return lk.diff(was, now).changes
@@ -315,7 +314,6 @@ ACCOUNTS = st.dictionaries(
 
 
 def word(was: int | None, now: int | None) -> str | None:
-    """Name a change of a balance."""
     if was is None or now is None:
         return None if was == now else ("became_known" if was is None else "became_unknown")
     if was == now:
@@ -326,7 +324,6 @@ def word(was: int | None, now: int | None) -> str | None:
 
 
 def reference(before: Any, after: Any) -> list[tuple[Any, ...]]:
-    """Compare two collections in plain Python."""
     found = []
     for who in sorted(set(before) & set(after)):
         if before[who] is None or after[who] is None:

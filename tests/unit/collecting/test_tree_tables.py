@@ -23,7 +23,6 @@ RULES = Rules(86, (3, 10), (), (0,), 1, 1, 1)
 
 
 def header(height: int) -> dict[str, Any]:
-    """Build the header of a block."""
     texts = dict.fromkeys(("prev_hash", "epoch_id", "gas_price", "total_supply"), "1")
     return {"height": height, "hash": f"block{height}", "chunks_included": 1, **texts}
 
@@ -44,7 +43,6 @@ def ran(receipt_id: str, *created: str, tx_hash: str | None = None) -> dict[str,
 
 
 def included(tx_hash: str, *created: str) -> dict[str, Any]:
-    """Build a transaction of a chunk."""
     names = ("signer_id", "receiver_id", "public_key")
     transaction = {"hash": tx_hash, "nonce": 1, "actions": [], **dict.fromkeys(names, "a.near")}
     return {
@@ -56,7 +54,6 @@ def included(tx_hash: str, *created: str) -> dict[str, Any]:
 def document(
     height: int, transactions: list[dict[str, Any]], *receipts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Build the document of a block with one shard."""
     numbers = dict.fromkeys(("shard_id", "height_created", "gas_used", "gas_limit"), 0)
     chunk_header = {"chunk_hash": "c", "height_included": height, "balance_burnt": "0", **numbers}
     chunk = {"author": "v", "header": chunk_header, "transactions": transactions, "receipts": []}
@@ -66,7 +63,6 @@ def document(
 
 
 def decode(written: dict[str, Any]) -> BlockDocument:
-    """Decode the document of a block."""
     return decode_document(json.dumps(written).encode(), "a test")
 
 

@@ -27,7 +27,6 @@ NUMBERS = {"height": 7, "block_ordinal": 5, "prev_height": 6, "latest_protocol_v
 
 
 def sha(*parts: bytes) -> bytes:
-    """Return the hash of bytes."""
     return sha256(b"".join(parts)).digest()
 
 

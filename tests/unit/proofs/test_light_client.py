@@ -27,7 +27,6 @@ EPOCH, NEXT, LATER = (to_base58(bytes([number]) * 32) for number in (7, 8, 9))
 
 
 def lite(height, epoch_id=EPOCH, next_epoch_id=NEXT):
-    """Return the light part of a header."""
     return LiteHeader(height, epoch_id, next_epoch_id, ZERO, ZERO, "1", BPS_HASH, ZERO)
 
 

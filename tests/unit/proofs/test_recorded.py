@@ -24,7 +24,6 @@ LAKE = "lake_000107503704_shard_{}.json"
 
 
 def leaf_of(execution: Any) -> bytes:
-    """Return the leaf of a recorded execution."""
     return proofs.leaves([execution["id"]], [recorded.outcome(execution)])[0]
 
 

@@ -162,7 +162,6 @@ def test_no_path(subtests):
 
 
 def credentials(**changes):
-    """Write a credentials file."""
     fields = {"account_id": "alice.near", "public_key": ALICE_PUBLIC, "private_key": ALICE}
     return json.dumps({k: v for k, v in (fields | changes).items() if v is not None})
 

@@ -211,7 +211,6 @@ def test_no_allocation_for_a_claim():
 
 
 def rust_key(fields, access_key):
-    """Turn an access key into nearcore's."""
     permission = access_key.permission
     if isinstance(permission, protocol.FullAccess):
         return fields.AccessKey(access_key.nonce, fields.AccessKeyPermissionFieldless.FullAccess)
@@ -224,7 +223,6 @@ def rust_key(fields, access_key):
 
 
 def rust_delegate(rust, action):
-    """Turn a delegate action into nearcore's."""
     return rust.DelegateAction(
         str(action.sender_id),
         str(action.receiver_id),
@@ -236,7 +234,6 @@ def rust_delegate(rust, action):
 
 
 def rust_action(rust, action):
-    """Turn an action into nearcore's."""
     make: dict[type, Any] = {
         protocol.CreateAccount: lambda _: rust.CreateAccountAction(),
         protocol.DeployContract: lambda a: rust.DeployContractAction(a.code),

@@ -20,7 +20,6 @@ MLDSA_HASH = protocol.PublicKey("ml-dsa-65-hash", bytes(32))
 
 
 def tx(*actions, **options):
-    """Build a transaction of actions."""
     return protocol.Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions, **options)
 
 

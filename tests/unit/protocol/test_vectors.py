@@ -60,12 +60,10 @@ def plain(fields):
 
 
 def contract(named):
-    """Return a global contract's identifier."""
     return protocol.CryptoHash(named["CodeHash"]) if "CodeHash" in named else named["AccountId"]
 
 
 def access_key(fields):
-    """Build an access key from its view."""
     permission = fields["permission"]
     if permission == "FullAccess":
         return protocol.AccessKey(fields["nonce"], protocol.FullAccess())
@@ -79,19 +77,16 @@ def access_key(fields):
 
 
 def delegated(fields):
-    """Build a delegate action of the first version."""
     return protocol.DelegateAction(**fields | {"actions": [action(a) for a in fields["actions"]]})
 
 
 def delegated_v2(fields):
-    """Build a delegate action of the second version."""
     nonce = fields["nonce"]["Nonce"]["nonce"]
     changed = {"actions": [action(a) for a in fields["actions"]], "nonce": nonce}
     return protocol.DelegateActionV2(**fields | changed)
 
 
 def action(view):
-    """Build an action from its description in the vectors."""
     [(name, fields)] = view.items()
     builders = {
         "AddKey": lambda: protocol.AddKey(fields["public_key"], access_key(fields["access_key"])),
@@ -121,7 +116,6 @@ def state_init(view):
 
 
 def build(vector):
-    """Build the transaction of a case from its fields."""
     return protocol.Transaction(
         vector["signer_id"],
         vector["public_key"],
@@ -136,7 +130,6 @@ def build(vector):
 
 
 def keys(vectors):
-    """Return the secret keys by name."""
     return {key["name"]: protocol.SecretKey.from_text(key["secret_key"]) for key in vectors["keys"]}
 
 

@@ -76,7 +76,6 @@ FACTS = st.builds(
 
 @pytest.fixture
 def small(monkeypatch):
-    """Keep few entries in memory."""
     monkeypatch.setattr(entry_store, "MAX_IN_MEMORY", 7)
 
 
@@ -180,7 +179,6 @@ def test_a_file_restores_a_statement(tmp_path_factory, entries, facts):
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    """Save a small statement."""
     facts = Facts("alice.near", "mainnet", Block(1, None), Block(9, None), {"near": 7})
     facts.tokens["near"] = Token("NEAR", 24)
     facts.gaps.append(Gap("near", 3, 4, -1, "a note"))

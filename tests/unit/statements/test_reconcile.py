@@ -30,11 +30,9 @@ class Balances(BalanceReader):
 
     @property
     def n_readings(self) -> int:
-        """The number of balances read."""
         return len(self.readings)
 
     def read(self, places: Iterable[tuple[str, int]]) -> None:
-        """Compute balances."""
         for asset, height in places:
             balance = sum(change for at, change in self._real.items() if at <= height)
             is_known = not any(height in heights for heights in self._unreadable)
