@@ -9,7 +9,6 @@ import pkgutil
 import re
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -197,25 +196,6 @@ def test_integers_never_pass_through_floats() -> None:
     heights = build.build_frame("nft", body)["last_update_block_height"]
     assert heights.iloc[0] == 9007199254740993
     assert heights.iloc[1] is pd.NA
-
-
-@pytest.mark.parametrize("change", ["fewer", "other"])
-def test_a_frame_has_exactly_its_columns(change: str) -> None:
-    """A column too few, or of another name, is a mistake of ours and stops at once."""
-    body = columns("nft", SOME)
-    del body["contract_id"]
-    if change == "other":
-        body["contract"] = SOME["str"]
-    with pytest.raises((AssertionError, KeyError)):
-        build.build_frame("nft", body)
-
-
-def test_numpy_columns_are_taken_as_they_are() -> None:
-    """Columns already in an array give the same frame."""
-    plain = build.build_frame("nft", columns("nft", SOME))
-    arrays = {name: np.array(values, dtype=object) for name, values in columns("nft", SOME).items()}
-    arrays["last_update_block_height"] = np.array(SOME["Int64"], dtype=np.int64)
-    pd.testing.assert_frame_equal(build.build_frame("nft", arrays), plain)
 
 
 def test_provenance_travels_along() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,27 +55,3 @@ def test_rows_are_sorted_as_row_by_row(
         depths, first = graph.depths(parents), np.array(roots, dtype=np.int64)
         order = graph.sort((creators, rows), first, depths, (producers, consumers))
         assert order.tolist() == sort_row_by_row(listed, roots, n_rows, data)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
-def test_sums_of_integers_pass_through_no_float(dtype: type):
-    """Sums above 2^53 keep their last digit."""
-    sums = graph.subtree_sums(np.array([-1, 0, 1]), np.array([1, 2**53, 1], dtype=dtype))
-    assert sums.dtype == dtype
-    assert sums.tolist() == [2**53 + 2, 2**53 + 1, 1]
-
-
-def test_sums_beyond_64_bits_are_exact():
-    """A chain and a star of large values have the sums of Python's integers."""
-    chain, star = np.array([-1, 0, 1]), np.array([-1, 0, 0])
-    values = np.array([2**63, 2**63, 2**63], dtype=np.uint64)
-    assert graph.subtree_sums(chain, values).tolist() == [3 * 2**63, 2**64, 2**63]
-    assert graph.subtree_sums(star, values).tolist() == [3 * 2**63, 2**63, 2**63]
-
-
-@pytest.mark.parametrize("parents", [[0], [1, 0, 0], [1, 2, 0, 2]])
-def test_rows_in_or_below_a_cycle_have_the_largest_depth(parents: list[int]):
-    """Their depths are the number of rows, which no depth outside a cycle reaches."""
-    below = np.array([*parents, -1, len(parents)])
-    n_rows = len(below)
-    assert graph.depths(below).tolist() == [n_rows] * len(parents) + [0, 1]

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit.api import rest, rpc
+from ledgerkit.api import rest
 from ledgerkit.api.calls import Response
 from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.transport import (
@@ -407,15 +407,6 @@ def test_a_lost_connection_makes_room_for_one_request_only(per_minute, attempts)
     assert all(span > 60 for span in spans)
 
 
-def test_lost_connections_do_not_use_up_a_minute(clock):
-    """After any number of attempts without a connection the next request need not wait."""
-    pacer = rate_limit.RateLimiter(None, per_minute=2)
-    for _ in range(10):
-        assert starts(pacer, clock, 1) == [0.0]
-        pacer.uncount()
-    assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.0, 61.0])
-
-
 @pytest.mark.parametrize(
     ("limit", "text", "seconds"),
     [
@@ -606,12 +597,6 @@ def test_a_short_key_is_not_searched_for():
     assert ApiKey("account_").hide(body) == b'{"' + HIDDEN + b'id":"near"}'
 
 
-def test_hiding_is_cheap():
-    """A large body without the key is given back as it is, not copied."""
-    body = b"x" * 10_000_000
-    assert ApiKey("PLANTED-0123456789").hide(body) is body
-
-
 # Failures -------------------------------------------------------------------------------
 
 
@@ -768,9 +753,6 @@ def test_no_address_for_a_surface():
         assert caught.value.field == "rpc_url"
 
 
-# Many calls ----------------------------------------------------------------------------
-
-
 # Retries --------------------------------------------------------------------------------
 
 
@@ -802,17 +784,6 @@ def test_a_rate_limited_call_is_repeated_in_a_stream():
 
 
 # The loop -------------------------------------------------------------------------------
-
-
-def test_one_loop_serves_all():
-    """There is one background loop, on a thread of its own."""
-    loop = background_loop.current()
-
-    async def where() -> str:
-        return threading.current_thread().name
-
-    assert loop.run(where()) == "ledgerkit"
-    assert background_loop.current() is loop
 
 
 def test_a_ledger_is_not_asked_from_its_own_loop():
@@ -891,17 +862,6 @@ def test_a_retry_is_told_to_those_who_listen(caplog):
     assert record.name == "ledgerkit"
     assert record.getMessage().startswith("retrying in 0.")
     assert "HTTP 503 in response to the tokens of a.near: busy" in record.getMessage()
-
-
-def test_what_cannot_change_is_told_by_the_call():
-    """Blocks by hash may be kept; blocks by finality and by height may not."""
-    from ledgerkit import validation
-
-    for at in ("final", "optimistic", "genesis", 100):
-        assert rpc.block(validation.block_reference(at)).keep is None
-    assert (
-        rpc.block(validation.block_reference("11111111111111111111111111111111")).keep is not None
-    )
 
 
 @given(st.text())

@@ -107,13 +107,6 @@ def test_slices_have_the_elements_of_the_whole_document(
     assert_same(json.dumps(document, indent=1).encode())
 
 
-def test_a_slice_is_not_read_before_it_is_needed():
-    """The document itself is not read twice: a mark stands for the slices of each list."""
-    result = long_documents.decode_saved(json.dumps(node_result()).encode())
-    assert isinstance(result.outcomes, long_documents.SlicedList)
-    assert len(result.outcomes.after.raws) < 5
-
-
 def test_one_of_several_transactions():
     """The lists of another transaction are not those of the requested one."""
     assert_same(json.dumps(api_document(several=True)).encode())

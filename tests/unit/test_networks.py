@@ -217,17 +217,6 @@ def test_the_environments_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {r.headers["authorization"] for r in other} == {"Bearer another-key"}
 
 
-@pytest.mark.parametrize("network", ["testnet", "lab", None])
-def test_the_environments_key_stays_at_home(
-    network: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The key of the environment is not sent where an address was passed."""
-    monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
-    for request in sent(network, rpc_url=OWN, api_url=OWN):
-        assert "authorization" not in request.headers
-        assert KEY not in str(request.url)
-
-
 @pytest.mark.parametrize("field", URLS)
 def test_no_key_over_plain_http(subtests: pytest.Subtests, field: str) -> None:
     """A key is refused where anyone on the way could read it; the error shows no key."""
@@ -260,14 +249,6 @@ def test_a_key_stays_on_this_machine(address: str) -> None:
     """Plain http to this machine is no risk."""
     requests = sent("lab", api_key=KEY, rpc_url=address, api_url=address)
     assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
-
-
-def test_a_key_hides() -> None:
-    """A key prints as hidden and refuses to be pickled."""
-    key = networks.ApiKey(f" {KEY} ")
-    assert (repr(key), str(key), key.reveal()) == ("<ApiKey hidden>", "<ApiKey hidden>", KEY)
-    with pytest.raises(TypeError, match="never pickled"):
-        pickle.dumps(key)
 
 
 # Limits ---------------------------------------------------------------------------------

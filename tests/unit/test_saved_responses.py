@@ -363,14 +363,6 @@ def test_edges() -> None:
     assert len(lk.read(dump(TX_RESULT), "edges")) == 0
 
 
-def test_narrow_views() -> None:
-    """The narrow answers are read as well as the full one."""
-    nft = lk.read(dump({"account_id": "a.near", "tokens": [{"contract_id": "n.near"}]}), "nft")
-    assert nft["contract_id"].tolist() == ["n.near"]
-    staking = lk.read(dump({"account_id": "a.near", "pools": [{"pool_id": "p.near"}]}), "staking")
-    assert staking["pool_id"].tolist() == ["p.near"]
-
-
 def test_what_a_view_call_returned() -> None:
     """A saved view call gives the decoded JSON, or bytes."""
     assert saved_responses.returned_value(dump({"result": list(b'{"a":1}'), "logs": []})) == {

@@ -297,15 +297,6 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
     assert searched.count("old") == 1
 
 
-def test_the_last_selection_is_remembered(monkeypatch: pytest.MonkeyPatch):
-    """Turning the page sorts nothing again."""
-    table = Table(balances(3, 1, 2))
-    sort = [{"column": 0}]
-    assert [row["row"] for row in ask(table, sort=sort)["rows"]] == [1, 2, 0]
-    monkeypatch.setattr(_selection, "order", None)
-    assert [row["row"] for row in ask(table, sort=sort, start=2)["rows"]] == [0]
-
-
 def test_a_message_that_no_table_sends_is_refused(subtests: pytest.Subtests):
     """Every part of a message is checked, and the reply says what is wrong."""
     cases: list[Any] = [
