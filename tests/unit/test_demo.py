@@ -1,9 +1,11 @@
 """The demo: one command that looks around in the world of the embedded ledger."""
 
 import importlib
+import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,11 +33,30 @@ def ledger():
     lk.disconnect()
 
 
-def test_demo_prints_frames_tree_and_verdict(demo: Any, tmp_path, capsys):
-    """One command shows amounts in units, an exact sum, the tree, its verdict and the report."""
-    demo.main(["--out", str(tmp_path / "page.html")])
+def run(demo: Any, folder: Path) -> tuple[str, str]:
+    """Run the demo; return what it prints, and its report."""
+    path, printed = folder / "page.html", io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        demo.main(["--out", str(path)])
+    lk.disconnect()
+    return printed.getvalue().replace(str(path), "page.html"), path.read_text(encoding="utf-8")
 
-    printed = capsys.readouterr().out
+
+@pytest.fixture(scope="module")
+def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Run the demo once."""
+    return run(demo, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def page(shown: tuple[str, str]) -> str:
+    """Return the report."""
+    return shown[1]
+
+
+def test_demo_prints_frames_tree_and_verdict(shown: tuple[str, str]):
+    """One command shows amounts in units, an exact sum, the tree, its verdict and the report."""
+    printed, _ = shown
     assert printed.startswith("This data comes from the embedded ledger")
     assert "12,340.68 NEAR" in printed
     assert "340,282,366,920,926,463,463.37 MOON" in printed
@@ -43,20 +64,12 @@ def test_demo_prints_frames_tree_and_verdict(demo: Any, tmp_path, capsys):
     assert "\n    gold.near -> dex.near  ft_on_transfer()" in printed
     assert "FAILED: Smart contract panicked: the contract is paused" in printed
     assert "Verdict: succeeded_with_failed_receipts" in printed
-    assert str(tmp_path / "page.html") in printed
-    lk.disconnect()
+    assert "page.html" in printed
 
 
-def test_demo_says_the_same_each_time(demo: Any, tmp_path, capsys):
-    """The page is the same, byte for byte, whenever it is made."""
-    pages = []
-    for name in ("one.html", "two.html"):
-        demo.main(["--out", str(tmp_path / name)])
-        pages.append((tmp_path / name).read_bytes())
-
-    assert pages[0] == pages[1]
-    assert capsys.readouterr().err == ""
-    lk.disconnect()
+def test_demo_says_the_same_each_time(demo: Any, shown: tuple[str, str], tmp_path: Path):
+    """Text and page are the same, letter for letter, whenever they are made."""
+    assert run(demo, tmp_path) == shown
 
 
 @pytest.mark.usefixtures("ledger")
@@ -90,15 +103,6 @@ def test_the_tree_is_of_the_refunded_swap(demo: Any, ledger: Any):
             }
         ],
     ]
-
-
-@pytest.fixture(scope="module")
-def page(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write the report, and read it."""
-    path: Path = tmp_path_factory.mktemp("report") / "page.html"
-    demo.main(["--out", str(path)])
-    lk.disconnect()
-    return path.read_text(encoding="utf-8")
 
 
 def test_report_needs_nothing_else(page: str):

@@ -683,14 +683,14 @@ def test_the_empty_list_is_shared_and_cannot_grow():
     assert json.dumps(empty) == "[]"
 
 
-def test_a_chain_of_200_000_receipts():
+def test_a_chain_of_30_000_receipts():
     """A tree as deep as it is large takes seconds, and no recursion."""
-    size = 200_000
+    size = 30_000
     outcomes = [outcome(f"R{n}", [f"R{n + 1}"] if n + 1 < size else []) for n in range(size)]
     result = decode_transaction(json.dumps(document(outcomes, [])).encode(), request="a test")
     start = time.process_time()
     found = build_tree(result)
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 10
     assert found.columns["depth"][-1] == size - 1
     assert found.columns["subtree_gas"][0] == 5 * size
     assert found.columns["on_critical_path"].all()
