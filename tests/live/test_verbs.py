@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    Check = Callable[[Site, Path], None]
-
-CHECKS: dict[str, Check] = {}
-
 
 @pytest.fixture(
     scope="module",
@@ -40,23 +36,6 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     yield opened
     opened.ledger.close()
     lk.disconnect()
-
-
-def check(function: Check) -> Check:
-    """Register the check of the verb that the function is named for."""
-    CHECKS[function.__name__.removeprefix("check_")] = function
-    return function
-
-
-def test_every_verb_is_checked() -> None:
-    """Each public function that takes a ledger is checked here, and nothing else is."""
-    verbs = {
-        name
-        for name in lk.__all__
-        if inspect.isfunction(function := getattr(lk, name))
-        and {"ledger", "options", "target"} & inspect.signature(function).parameters.keys()
-    }
-    assert set(CHECKS) == verbs
 
 
 def _is_of(frame: pd.DataFrame, schema: str) -> None:
@@ -78,8 +57,7 @@ def _pair(site: Site) -> tuple[str, str]:
 # Accounts and tokens ----------------------------------------------------------------------
 
 
-@check
-def check_accounts(site: Site, _: Path) -> None:
+def test_accounts(site: Site) -> None:
     """An account has a balance, from the indexer and from a node alike."""
     account_id = site.facts.account_id
     for at in (None, "final"):
@@ -88,16 +66,14 @@ def check_accounts(site: Site, _: Path) -> None:
         assert frame["balance"][0] > 0
 
 
-@check
-def check_snapshot(site: Site, _: Path) -> None:
+def test_snapshot(site: Site) -> None:
     """A snapshot is about the account that was asked for."""
     snapshot = lk.snapshot(site.facts.account_id, ledger=site.ledger)
     assert snapshot.account_id == site.facts.account_id
     assert snapshot.state["balance"][0] > 0
 
 
-@check
-def check_explore(site: Site, _: Path) -> None:
+def test_explore(site: Site) -> None:
     """The explorer opens an account, whose frame and page name the network."""
     account = lk.explore(site.facts.account_id, ledger=site.ledger).account
     assert account.result is not None
@@ -105,8 +81,7 @@ def check_explore(site: Site, _: Path) -> None:
     assert account.result.attrs["network"] == site.name
 
 
-@check
-def check_accounts_of(site: Site, _: Path) -> None:
+def test_accounts_of(site: Site) -> None:
     """An account that is listed for a key has that key."""
     keys = lk.keys(site.facts.account_id, ledger=site.ledger)
     full = keys[keys["permission"] == "FullAccess"]["public_key"].tolist()
@@ -116,16 +91,14 @@ def check_accounts_of(site: Site, _: Path) -> None:
     assert not full or site.facts.account_id in frame["account_id"].tolist()
 
 
-@check
-def check_keys(site: Site, _: Path) -> None:
+def test_keys(site: Site) -> None:
     """The keys of an account have a nonce and a permission."""
     frame = lk.keys(site.facts.account_id, ledger=site.ledger)
     assert frame["nonce"].notna().all()
     assert frame["permission"].notna().all()
 
 
-@check
-def check_gas_key_nonces(site: Site, _: Path) -> None:
+def test_gas_key_nonces(site: Site) -> None:
     """A key that is no gas key of the account has no nonces, and the error says so."""
     public_key = str(SecretKey.generate().public_key)
     with pytest.raises(errors.LedgerError) as caught:
@@ -133,23 +106,20 @@ def check_gas_key_nonces(site: Site, _: Path) -> None:
     assert not isinstance(caught.value, errors.TransportError | errors.DecodeError)
 
 
-@check
-def check_ft(site: Site, _: Path) -> None:
+def test_ft(site: Site) -> None:
     """Fungible tokens are those of the account."""
     frame = lk.ft(site.facts.account_id, ledger=site.ledger)
     _is_of(frame, "ft")
     assert set(frame["account_id"]) <= {site.facts.account_id}
 
 
-@check
-def check_nft(site: Site, _: Path) -> None:
+def test_nft(site: Site) -> None:
     """Collections are those of the account."""
     frame = lk.nft(site.facts.account_id, ledger=site.ledger)
     assert set(frame["account_id"]) <= {site.facts.account_id}
 
 
-@check
-def check_nft_tokens(site: Site, _: Path) -> None:
+def test_nft_tokens(site: Site) -> None:
     """Tokens of a collection belong to the account; a contract without NFTs is an error."""
     if site.facts.collection is None:
         with pytest.raises(errors.ContractError):
@@ -159,46 +129,40 @@ def check_nft_tokens(site: Site, _: Path) -> None:
     assert set(frame["owner_id"]) <= {site.facts.account_id}
 
 
-@check
-def check_staking(site: Site, _: Path) -> None:
+def test_staking(site: Site) -> None:
     """Staking pools are those of the account."""
     frame = lk.staking(site.facts.account_id, ledger=site.ledger)
     assert set(frame["account_id"]) <= {site.facts.account_id}
 
 
-@check
-def check_exposure(site: Site, _: Path) -> None:
+def test_exposure(site: Site) -> None:
     """The account has a row."""
     frame = lk.exposure(site.facts.account_id, ledger=site.ledger)
     assert set(frame["account_id"]) == {site.facts.account_id}
 
 
-@check
-def check_top_holders(site: Site, _: Path) -> None:
+def test_top_holders(site: Site) -> None:
     """The largest holders of a token come first."""
     frame = lk.top_holders(site.facts.token, ledger=site.ledger)
     balances = frame["balance"].dropna().tolist()
     assert balances == sorted(balances, reverse=True)
 
 
-@check
-def check_history(site: Site, _: Path) -> None:
+def test_history(site: Site) -> None:
     """Two readings of an account are at the heights that were asked for."""
     head = _head(site)
     frame = lk.history(site.facts.account_id, head - 1, head, every=1, ledger=site.ledger)
     assert frame["block_height"].max() <= head
 
 
-@check
-def check_account_transactions(site: Site, _: Path) -> None:
+def test_account_transactions(site: Site) -> None:
     """The newest transactions of an account are its own, in the order of the chain."""
     frame = lk.account_transactions(site.facts.account_id, limit=3, ledger=site.ledger)
     assert set(frame["account_id"]) <= {site.facts.account_id}
     assert frame["tx_block_height"].is_monotonic_increasing
 
 
-@check
-def check_transfers_of(site: Site, _: Path) -> None:
+def test_transfers_of(site: Site) -> None:
     """The newest transfers of an account are exact; testnet lists none."""
     if site.ledger.network.transfers_url is None:
         with pytest.raises(errors.InvalidRequestError, match="Transfers API"):
@@ -209,8 +173,7 @@ def check_transfers_of(site: Site, _: Path) -> None:
     assert frame["is_exact"].all()
 
 
-@check
-def check_kv(site: Site, _: Path) -> None:
+def test_kv(site: Site) -> None:
     """Entries are of the contract that was asked for."""
     frame = lk.kv("contextual.near", limit=3, ledger=site.ledger)
     assert set(frame["contract_id"]) <= {"contextual.near"}
@@ -219,14 +182,12 @@ def check_kv(site: Site, _: Path) -> None:
 # Contracts --------------------------------------------------------------------------------
 
 
-@check
-def check_view(site: Site, _: Path) -> None:
+def test_view(site: Site) -> None:
     """Wrapped NEAR has as many decimals as NEAR."""
     assert lk.view(site.facts.token, "ft_metadata", ledger=site.ledger)["decimals"] == 24
 
 
-@check
-def check_view_many(site: Site, _: Path) -> None:
+def test_view_many(site: Site) -> None:
     """Two views are answered in their order."""
     requests = [(site.facts.token, method) for method in ("ft_total_supply", "ft_metadata")]
     supply, metadata = lk.view_many(requests, progress=False, ledger=site.ledger)
@@ -234,21 +195,18 @@ def check_view_many(site: Site, _: Path) -> None:
     assert metadata["decimals"] == 24
 
 
-@check
-def check_contract_code(site: Site, _: Path) -> None:
+def test_contract_code(site: Site) -> None:
     """A token has code."""
     assert len(lk.contract_code(site.facts.token, ledger=site.ledger)) > 0
 
 
-@check
-def check_global_contract_code(site: Site, _: Path) -> None:
+def test_global_contract_code(site: Site) -> None:
     """An account that published no global contract is an error of its own."""
     with pytest.raises(errors.NoGlobalContractCodeError):
         lk.global_contract_code(account_id=site.facts.account_id, ledger=site.ledger)
 
 
-@check
-def check_contract_state(site: Site, _: Path) -> None:
+def test_contract_state(site: Site) -> None:
     """A contract has state, or more of it than a node returns."""
     try:
         frame = lk.contract_state(site.facts.token, ledger=site.ledger)
@@ -261,36 +219,31 @@ def check_contract_state(site: Site, _: Path) -> None:
 # Blocks and the node ----------------------------------------------------------------------
 
 
-@check
-def check_status(site: Site, _: Path) -> None:
+def test_status(site: Site) -> None:
     """The node is one of the network."""
     frame = lk.status(ledger=site.ledger)
     assert site.name == "local" or frame["chain_id"][0] == site.name
     assert not frame["syncing"][0]
 
 
-@check
-def check_indexer_status(site: Site, _: Path) -> None:
+def test_indexer_status(site: Site) -> None:
     """The indexer has blocks."""
     assert lk.indexer_status(ledger=site.ledger)["sync_block_height"][0] > 0
 
 
-@check
-def check_health(site: Site, _: Path) -> None:
+def test_health(site: Site) -> None:
     """The indexer says how it is."""
     assert lk.health(ledger=site.ledger)
 
 
-@check
-def check_doctor(site: Site, tmp_path: Path) -> None:
+def test_doctor(site: Site, tmp_path: Path) -> None:
     """Every surface that the network has answers, and a report can be saved."""
     frame = lk.doctor(save=tmp_path / "report.lk", ledger=site.ledger)
     assert frame["message"].dropna().tolist() == []
     assert frame["latency_ms"].notna().all()
 
 
-@check
-def check_record(site: Site, tmp_path: Path) -> None:
+def test_record(site: Site, tmp_path: Path) -> None:
     """What was read is read again from the file alone."""
     account_id = site.facts.sender
     with lk.record(tmp_path / "case.lk", ledger=site.ledger):
@@ -300,34 +253,29 @@ def check_record(site: Site, tmp_path: Path) -> None:
     assert lk.inspect(tmp_path / "case.lk").attrs["chain_id"] is not None
 
 
-@check
-def check_gas_price(site: Site, _: Path) -> None:
+def test_gas_price(site: Site) -> None:
     """Gas has a price."""
     assert lk.gas_price(ledger=site.ledger)["gas_price"][0] > 0
 
 
-@check
-def check_validators(site: Site, _: Path) -> None:
+def test_validators(site: Site) -> None:
     """Each validator has a stake."""
     assert (lk.validators(ledger=site.ledger)["stake"] > 0).all()
 
 
-@check
-def check_protocol_config(site: Site, _: Path) -> None:
+def test_protocol_config(site: Site) -> None:
     """The configuration is that of a protocol version."""
     assert lk.protocol_config(ledger=site.ledger)["protocol_version"] > 80
 
 
-@check
-def check_block(site: Site, _: Path) -> None:
+def test_block(site: Site) -> None:
     """A block is the same by its height and by its hash."""
     by_height = lk.block(_head(site), ledger=site.ledger)
     by_hash = lk.block(by_height["block_hash"][0], ledger=site.ledger)
     assert by_hash["block_height"].tolist() == by_height["block_height"].tolist()
 
 
-@check
-def check_blocks(site: Site, _: Path) -> None:
+def test_blocks(site: Site) -> None:
     """Blocks are in the range that was asked for, each the parent of the next."""
     head = _head(site)
     frame = lk.blocks(head - 2, head + 1, progress=False, ledger=site.ledger)
@@ -338,14 +286,12 @@ def check_blocks(site: Site, _: Path) -> None:
     pd.testing.assert_frame_equal(old, lk.blocks(head - 60, head - 50, **options))
 
 
-@check
-def check_chunks(site: Site, _: Path) -> None:
+def test_chunks(site: Site) -> None:
     """A block has a chunk of each shard."""
     assert lk.chunks(ledger=site.ledger)["shard_id"].is_unique
 
 
-@check
-def check_chunk(site: Site, _: Path) -> None:
+def test_chunk(site: Site) -> None:
     """A chunk is found by its shard."""
     height = _head(site)
     shard_id = int(lk.chunks(height, ledger=site.ledger)["shard_id"][0])
@@ -353,15 +299,13 @@ def check_chunk(site: Site, _: Path) -> None:
     assert frame["shard_id"].tolist() == [shard_id]
 
 
-@check
-def check_transactions(site: Site, _: Path) -> None:
+def test_transactions(site: Site) -> None:
     """The transactions of a block have different hashes."""
     frame = lk.transactions(_head(site), progress=False, ledger=site.ledger)
     assert frame["tx_hash"].is_unique
 
 
-@check
-def check_changes(site: Site, _: Path) -> None:
+def test_changes(site: Site) -> None:
     """Changes of an account at a block are about that account; there may be none."""
     account_id = site.facts.account_id
     frame = lk.changes("account_changes", account_id, at=_head(site), ledger=site.ledger)
@@ -371,15 +315,13 @@ def check_changes(site: Site, _: Path) -> None:
 # Transactions -----------------------------------------------------------------------------
 
 
-@check
-def check_tx(site: Site, _: Path) -> None:
+def test_tx(site: Site) -> None:
     """The known transaction has its hash."""
     document = lk.tx(*_pair(site), ledger=site.ledger)
     assert document["transaction"]["hash"] == site.facts.tx_hash
 
 
-@check
-def check_trace(site: Site, _: Path) -> None:
+def test_trace(site: Site) -> None:
     """The known transfer moved the published amount between the published accounts."""
     trace = lk.trace(*_pair(site), ledger=site.ledger)
     assert trace.verdict == "fully_succeeded"
@@ -389,22 +331,19 @@ def check_trace(site: Site, _: Path) -> None:
     assert moved[site.facts.receiver] == site.facts.amount
 
 
-@check
-def check_verify(site: Site, _: Path) -> None:
+def test_verify(site: Site) -> None:
     """All outcomes of the known transfer are signed, or a path is no longer served."""
     proof = lk.verify(*_pair(site), ledger=site.ledger)
     assert "no" not in set(proof.rows["proved"].dropna())
     assert proof.is_signed_by_sender is not False
 
 
-@check
-def check_traces(site: Site, _: Path) -> None:
+def test_traces(site: Site) -> None:
     """Many transactions are read at once."""
     assert len(lk.traces([_pair(site)], progress=False, ledger=site.ledger)) > 0
 
 
-@check
-def check_trace_block(site: Site, _: Path) -> None:
+def test_trace_block(site: Site) -> None:
     """The transactions of the known transfer's block are read, itself among them."""
     receipts = lk.receipts(*_pair(site), ledger=site.ledger)
     first = int(receipts["block_height"].min())
@@ -421,28 +360,24 @@ def check_trace_block(site: Site, _: Path) -> None:
     pd.testing.assert_frame_equal(by_documents.transfers, traces.transfers)
 
 
-@check
-def check_receipts(site: Site, _: Path) -> None:
+def test_receipts(site: Site) -> None:
     """The first receipt of the known transfer ran on its receiver."""
     frame = lk.receipts(*_pair(site), ledger=site.ledger)
     assert frame["receiver_id"][0] == site.facts.receiver
 
 
-@check
-def check_receipt(site: Site, _: Path) -> None:
+def test_receipt(site: Site) -> None:
     """A receipt is found by its id."""
     receipt_id = lk.receipts(*_pair(site), ledger=site.ledger)["receipt_id"][0]
     assert lk.receipt(receipt_id, ledger=site.ledger)["receipt_id"] == receipt_id
 
 
-@check
-def check_track(site: Site, _: Path) -> None:
+def test_track(site: Site) -> None:
     """The known transfer is final."""
     assert lk.track(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
 
 
-@check
-def check_resume(site: Site, _: Path) -> None:
+def test_resume(site: Site) -> None:
     """The known transfer is recalled by its hash."""
     assert lk.resume(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
 
@@ -450,24 +385,21 @@ def check_resume(site: Site, _: Path) -> None:
 # Many -------------------------------------------------------------------------------------
 
 
-@check
-def check_collect(site: Site, tmp_path: Path) -> None:
+def test_collect(site: Site, tmp_path: Path) -> None:
     """An account is collected without a failure."""
     ids, out = [site.facts.account_id], tmp_path / "accounts"
     collection = lk.collect(ids, "ft", out, progress=False, ledger=site.ledger)
     assert collection.errors().empty
 
 
-@check
-def check_statement(site: Site, _: Path) -> None:
+def test_statement(site: Site) -> None:
     """A statement over a few blocks begins with the total of NEAR."""
     stop = _head(site) - 20
     found = lk.statement(site.facts.account_id, stop - 10, stop, progress=False, ledger=site.ledger)
     assert found.totals["asset"][0] == "near"
 
 
-@check
-def check_statements(site: Site, tmp_path: Path) -> None:
+def test_statements(site: Site, tmp_path: Path) -> None:
     """The statement of an account over a few blocks is collected without a failure."""
     ids, stop = [site.facts.account_id], _head(site) - 20
     options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
@@ -475,8 +407,7 @@ def check_statements(site: Site, tmp_path: Path) -> None:
     assert collection.errors().empty
 
 
-@check
-def check_collect_blocks(site: Site, tmp_path: Path) -> None:
+def test_collect_blocks(site: Site, tmp_path: Path) -> None:
     """Blocks are collected without a failure, with the same rows from both sources."""
     stop, tables = _head(site) - 20, []
     for source in ("rpc", "documents"):
@@ -488,23 +419,20 @@ def check_collect_blocks(site: Site, tmp_path: Path) -> None:
     assert tables[0].equals(tables[1])
 
 
-@check
-def check_follow(site: Site, _: Path) -> None:
+def test_follow(site: Site) -> None:
     """The last final block comes first, and then the next one, once it is final."""
     first, second = lk.follow(views="blocks", max_blocks=2, progress=False, ledger=site.ledger)
     _is_of(first, "blocks")
     assert second["prev_hash"].tolist() == first["block_hash"].tolist()
 
 
-@check
-def check_cache_info(site: Site, _: Path) -> None:
+def test_cache_info(site: Site) -> None:
     """A ledger without a disk cache says so."""
     with pytest.raises(errors.InvalidRequestError, match="cache"):
         lk.cache_info(site.ledger)
 
 
-@check
-def check_clear_cache(site: Site, _: Path) -> None:
+def test_clear_cache(site: Site) -> None:
     """A ledger without a disk cache has none to clear."""
     with pytest.raises(errors.InvalidRequestError, match="cache"):
         lk.clear_cache(site.ledger)
@@ -528,38 +456,32 @@ def _refused(site: Site, verb: Callable[..., object], *args: Any, **options: Any
     assert caught.value.public_key == str(key.public_key)
 
 
-@check
-def check_transfer(site: Site, _: Path) -> None:
+def test_transfer(site: Site) -> None:
     """A transfer with an unknown key is not sent."""
     _refused(site, lk.transfer, site.facts.receiver, "1 yocto", dry_run=True)
 
 
-@check
-def check_call(site: Site, _: Path) -> None:
+def test_call(site: Site) -> None:
     """A call with an unknown key is not sent."""
     _refused(site, lk.call, site.facts.token, "near_deposit", dry_run=True)
 
 
-@check
-def check_send(site: Site, _: Path) -> None:
+def test_send(site: Site) -> None:
     """Actions with an unknown key are not sent."""
     _refused(site, lk.send, site.facts.receiver, [Transfer(1)], dry_run=True)
 
 
-@check
-def check_add_key(site: Site, _: Path) -> None:
+def test_add_key(site: Site) -> None:
     """No key is added by an unknown one."""
     _refused(site, lk.add_key, str(SecretKey.generate().public_key), dry_run=True)
 
 
-@check
-def check_delete_key(site: Site, _: Path) -> None:
+def test_delete_key(site: Site) -> None:
     """No key is deleted by an unknown one."""
     _refused(site, lk.delete_key, str(SecretKey.generate().public_key), dry_run=True)
 
 
-@check
-def check_create_account(site: Site, _: Path) -> None:
+def test_create_account(site: Site) -> None:
     """No account is created with an unknown key."""
     public_key = str(SecretKey.generate().public_key)
     new_id = f"new.{site.facts.account_id}"
@@ -568,28 +490,24 @@ def check_create_account(site: Site, _: Path) -> None:
     )
 
 
-@check
-def check_deploy(site: Site, _: Path) -> None:
+def test_deploy(site: Site) -> None:
     """No code is deployed with an unknown key."""
     _refused(site, lk.deploy, b"\0asm\1\0\0\0", dry_run=True)
 
 
-@check
-def check_simulate(site: Site, _: Path) -> None:
+def test_simulate(site: Site) -> None:
     """A transfer of the account to itself would succeed, and nothing is sent."""
     account_id = site.facts.account_id
     trace = lk.simulate(Transfer(1), account_id, signer_id=account_id, ledger=site.ledger)
     assert trace.verdict == "fully_succeeded"
 
 
-@check
-def check_delegate(site: Site, _: Path) -> None:
+def test_delegate(site: Site) -> None:
     """Nothing is delegated with an unknown key."""
     _refused(site, lk.delegate, site.facts.receiver, [Transfer(1)])
 
 
-@check
-def check_relay(site: Site, _: Path) -> None:
+def test_relay(site: Site) -> None:
     """A delegate action is not relayed with an unknown key."""
     key = SecretKey.generate()
     action = DelegateAction(
@@ -598,8 +516,7 @@ def check_relay(site: Site, _: Path) -> None:
     _refused(site, lk.relay, action.sign(key), dry_run=True)
 
 
-@check
-def check_archive_widget(site: Site, _: Path) -> None:
+def test_archive_widget(site: Site) -> None:
     """A widget that does not exist is not archived, which is an outcome and no error."""
     archive = lk.archive_widget(
         site.facts.account_id,
@@ -614,8 +531,7 @@ def check_archive_widget(site: Site, _: Path) -> None:
     assert archive.outcome == "missing_widget"
 
 
-@check
-def check_verify_archive(site: Site, _: Path) -> None:
+def test_verify_archive(site: Site) -> None:
     """A token that does not exist verifies nothing; a contract without NFTs is an error."""
     collection = site.facts.collection or site.facts.token
 
@@ -630,7 +546,13 @@ def check_verify_archive(site: Site, _: Path) -> None:
         assert verify() == "no_such_token"
 
 
-@pytest.mark.parametrize("verb", CHECKS)
-def test_a_verb_works_on_the_network(verb: str, site: Site, tmp_path: Path) -> None:
-    """The verb reads what the network really has, or is refused by it in words of ours."""
-    CHECKS[verb](site, tmp_path)
+def test_every_verb_is_tried() -> None:
+    """Each public function that takes a ledger has a test of its name here, and nothing else."""
+    verbs = {
+        name
+        for name in lk.__all__
+        if inspect.isfunction(function := getattr(lk, name))
+        and {"ledger", "options", "target"} & inspect.signature(function).parameters.keys()
+    }
+    tests = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert tests - {"every_verb_is_tried"} == verbs
