@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.campaigns._registry import NAMES, load
-from tools.campaigns._tally import Tally
+from tools.campaigns._campaign import NAMES, Tally, load
 
 
 @pytest.mark.parametrize("name", NAMES)

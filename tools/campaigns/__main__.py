@@ -13,8 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tools.campaigns._registry import NAMES, load
-from tools.campaigns._tally import Tally
+from tools.campaigns._campaign import NAMES, Tally, load
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -21,8 +21,8 @@ from tools.campaigns import _killed
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext
 
+    from tools.campaigns._campaign import Tally
     from tools.campaigns._killed import Work
-    from tools.campaigns._tally import Tally
 
 MOST_KILLS = 12  # of one folder
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
 SMALL = 320

@@ -25,7 +25,7 @@ from tools.campaigns._byte_mutations import flip
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
 SMALL = 200

@@ -27,7 +27,7 @@ from tools.campaigns._killing import MOST_KILLS, Children, differing, tables
 if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
     from tests.loopback import Reply
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 100
 SMALL = 3

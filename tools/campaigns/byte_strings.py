@@ -49,7 +49,7 @@ from tools.campaigns._valid_transactions import SIGNED, UNSIGNED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 1_000_000
 SMALL = 1_500

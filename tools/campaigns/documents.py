@@ -29,7 +29,7 @@ from tools.campaigns._outcomes import hostile_conditions, outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
     Reader = Callable[[bytes], Any]
 

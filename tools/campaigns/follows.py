@@ -30,7 +30,7 @@ from tools.campaigns._running_chain import BLOCK_TIME_NS, ChainServer, open_chai
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
 SMALL = 30

@@ -39,7 +39,7 @@ from tests.unit import builders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
 SMALL = 40

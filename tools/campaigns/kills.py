@@ -20,7 +20,7 @@ from tools.campaigns._killed import SIDES, VERBS, Work
 from tools.campaigns._killing import MOST_KILLS, Children
 
 if TYPE_CHECKING:
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
 SMALL = 4

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         OutcomeProof,
         PathItem,
     )
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 100_000
 SMALL = 700

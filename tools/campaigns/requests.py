@@ -28,7 +28,7 @@ from tools.campaigns import _host_process
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 SHARE = 0.1  # of the requests have a fault
 STALL_S = 30.0  # longer than any client waits

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from tests.loopback import Server
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 30_000  # more than there are, so all cases are tried
 SMALL = 200

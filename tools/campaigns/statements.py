@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.model import Entry
     from ledgerkit.reconciling.statement import Statement
     from tests.world_timeline import Key
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 20_000
 SMALL = 60

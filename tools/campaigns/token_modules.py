@@ -14,7 +14,7 @@ from tests import wasm_contracts
 from tests.token_worlds import Pair, random_call
 
 if TYPE_CHECKING:
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
 SMALL = 60

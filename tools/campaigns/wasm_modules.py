@@ -24,7 +24,7 @@ from tests.wasm_texts import CALLER, COUNTER, HOSTILE, compiled
 from tools.campaigns._byte_mutations import WAYS, small_step
 
 if TYPE_CHECKING:
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
 SMALL = 250

@@ -34,7 +34,7 @@ from tests.loopback import WAYS, way_options
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.localnet.world import World
-    from tools.campaigns._tally import Tally
+    from tools.campaigns._campaign import Tally
 
 COUNT = 100_000
 SMALL = 400
