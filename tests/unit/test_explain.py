@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.tracing.trace import Trace
-from tests.unit import builders
+from tests.unit.builders import (
+    RULES,
+    body,
+    call,
+    delegate,
+    event,
+    failing,
+    outcome,
+    refund,
+    result,
+    transfer,
+)
 
 FRAMES = ("receipts", "edges", "actions", "logs", "events", "transfers", "balance_changes", "gas")
 GIFT = {"owner_id": "bob.near", "amount": "5"}
@@ -24,36 +35,36 @@ BLOCKS = {
 def handed_on() -> dict[str, Any]:
     """Write a call whose callback fails although the call that it waited for succeeded."""
     data = [{"data_id": "D", "receiver_id": "bob.near"}]
-    return builders.result(
+    return result(
         [
-            builders.outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}),
-            builders.outcome("R1", executor_id="carl.near"),
-            builders.outcome("R2", ["R4"], status=builders.failing("too late")),
-            builders.outcome("R3", tokens=0),
-            builders.outcome("R4", tokens=0),
+            outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}),
+            outcome("R1", executor_id="carl.near"),
+            outcome("R2", ["R4"], status=failing("too late")),
+            outcome("R3", tokens=0),
+            outcome("R4", tokens=0),
         ],
         [
-            builders.body("R0", builders.call("buy", 10**24)),
-            builders.body(
+            body("R0", call("buy", 10**24)),
+            body(
                 "R1",
-                builders.call("pay", 10**23),
+                call("pay", 10**23),
                 sender="bob.near",
                 to="carl.near",
                 output_data_receivers=data,
             ),
-            builders.body("R2", builders.call("paid", 7), sender="bob.near", input_data_ids=["D"]),
-            builders.refund("R3", 60),
-            builders.refund("R4", 7, "bob.near", signer="system"),
+            body("R2", call("paid", 7), sender="bob.near", input_data_ids=["D"]),
+            refund("R3", 60),
+            refund("R4", 7, "bob.near", signer="system"),
         ],
-        actions=[builders.call("buy", 10**24, gas=30 * 10**12)],
-        status=builders.failing("too late"),
+        actions=[call("buy", 10**24, gas=30 * 10**12)],
+        status=failing("too late"),
     )
 
 
 def test_notes_are_lines_of_plain_text():
     """Ids in notes are as hostile as any other text of a document, and as long."""
     name = "R\u202e\x1b[2J\n" + "x" * 10_000
-    document = builders.result([builders.outcome(name)], [])
+    document = result([outcome(name)], [])
     text = Trace.from_json(document).explain().rpartition("Notes: ")[2]
     assert text.isprintable()
     assert text.startswith("the document has no body for R\\u202e\\x1b[2J xxx")
@@ -63,15 +74,15 @@ def test_notes_are_lines_of_plain_text():
 def test_an_unknown_kind_of_failure_is_plain_text():
     """The name of a failure that is not known comes from the document, as its message does."""
     status = {"Failure": {"ActionError": {"index": 0, "kind": "Odd\u202e\x1b[2J\nKind"}}}
-    outcomes = [builders.outcome("R0", status=status)]
-    text = Trace.from_json(builders.result(outcomes, [builders.body("R0")])).explain()
+    outcomes = [outcome("R0", status=status)]
+    text = Trace.from_json(result(outcomes, [body("R0")])).explain()
     assert r"(Odd\u202e\x1b[2J Kind)" in text
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
 def test_the_whole_text():
     """Everything is told in its place, from who asked to how long it took."""
-    found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=builders.RULES)
+    found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=RULES)
     assert found.explain().split("\n\n") == [
         "alice.near tried to call buy on bob.near with 1 NEAR; the contract panicked: too late.",
         "alice.near sent transaction T to bob.near: call buy with 1 NEAR and 30 Tgas.",
@@ -105,11 +116,9 @@ def test_the_whole_text():
 
 def test_a_plain_success_is_short():
     """What is not there is not talked about."""
-    document = builders.result(
-        [builders.outcome("R0")], [builders.body("R0", builders.transfer(5))]
-    )
-    document["transaction"]["actions"] = [builders.transfer(5)]
-    assert Trace.from_json(document, rules=builders.RULES).explain().split("\n\n") == [
+    document = result([outcome("R0")], [body("R0", transfer(5))])
+    document["transaction"]["actions"] = [transfer(5)]
+    assert Trace.from_json(document, rules=RULES).explain().split("\n\n") == [
         "alice.near sent 5 yocto to bob.near.",
         "alice.near sent transaction T to bob.near: Transfer of 5 yocto.",
         "It succeeded, and so did all its receipts.",
@@ -121,12 +130,10 @@ def test_a_plain_success_is_short():
 
 def test_a_missing_gas_is_not_zero():
     """The gas of an outcome that does not contain it is not counted as 0: the sum is a part."""
-    document = builders.result(
-        [builders.outcome("R0")], [builders.body("R0", builders.transfer(5))]
-    )
-    whole = Trace.from_json(document, rules=builders.RULES).explain()
+    document = result([outcome("R0")], [body("R0", transfer(5))])
+    whole = Trace.from_json(document, rules=RULES).explain()
     del document["receipts_outcome"][0]["outcome"]["gas_burnt"]
-    part = Trace.from_json(document, rules=builders.RULES).explain()
+    part = Trace.from_json(document, rules=RULES).explain()
     assert "It burnt 0.000000000008 Tgas of gas" in whole
     assert "It burnt at least 0.000000000003 Tgas of gas" in part
 
@@ -138,7 +145,7 @@ def test_a_missing_gas_is_not_zero():
         ({"final_execution_status": "NONE"}, "The document does not contain the transaction."),
         (
             {
-                "transaction_outcome": builders.outcome(
+                "transaction_outcome": outcome(
                     "T", status={"Failure": {"InvalidTxError": "Expired"}}
                 )
             },
@@ -154,12 +161,10 @@ def test_little_is_told_of_little(document: Any, sentence: str):
 
 def test_texts_from_the_chain_keep_to_their_line():
     """Control characters and endless texts of contracts do not break the paragraphs."""
-    ended = builders.outcome("R0", status=builders.failing("a\nb\x1b[31m" + "c" * 5000))
-    call = builders.call("m\n\n" + "n" * 5000)
-    document = builders.result(
-        [ended], [builders.body("R0", call)], actions=[call], status=builders.failing()
-    )
-    text = Trace.from_json(document, rules=builders.RULES).explain()
+    ended = outcome("R0", status=failing("a\nb\x1b[31m" + "c" * 5000))
+    action = call("m\n\n" + "n" * 5000)
+    document = result([ended], [body("R0", action)], actions=[action], status=failing())
+    text = Trace.from_json(document, rules=RULES).explain()
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) < 800
     assert text.count("\n\n") == 7
@@ -167,10 +172,8 @@ def test_texts_from_the_chain_keep_to_their_line():
 
 def test_a_failure_without_a_receipt_before_it_mentions_none():
     """Only changes that happened can be kept: before the first receipt there are none."""
-    outcomes = [builders.outcome("R0", status=builders.failing("no"))]
-    document = builders.result(
-        outcomes, [builders.body("R0", builders.call())], status=builders.failing("no")
-    )
+    outcomes = [outcome("R0", status=failing("no"))]
+    document = result(outcomes, [body("R0", call())], status=failing("no"))
     text = Trace.from_json(document).explain()
     assert "panicked: no. (FunctionCallError.ExecutionError) Its changes were rolled back." in text
     assert "earlier receipts" not in text
@@ -190,12 +193,12 @@ def test_a_failure_without_a_receipt_before_it_mentions_none():
 )
 def test_an_empty_list_of_actions_is_not_an_unknown_one(actions: Any, headline: str, listed: str):
     """A transaction may have no actions, and a document may lack them: two sentences."""
-    document = builders.result([builders.outcome("R0")], [builders.body("R0")])
+    document = result([outcome("R0")], [body("R0")])
     document["transaction"]["actions"] = actions
     paragraphs = Trace.from_json(document).explain().split("\n\n")
     assert paragraphs[:2] == [headline, f"alice.near sent transaction T to bob.near: {listed}."]
     assert "1. an empty receipt for bob.near, shard 3: succeeded" in (
-        Trace.from_json(document, rules=builders.RULES).explain()
+        Trace.from_json(document, rules=RULES).explain()
     )
 
 
@@ -211,11 +214,11 @@ def members(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def test_whatever_is_missing_none_is_never_printed():
     """A document may lack any member, or send null for it: the text says what is unknown."""
-    delegate = builders.delegate("kate.near", "bob.near", builders.call("pay", 5))
-    relayed = builders.result(
-        [builders.outcome("R0", logs=[builders.event("nep141", "ft_mint", GIFT)])],
-        [builders.body("R0", delegate)],
-        actions=[delegate],
+    relaying = delegate("kate.near", "bob.near", call("pay", 5))
+    relayed = result(
+        [outcome("R0", logs=[event("nep141", "ft_mint", GIFT)])],
+        [body("R0", relaying)],
+        actions=[relaying],
     )
     for document in (handed_on(), relayed):
         for *path, last in members(document):
@@ -238,11 +241,11 @@ def test_whatever_is_missing_none_is_never_printed():
 def test_failures_of_one_kind_are_told_once():
     """A hundred equal failures are one paragraph with a count."""
     made = [f"R{at}" for at in range(1, 101)]
-    outcomes = [builders.outcome("R0", made)]
-    outcomes += [builders.outcome(id_, status=builders.failing()) for id_ in made]
-    bodies = [builders.body("R0", builders.call())]
-    bodies += [builders.body(id_, builders.call("x"), sender="bob.near") for id_ in made]
-    text = Trace.from_json(builders.result(outcomes, bodies)).explain()
+    outcomes = [outcome("R0", made)]
+    outcomes += [outcome(id_, status=failing()) for id_ in made]
+    bodies = [body("R0", call())]
+    bodies += [body(id_, call("x"), sender="bob.near") for id_ in made]
+    text = Trace.from_json(result(outcomes, bodies)).explain()
     assert "Its status is success, but 100 of 101 receipts failed" in text
     assert "x on bob.near failed (100 times): " in text
     assert text.count("What to do:") == 1
@@ -252,7 +255,7 @@ def test_failures_of_one_kind_are_told_once():
 
 
 def everything(document: Any) -> Trace:
-    found = Trace.from_json(document, rules=builders.RULES)
+    found = Trace.from_json(document, rules=RULES)
     for name in FRAMES:
         assert getattr(found, name) is not None
     assert found.explain()

@@ -10,15 +10,24 @@ import pytest
 
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.tracing.trace import Trace
-from tests.unit import builders
+from tests.unit.builders import (
+    body,
+    call,
+    delegate,
+    event,
+    failing,
+    outcome,
+    result,
+    transfer,
+)
 
 EMPTY = {"final_execution_status": "NONE"}
 
 
 def logging(*lines: str, **more: Any) -> Trace:
     """Trace a call that logs these lines."""
-    ended = builders.outcome("R0", logs=list(lines), **more)
-    return Trace.from_json(builders.result([ended], [builders.body("R0", builders.call())]))
+    ended = outcome("R0", logs=list(lines), **more)
+    return Trace.from_json(result([ended], [body("R0", call())]))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +35,7 @@ def logging(*lines: str, **more: Any) -> Trace:
 )
 def test_empty_and_full_frames_have_the_declared_columns_and_dtypes(name: str):
     """Columns and dtypes are a promise, with rows and without."""
-    line = builders.event("nep141", "ft_mint", {"owner_id": "a.near", "amount": "1"})
+    line = event("nep141", "ft_mint", {"owner_id": "a.near", "amount": "1"})
     full = getattr(logging(line), name)
     empty = getattr(Trace.from_json(EMPTY), name)
     assert list(full) == [column.name for column in SCHEMAS[name]]
@@ -39,10 +48,8 @@ def test_empty_and_full_frames_have_the_declared_columns_and_dtypes(name: str):
 def test_each_action_of_a_batch_is_a_row():
     """A batch is told action by action, with what each moves and its other members."""
     key = {"AddKey": {"public_key": "ed25519:1", "access_key": {"nonce": 0}}}
-    asked = ["CreateAccount", builders.transfer(7), key, builders.call("new", 2, {"a": 1}, gas=11)]
-    found = Trace.from_json(
-        builders.result([builders.outcome("R0")], [builders.body("R0", *asked)])
-    ).actions
+    asked = ["CreateAccount", transfer(7), key, call("new", 2, {"a": 1}, gas=11)]
+    found = Trace.from_json(result([outcome("R0")], [body("R0", *asked)])).actions
     assert found["action"].tolist() == ["CreateAccount", "Transfer", "AddKey", "FunctionCall"]
     assert found["action_index"].tolist() == [0, 1, 2, 3]
     assert found["inner_index"].isna().all()
@@ -56,13 +63,9 @@ def test_each_action_of_a_batch_is_a_row():
 
 def test_what_is_inside_a_delegate_is_its_signers():
     """Delegated actions follow the Delegate, with the one who signed them as sender."""
-    asked = builders.delegate(
-        "kate.near", "gold.near", builders.call("ft_transfer", 1), builders.transfer(5)
-    )
-    body = builders.body("R0", asked, to="kate.near")
-    trace = Trace.from_json(
-        builders.result([builders.outcome("R0")], [body], actions=[asked], to="kate.near")
-    )
+    asked = delegate("kate.near", "gold.near", call("ft_transfer", 1), transfer(5))
+    receipt = body("R0", asked, to="kate.near")
+    trace = Trace.from_json(result([outcome("R0")], [receipt], actions=[asked], to="kate.near"))
     found = trace.actions
     assert found["action"].tolist() == ["Delegate", "FunctionCall", "Transfer"]
     assert found["inner_index"].tolist() == [pd.NA, 0, 1]
@@ -75,9 +78,7 @@ def test_what_is_inside_a_delegate_is_its_signers():
 
 def test_the_first_receipt_asks_what_the_transaction_asked():
     """A first receipt whose body was left out has the transaction's actions."""
-    found = Trace.from_json(
-        builders.result([builders.outcome("R0")], [], actions=[builders.transfer(9)])
-    )
+    found = Trace.from_json(result([outcome("R0")], [], actions=[transfer(9)]))
     assert found.actions["deposit"].tolist() == [9]
     assert found.actions["receipt_id"].tolist() == ["R0"]
 
@@ -85,14 +86,11 @@ def test_the_first_receipt_asks_what_the_transaction_asked():
 def test_log_lines_say_where_they_come_from_and_whether_they_count():
     """Lines of failed receipts are there, and marked."""
     outcomes = [
-        builders.outcome("R0", ["R1"], logs=["one", builders.event("x", "y")]),
-        builders.outcome("R1", logs=["two"], status=builders.failing()),
+        outcome("R0", ["R1"], logs=["one", event("x", "y")]),
+        outcome("R1", logs=["two"], status=failing()),
     ]
-    bodies = [
-        builders.body("R0", builders.call()),
-        builders.body("R1", builders.call(), to="carl.near"),
-    ]
-    found = Trace.from_json(builders.result(outcomes, bodies)).logs
+    bodies = [body("R0", call()), body("R1", call(), to="carl.near")]
+    found = Trace.from_json(result(outcomes, bodies)).logs
     assert found["receipt_id"].tolist() == ["R0", "R0", "R1"]
     assert found["log_index"].tolist() == [0, 1, 0]
     assert found["contract_id"].tolist() == ["bob.near", "bob.near", "carl.near"]
@@ -104,7 +102,7 @@ def test_events_of_any_standard():
     """An event is decoded whatever its standard; data may be missing or of any shape."""
     bare = 'EVENT_JSON: {"standard":"dip4","version":"2","event":"swap"}'
     data = {"owner_id": "a.near", "amount": "3"}
-    found = logging("plain", builders.event("nep141", "ft_mint", data), bare).events
+    found = logging("plain", event("nep141", "ft_mint", data), bare).events
     assert found["standard"].tolist() == ["nep141", "dip4"]
     assert found["version"].tolist() == ["1.0.0", "2"]
     assert found["event"].tolist() == ["ft_mint", "swap"]
@@ -130,7 +128,7 @@ def test_a_broken_event_is_a_row_with_a_note(subtests: pytest.Subtests):
     ]
     for line, note in cases:
         with subtests.test(line=line):
-            found = logging(line, builders.event("nep141", "ft_mint")).events
+            found = logging(line, event("nep141", "ft_mint")).events
             assert found["note"].iloc[0].startswith(note)
             assert found["event"].tolist()[1] == "ft_mint"
             assert len(found["note"].iloc[0]) < 250
@@ -138,9 +136,7 @@ def test_a_broken_event_is_a_row_with_a_note(subtests: pytest.Subtests):
 
 def test_a_receipt_with_ten_megabytes_of_logs_is_read_in_time():
     """Size alone is no trouble: rows, all lines, and no more than seconds."""
-    line = builders.event(
-        "nep141", "ft_mint", {"owner_id": "a.near", "amount": "1", "memo": "m" * 900}
-    )
+    line = event("nep141", "ft_mint", {"owner_id": "a.near", "amount": "1", "memo": "m" * 900})
     begun = time.process_time()
     found = logging(*[line] * 10_000)
     assert len(found.events) == 10_000

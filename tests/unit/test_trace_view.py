@@ -15,7 +15,17 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.widgets._trace_view import TraceView
 from tests import hostile
-from tests.unit import builders
+from tests.unit.builders import (
+    RULES,
+    body,
+    call,
+    call_bytes,
+    event,
+    failing,
+    outcome,
+    refund,
+    result,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +35,16 @@ LARGE = 2**128 - 1
 
 
 def view(outcomes: Any, bodies: Any, receipt_id: str | None = None, **fields: Any) -> TraceView:
-    document = builders.result(outcomes, bodies, **fields)
-    return TraceView(Trace.from_json(document, rules=builders.RULES), receipt_id)
+    document = result(outcomes, bodies, **fields)
+    return TraceView(Trace.from_json(document, rules=RULES), receipt_id)
 
 
 def chain(length: int) -> TraceView:
     """Build the view of receipts of which each created the next, one block later."""
     ids = [f"R{at}" for at in range(length)]
-    outcomes = [builders.outcome(id_, [after]) for id_, after in pairwise(ids)]
-    outcomes.append(builders.outcome(ids[-1]))
-    document = builders.result(outcomes, [builders.body(id_, builders.call()) for id_ in ids])
+    outcomes = [outcome(id_, [after]) for id_, after in pairwise(ids)]
+    outcomes.append(outcome(ids[-1]))
+    document = result(outcomes, [body(id_, call()) for id_ in ids])
     blocks = {f"block of {id_}": (180_000_000 + at, 0) for at, id_ in enumerate(ids)}
     return TraceView(Trace.from_json(document, blocks=blocks))
 
@@ -67,14 +77,14 @@ def refunded() -> TraceView:
     args = {"to": "c", "amount": LARGE}
     return view(
         [
-            builders.outcome("R0", ["R1", "R2"], gas=2_428_000_000_000, logs=["hello"]),
-            builders.outcome("R1", status=builders.failing("paused")),
-            builders.outcome("R2", gas=5, tokens=0),
+            outcome("R0", ["R1", "R2"], gas=2_428_000_000_000, logs=["hello"]),
+            outcome("R1", status=failing("paused")),
+            outcome("R2", gas=5, tokens=0),
         ],
         [
-            builders.body("R0", builders.call("pay", 3, args, gas=30_000_000_000_000)),
-            builders.body("R1", builders.call("take"), sender="bob.near", to="dex.near"),
-            builders.refund("R2", 60),
+            body("R0", call("pay", 3, args, gas=30_000_000_000_000)),
+            body("R1", call("take"), sender="bob.near", to="dex.near"),
+            refund("R2", 60),
         ],
     )
 
@@ -164,11 +174,10 @@ def test_gas_is_short_with_its_digits_beside(refunded: TraceView):
 def test_logs_events_and_results_are_decoded():
     """A log line stays text, an event becomes a document, a result is decoded."""
     moved = {"old_owner_id": "a.near", "new_owner_id": "b.near", "amount": "5"}
-    lines = ["plain", builders.event("nep141", "ft_transfer", moved), "EVENT_JSON:{"]
+    lines = ["plain", event("nep141", "ft_transfer", moved), "EVENT_JSON:{"]
     value = base64.b64encode(b'{"kept":[1,2]}').decode()
     shown = view(
-        [builders.outcome("R0", logs=lines, status={"SuccessValue": value})],
-        [builders.body("R0", builders.call("pay"))],
+        [outcome("R0", logs=lines, status={"SuccessValue": value})], [body("R0", call("pay"))]
     )
     details = shown.handle({"do": "receipt", "at": 0})
 
@@ -192,8 +201,7 @@ def test_logs_events_and_results_are_decoded():
 def test_long_documents_and_lists_are_cut_with_a_count():
     """What is too long for a page is cut, and says by how much."""
     shown = view(
-        [builders.outcome("R0", logs=["line"] * 103)],
-        [builders.body("R0", builders.call("pay", args={"long": "x" * 30_000}))],
+        [outcome("R0", logs=["line"] * 103)], [body("R0", call("pay", args={"long": "x" * 30_000}))]
     )
     details = shown.handle({"do": "receipt", "at": 0})
 
@@ -206,9 +214,7 @@ def test_long_documents_and_lists_are_cut_with_a_count():
 
 def test_arguments_that_are_not_json_are_bytes():
     """Bytes are shown in hexadecimal, with their number."""
-    shown = view(
-        [builders.outcome("R0")], [builders.body("R0", builders.call_bytes("pay", b"\xff\x00"))]
-    )
+    shown = view([outcome("R0")], [body("R0", call_bytes("pay", b"\xff\x00"))])
     (action,) = items(shown.handle({"do": "receipt", "at": 0}), "Actions")
 
     assert (action["json"], action["note"]) == ("ff00", "2 bytes, not JSON")
@@ -228,10 +234,10 @@ def test_what_moved_is_the_net_change_by_account(refunded: TraceView):
 def test_more_balance_changes_come_page_by_page():
     """Pages of 100 add up to all rows, each once."""
     lines = [
-        builders.event("nep141", "ft_mint", {"owner_id": f"user{at}.near", "amount": "1"})
+        event("nep141", "ft_mint", {"owner_id": f"user{at}.near", "amount": "1"})
         for at in range(250)
     ]
-    shown = view([builders.outcome("R0", logs=lines)], [builders.body("R0", builders.call())])
+    shown = view([outcome("R0", logs=lines)], [body("R0", call())])
     first = shown.describe()["moved"]
     pages = [first, *(shown.handle({"do": "moved", "at": at}) for at in (100, 200))]
     accounts = [account["id"] for page in pages for account, _ in page["rows"]]
@@ -242,9 +248,8 @@ def test_more_balance_changes_come_page_by_page():
 
 def test_the_timeline_counts_blocks_and_those_between():
     """Columns are blocks, counted from the first; blocks without receipts are counted."""
-    document = builders.result(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1")],
-        [builders.body("R0", builders.call()), builders.body("R1", builders.call())],
+    document = result(
+        [outcome("R0", ["R1"]), outcome("R1")], [body("R0", call()), body("R1", call())]
     )
     blocks = {"block of R0": (100, 0), "block of R1": (104, 0)}
     known = TraceView(Trace.from_json(document, blocks=blocks)).describe()["timeline"]
@@ -262,9 +267,9 @@ def test_the_timeline_counts_blocks_and_those_between():
 
 def test_a_receipt_that_has_not_run_has_no_column():
     """A receipt that has not run is in the tree, with a word, but in no block of the timeline."""
-    document = builders.result(
-        [builders.outcome("R0", ["R1"])],
-        [builders.body("R0", builders.call()), builders.body("R1", builders.call())],
+    document = result(
+        [outcome("R0", ["R1"])],
+        [body("R0", call()), body("R1", call())],
         status="Started",
         final_execution_status="INCLUDED",
     )
@@ -280,9 +285,7 @@ def test_arguments_of_any_depth_are_shown():
     """Arguments that are nested too deeply to indent are named, not an error."""
     for depth in (100, 900):
         nested = b"[" * depth + b"]" * depth
-        shown = view(
-            [builders.outcome("R0")], [builders.body("R0", builders.call_bytes("pay", nested))]
-        )
+        shown = view([outcome("R0")], [body("R0", call_bytes("pay", nested))])
         (action,) = items(shown.handle({"do": "receipt", "at": 0}), "Actions")
         assert action.get("json", "").startswith("[") or "nested too deeply" in action["note"]
 

@@ -16,17 +16,30 @@ from hypothesis import strategies as st
 from ledgerkit.tracing import gas
 from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_tokens
 from ledgerkit.tracing.trace import Trace
-from tests.unit import builders
+from tests.unit.builders import (
+    PRICE,
+    RULES,
+    body,
+    call,
+    call_bytes,
+    delegate,
+    event,
+    failing,
+    outcome,
+    refund,
+    result,
+    transfer,
+)
 
 Rows = list[tuple[Any, ...]]
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-CONVERSION = 3 * builders.PRICE  # what `builders.result` burns to take a transaction in
+CONVERSION = 3 * PRICE  # what `result` burns to take a transaction in
 
 
 def traced(outcomes: Any, bodies: Any, *, rules: bool = True, **more: Any) -> Trace:
     """Trace a result, under known rules."""
-    document = builders.result(outcomes, bodies, **more)
-    return Trace.from_json(document, rules=builders.RULES if rules else None)
+    document = result(outcomes, bodies, **more)
+    return Trace.from_json(document, rules=RULES if rules else None)
 
 
 def moved(trace: Trace) -> Rows:
@@ -45,16 +58,16 @@ def changes(trace: Trace, asset: str = "near") -> dict[str, int]:
 def test_a_transfer_and_its_fee():
     """The fee is what was burnt: what was paid in advance and refunded is in no transfer."""
     found = traced(
-        [builders.outcome("R0", ["R1"], gas=5), builders.outcome("R1", gas=5, tokens=0)],
-        [builders.body("R0", builders.transfer(1000)), builders.refund("R1", 60)],
+        [outcome("R0", ["R1"], gas=5), outcome("R1", gas=5, tokens=0)],
+        [body("R0", transfer(1000)), refund("R1", 60)],
     )
     assert moved(found) == [
-        ("fee", "near", "alice.near", "system", CONVERSION + 5 * builders.PRICE),
+        ("fee", "near", "alice.near", "system", CONVERSION + 5 * PRICE),
         ("transfer", "near", "alice.near", "bob.near", 1000),
     ]
     assert found.gas["gas_refund"].tolist() == [0, 60, 0]
     assert changes(found) == {
-        "alice.near": -CONVERSION - 5 * builders.PRICE - 1000,
+        "alice.near": -CONVERSION - 5 * PRICE - 1000,
         "bob.near": 1000,
     }
     assert found.transfers["order"].tolist() == [pd.NA, 0]
@@ -64,37 +77,25 @@ def test_a_transfer_and_its_fee():
 def test_a_deposit_that_failed_is_no_transfer():
     """A failed receipt delivers nothing; its deposit left its sender, and a refund returns it."""
     found = traced(
-        [
-            builders.outcome("R0", ["R1"], status=builders.failing()),
-            builders.outcome("R1", tokens=0),
-        ],
-        [
-            builders.body("R0", builders.transfer(400), builders.transfer(4)),
-            builders.refund("R1", 404, signer="system"),
-        ],
-        status=builders.failing(),
+        [outcome("R0", ["R1"], status=failing()), outcome("R1", tokens=0)],
+        [body("R0", transfer(400), transfer(4)), refund("R1", 404, signer="system")],
+        status=failing(),
     )
     assert moved(found)[1:] == [
         ("undelivered", "near", "alice.near", "system", 404),
         ("refund_deposit", "near", "system", "alice.near", 404),
     ]
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE}
+    assert changes(found) == {"alice.near": -CONVERSION - 5 * PRICE}
 
 
 def test_a_refund_to_another_account():
     """A failed deposit may return to an account other than its sender (`refund_to`)."""
     found = traced(
-        [
-            builders.outcome("R0", ["R1"], status=builders.failing()),
-            builders.outcome("R1", tokens=0),
-        ],
-        [
-            builders.body("R0", builders.transfer(404)),
-            builders.refund("R1", 404, "carl.near", signer="system"),
-        ],
-        status=builders.failing(),
+        [outcome("R0", ["R1"], status=failing()), outcome("R1", tokens=0)],
+        [body("R0", transfer(404)), refund("R1", 404, "carl.near", signer="system")],
+        status=failing(),
     )
-    paid = CONVERSION + 5 * builders.PRICE
+    paid = CONVERSION + 5 * PRICE
     assert changes(found) == {"alice.near": -paid - 404, "carl.near": 404}
 
 
@@ -108,14 +109,11 @@ def state_init(deposit: int) -> dict[str, Any]:
 def test_a_state_init_keeps_only_what_its_storage_needs():
     """The rest of its deposit returns from the account, although the receipt succeeded."""
     found = traced(
+        [outcome("R0", ["R1", "R2"]), *[outcome(f"R{n}", tokens=0) for n in (1, 2)]],
         [
-            builders.outcome("R0", ["R1", "R2"]),
-            *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)],
-        ],
-        [
-            builders.body("R0", state_init(5000), to=NEW),
-            builders.refund("R1", 4990, signer="system"),
-            builders.refund("R2", 60),
+            body("R0", state_init(5000), to=NEW),
+            refund("R1", 4990, signer="system"),
+            refund("R2", 60),
         ],
         to=NEW,
     )
@@ -123,17 +121,14 @@ def test_a_state_init_keeps_only_what_its_storage_needs():
         ("deposit", "near", "alice.near", NEW, 5000),
         ("refund_deposit", "near", NEW, "alice.near", 4990),
     ]
-    assert changes(found) == {NEW: 10, "alice.near": -CONVERSION - 5 * builders.PRICE - 10}
+    assert changes(found) == {NEW: 10, "alice.near": -CONVERSION - 5 * PRICE - 10}
     check_sum(found)
 
 
 def test_a_refund_that_has_not_run_has_left_the_new_account():
     """Until it runs, the rest of a deposit has left the account and reached nobody."""
-    bodies = [
-        builders.body("R0", state_init(5000), to=NEW),
-        builders.refund("R1", 4990, signer="system"),
-    ]
-    found = traced([builders.outcome("R0", ["R1"])], bodies, to=NEW)
+    bodies = [body("R0", state_init(5000), to=NEW), refund("R1", 4990, signer="system")]
+    found = traced([outcome("R0", ["R1"])], bodies, to=NEW)
     assert moved(found)[-1] == ("undelivered", "near", NEW, "system", 4990)
     assert changes(found)[NEW] == 10
 
@@ -142,14 +137,11 @@ def test_a_state_init_before_a_deletion():
     """Of the refunds of a deleted account only that to its beneficiary is the rest it had."""
     own = [state_init(50), {"DeleteAccount": {"beneficiary_id": "heir.near"}}]
     found = traced(
+        [outcome("R0", ["R1", "R2"]), *[outcome(f"R{n}", tokens=0) for n in (1, 2)]],
         [
-            builders.outcome("R0", ["R1", "R2"]),
-            *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)],
-        ],
-        [
-            builders.body("R0", *own, to="alice.near"),
-            builders.refund("R1", 40, "carl.near", signer="system"),
-            builders.refund("R2", 900, "heir.near", signer="system"),
+            body("R0", *own, to="alice.near"),
+            refund("R1", 40, "carl.near", signer="system"),
+            refund("R2", 900, "heir.near", signer="system"),
         ],
         to="alice.near",
     )
@@ -168,26 +160,24 @@ DEPLOY_GAS = 11_000
 
 def deployed(*actions: Any, block: str = "block of T", **fields: Any) -> Trace:
     """Trace a transaction to its own account that deploys a global contract."""
-    ended = builders.outcome("R0", gas=DEPLOY_GAS, **fields) | {"block_hash": block}
+    ended = outcome("R0", gas=DEPLOY_GAS, **fields) | {"block_hash": block}
     own = actions or (DEPLOY,)
-    return traced(
-        [ended], [builders.body("R0", *own, to="alice.near")], to="alice.near", actions=own
-    )
+    return traced([ended], [body("R0", *own, to="alice.near")], to="alice.near", actions=own)
 
 
 @pytest.mark.parametrize("block", ["block of T", "block of R0"], ids=["same block", "another"])
 @pytest.mark.parametrize("name", ["DeployGlobalContract", "DeployGlobalContractByAccountId"])
 def test_the_bytes_of_a_global_contract_are_no_fee(name: str, block: str):
     """10^20 yocto a byte are burnt of the account that runs the action, and no gas price."""
-    fee = CONVERSION + DEPLOY_GAS * builders.PRICE
-    tokens = DEPLOY_GAS * builders.PRICE + 700 * BYTE
+    fee = CONVERSION + DEPLOY_GAS * PRICE
+    tokens = DEPLOY_GAS * PRICE + 700 * BYTE
     found = deployed({name: {"code": "Zm9v"}}, block=block, tokens=tokens)
     assert moved(found) == [
         ("fee", "near", "alice.near", "system", fee),
         ("burnt", "near", "alice.near", "system", 700 * BYTE),
     ]
     assert changes(found) == {"alice.near": -fee - 700 * BYTE}
-    assert found.gas["gas_price"].tolist() == [builders.PRICE] * 2
+    assert found.gas["gas_price"].tolist() == [PRICE] * 2
     assert found.gas["balance_burnt"].tolist() == [0, 700 * BYTE]
     assert "0.07 NEAR of alice.near burnt" in found.explain()
     check_sum(found)
@@ -227,18 +217,12 @@ def test_a_refund_in_the_same_block_tells_no_price_of_gas():
 
 def test_a_contract_pays_for_the_global_contract_it_deploys():
     """The account that executes the receipt pays for the bytes, the signer for the gas."""
-    tokens = DEPLOY_GAS * builders.PRICE + 3 * BYTE
+    tokens = DEPLOY_GAS * PRICE + 3 * BYTE
     found = traced(
-        [
-            builders.outcome("R0", ["R1"]),
-            builders.outcome("R1", gas=DEPLOY_GAS, tokens=tokens),
-        ],
-        [
-            builders.body("R0", builders.transfer(1)),
-            builders.body("R1", DEPLOY, sender="bob.near"),
-        ],
+        [outcome("R0", ["R1"]), outcome("R1", gas=DEPLOY_GAS, tokens=tokens)],
+        [body("R0", transfer(1)), body("R1", DEPLOY, sender="bob.near")],
     )
-    fee = CONVERSION + (5 + DEPLOY_GAS) * builders.PRICE
+    fee = CONVERSION + (5 + DEPLOY_GAS) * PRICE
     assert changes(found) == {"alice.near": -fee - 1, "bob.near": 1 - 3 * BYTE}
 
 
@@ -247,19 +231,19 @@ def test_a_new_account_that_deploys_a_global_contract():
     gas = 7_423_182_562_500
     creation = 7_022_318_256_250_000_000_000  # gas and charge of a creation: `fees.json`
     own = ["CreateAccount", DEPLOY]
-    ended = builders.outcome("R0", gas=gas, tokens=creation + 12 * BYTE)
-    body = builders.body("R0", *own, to="new.alice.near")
-    found = traced([ended], [body], to="new.alice.near", actions=own)
+    ended = outcome("R0", gas=gas, tokens=creation + 12 * BYTE)
+    receipt = body("R0", *own, to="new.alice.near")
+    found = traced([ended], [receipt], to="new.alice.near", actions=own)
     assert changes(found)["new.alice.near"] == -12 * BYTE
     assert changes(found)["alice.near"] == -CONVERSION - creation
 
 
-@pytest.mark.parametrize("status", [{"SuccessValue": ""}, builders.failing()])
+@pytest.mark.parametrize("status", [{"SuccessValue": ""}, failing()])
 def test_a_global_contract_whose_bytes_are_not_in_the_tokens_burnt(status: Any):
     """Before protocol 83 the account's payment is unknown; a deployment that failed cost none."""
     found = deployed(status=status)
     failed = "Failure" in status
-    fee = CONVERSION + DEPLOY_GAS * builders.PRICE
+    fee = CONVERSION + DEPLOY_GAS * PRICE
     assert moved(found) == [("fee", "near", "alice.near", "system", fee)]
     assert found.gas["balance_burnt"].tolist() == [0, 0 if failed else pd.NA]
     note = "what these receipts took from the account that ran them or its gas keys is unknown: R0"
@@ -268,10 +252,10 @@ def test_a_global_contract_whose_bytes_are_not_in_the_tokens_burnt(status: Any):
 
 def test_tokens_that_cannot_be_split_leave_the_fee_unknown():
     """Without the gas price a rest that is no number of bytes may be anything: nothing is told."""
-    found = deployed(block="block of R0", tokens=DEPLOY_GAS * builders.PRICE + 3 * BYTE + 1)
+    found = deployed(block="block of R0", tokens=DEPLOY_GAS * PRICE + 3 * BYTE + 1)
     assert moved(found) == [("fee", "near", "alice.near", "system", None)]
     assert found.balance_changes["change"].tolist() == [pd.NA]
-    assert found.gas["gas_price"].tolist() == [builders.PRICE, pd.NA]
+    assert found.gas["gas_price"].tolist() == [PRICE, pd.NA]
     assert "which cost alice.near an unknown amount" in found.explain()
 
 
@@ -284,18 +268,18 @@ SIGNED_WITH_KEY = {"public_key": KEY, "nonce": 7, "nonce_index": 2}
 
 def traced_with_key(outcomes: Any, bodies: Any, key: Any = None, to: str = "bob.near") -> Trace:
     """Trace a transaction that a gas key signed: nodes write `nonce_index` for these alone."""
-    document = builders.result(outcomes, bodies, to=to)
+    document = result(outcomes, bodies, to=to)
     document["transaction"] |= SIGNED_WITH_KEY if key is None else key
-    return Trace.from_json(document, rules=builders.RULES)
+    return Trace.from_json(document, rules=RULES)
 
 
 def test_a_gas_key_pays_for_gas_and_the_account_for_deposits():
     """The fee is paid by the key's balance, into which gas is refunded (NEP-611)."""
     found = traced_with_key(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1", tokens=0)],
-        [builders.body("R0", builders.transfer(1000)), builders.refund("R1", 60)],
+        [outcome("R0", ["R1"]), outcome("R1", tokens=0)],
+        [body("R0", transfer(1000)), refund("R1", 60)],
     )
-    fee = CONVERSION + 5 * builders.PRICE
+    fee = CONVERSION + 5 * PRICE
     assert moved(found)[0] == ("fee", GAS_KEY, "alice.near", "system", fee)
     assert changes(found) == {"alice.near": -1000, "bob.near": 1000}
     assert changes(found, GAS_KEY) == {"alice.near": -fee}
@@ -305,15 +289,15 @@ def test_a_gas_key_pays_for_gas_and_the_account_for_deposits():
 @pytest.mark.parametrize("key", [{"public_key": KEY}, {"public_key": KEY, "nonce_index": None}])
 def test_any_other_key_pays_from_its_account(key: Any):
     """Without `nonce_index` the account itself pays for gas."""
-    found = traced_with_key([builders.outcome("R0")], [builders.body("R0")], key=key)
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE}
+    found = traced_with_key([outcome("R0")], [body("R0")], key=key)
+    assert changes(found) == {"alice.near": -CONVERSION - 5 * PRICE}
 
 
 def test_a_gas_key_that_is_not_named():
     """A document may lack the key; its change is still not the account's."""
-    found = traced_with_key([builders.outcome("R0")], [builders.body("R0")], key={"nonce_index": 0})
+    found = traced_with_key([outcome("R0")], [body("R0")], key={"nonce_index": 0})
     assert changes(found) == {}
-    assert changes(found, "gas_key") == {"alice.near": -CONVERSION - 5 * builders.PRICE}
+    assert changes(found, "gas_key") == {"alice.near": -CONVERSION - 5 * PRICE}
 
 
 def gas_key_transfers(amount: int) -> tuple[Any, Any]:
@@ -327,7 +311,7 @@ def gas_key_transfers(amount: int) -> tuple[Any, Any]:
 def test_transfers_into_and_out_of_a_gas_key():
     """What goes into a key leaves its sender, and what comes out is its account's again."""
     added, withdrawn = gas_key_transfers(900)
-    found = traced([builders.outcome("R0")], [builders.body("R0", added)])
+    found = traced([outcome("R0")], [body("R0", added)])
     assert moved(found)[1:] == [
         ("gas_key", "near", "alice.near", "system", 900),
         ("gas_key", GAS_KEY, "system", "bob.near", 900),
@@ -336,7 +320,7 @@ def test_transfers_into_and_out_of_a_gas_key():
     assert found.receipts["deposit"].tolist() == [900]
     assert found.actions["details"].tolist() == [{"public_key": KEY}]
     assert "900 yocto to a gas key of bob.near" in found.explain()
-    found = traced([builders.outcome("R0")], [builders.body("R0", withdrawn)])
+    found = traced([outcome("R0")], [body("R0", withdrawn)])
     assert moved(found)[1:] == [
         ("gas_key", GAS_KEY, "bob.near", "system", 900),
         ("gas_key", "near", "system", "bob.near", 900),
@@ -349,9 +333,7 @@ def test_transfers_into_and_out_of_a_gas_key():
 def test_a_failed_transfer_to_a_gas_key_reaches_no_key():
     """Its deposit left the sender and returns with a refund; a failed withdrawal moves nothing."""
     found = traced(
-        [builders.outcome("R0", status=builders.failing())],
-        [builders.body("R0", *gas_key_transfers(900))],
-        status=builders.failing(),
+        [outcome("R0", status=failing())], [body("R0", *gas_key_transfers(900))], status=failing()
     )
     assert moved(found)[1:] == [("undelivered", "near", "alice.near", "system", 900)]
     assert changes(found, GAS_KEY) == {}
@@ -359,15 +341,15 @@ def test_a_failed_transfer_to_a_gas_key_reaches_no_key():
 
 def deleted(*actions: Any, left: int) -> Trace:
     """Trace a transaction to its own account that deletes keys with this balance left in them."""
-    ended = builders.outcome("R0", gas=70, tokens=70 * builders.PRICE + left)
+    ended = outcome("R0", gas=70, tokens=70 * PRICE + left)
     ended |= {"block_hash": "block of T"}
-    body = builders.body("R0", *actions, to="alice.near")
-    return traced([ended], [body], actions=actions, to="alice.near")
+    receipt = body("R0", *actions, to="alice.near")
+    return traced([ended], [receipt], actions=actions, to="alice.near")
 
 
 def test_a_deleted_gas_key_burns_its_balance():
     """The balance of a deleted gas key is in the tokens burnt; it is the key's, and no fee."""
-    fee = CONVERSION + 70 * builders.PRICE
+    fee = CONVERSION + 70 * PRICE
     deletion = {"DeleteKey": {"public_key": KEY}}
     found = deleted(deletion, left=70 * 10**20)
     assert moved(found) == [
@@ -387,9 +369,9 @@ def test_a_deleted_gas_key_burns_its_balance():
 def test_many_refunds_to_a_gas_key_are_read_once(monkeypatch: pytest.MonkeyPatch):
     """The actions of each receipt are searched once for the deletion of the key."""
     ids = [f"F{at}" for at in range(200)]
-    document = builders.result(
-        [builders.outcome("R0", ids), *(builders.outcome(id_, tokens=0) for id_ in ids)],
-        [builders.body("R0", builders.call()), *(builders.refund(id_, 5) for id_ in ids)],
+    document = result(
+        [outcome("R0", ids), *(outcome(id_, tokens=0) for id_ in ids)],
+        [body("R0", call()), *(refund(id_, 5) for id_ in ids)],
     )
     document["transaction"] |= {"nonce_index": 0, "public_key": "ed25519:K"}
     searched: list[Any] = []
@@ -399,7 +381,7 @@ def test_many_refunds_to_a_gas_key_are_read_once(monkeypatch: pytest.MonkeyPatch
         return []
 
     monkeypatch.setattr(gas, "deleted_keys", no_keys)
-    assert len(Trace.from_json(document, rules=builders.RULES).transfers) == 1
+    assert len(Trace.from_json(document, rules=RULES).transfers) == 1
     assert len(searched) == 201
 
 
@@ -407,21 +389,21 @@ def test_a_deletion_in_a_block_of_unknown_price():
     """Tokens that are a multiple of the gas are its price; other tokens are not guessed."""
     deletion = {"DeleteKey": {"public_key": KEY}}
     for left, taken in ((0, 0), (3, pd.NA)):
-        ended = builders.outcome("R0", gas=70, tokens=70 * builders.PRICE + left)
-        found = traced([ended], [builders.body("R0", deletion)], actions=[deletion])
+        ended = outcome("R0", gas=70, tokens=70 * PRICE + left)
+        found = traced([ended], [body("R0", deletion)], actions=[deletion])
         assert found.gas["balance_burnt"].tolist() == [0, taken]
 
 
 def test_a_refund_of_gas_to_a_gas_key_that_has_been_deleted():
     """It goes to the account (nearcore, `try_refund_gas_key_balance`): the key paid for it."""
-    ended = builders.outcome("R0", ["R1"]) | {"block_hash": "block of T"}
+    ended = outcome("R0", ["R1"]) | {"block_hash": "block of T"}
     own = {"DeleteKey": {"public_key": KEY}}
     found = traced_with_key(
-        [ended, builders.outcome("R1", tokens=0)],
-        [builders.body("R0", own, to="alice.near"), builders.refund("R1", 60)],
+        [ended, outcome("R1", tokens=0)],
+        [body("R0", own, to="alice.near"), refund("R1", 60)],
         to="alice.near",
     )
-    fee = CONVERSION + 5 * builders.PRICE + 60
+    fee = CONVERSION + 5 * PRICE + 60
     assert changes(found) == {"alice.near": 60}
     assert changes(found, GAS_KEY) == {"alice.near": -fee}
     assert moved(found)[-1] == ("refund_gas", "near", "system", "alice.near", 60)
@@ -433,33 +415,27 @@ def test_a_refund_of_gas_to_a_gas_key_that_has_been_deleted():
 def test_a_deposit_sent_on_comes_back_to_the_contract():
     """What a contract's own receipt could not deliver is the contract's again, not the user's."""
     found = traced(
+        [outcome("R0", ["R1"]), outcome("R1", ["R2"], status=failing()), outcome("R2", tokens=0)],
         [
-            builders.outcome("R0", ["R1"]),
-            builders.outcome("R1", ["R2"], status=builders.failing()),
-            builders.outcome("R2", tokens=0),
-        ],
-        [
-            builders.body("R0", builders.transfer(90)),
-            builders.body("R1", builders.transfer(70), sender="bob.near", to="carl.near"),
-            builders.refund("R2", 70, "bob.near", signer="system"),
+            body("R0", transfer(90)),
+            body("R1", transfer(70), sender="bob.near", to="carl.near"),
+            refund("R2", 70, "bob.near", signer="system"),
         ],
     )
-    assert changes(found) == {"alice.near": -CONVERSION - 10 * builders.PRICE - 90, "bob.near": 90}
+    assert changes(found) == {"alice.near": -CONVERSION - 10 * PRICE - 90, "bob.near": 90}
 
 
 def test_a_contract_gets_its_share_of_what_calls_burn():
     """Three tenths of the gas beside the fees, at the price it was burnt at, also on failure."""
     fees = 100 + 1000 + 10 * len('m{"a": 1}')
-    asked = builders.call("m", 0, {"a": 1})
-    for status in ({"SuccessValue": ""}, builders.failing()):
-        found = traced(
-            [builders.outcome("R0", gas=fees + 37, status=status)], [builders.body("R0", asked)]
-        )
-        share = 37 * 3 // 10 * builders.PRICE
+    asked = call("m", 0, {"a": 1})
+    for status in ({"SuccessValue": ""}, failing()):
+        found = traced([outcome("R0", gas=fees + 37, status=status)], [body("R0", asked)])
+        share = 37 * 3 // 10 * PRICE
         assert moved(found)[1:] == [("contract_reward", "near", "system", "bob.near", share)]
         assert found.gas["gas_in_calls"].tolist() == [0, 37]
         assert found.gas["contract_reward"].tolist() == [0, share]
-        assert found.gas["gas_price"].tolist() == [builders.PRICE, builders.PRICE]
+        assert found.gas["gas_price"].tolist() == [PRICE, PRICE]
         assert changes(found)["bob.near"] == share
 
 
@@ -470,41 +446,41 @@ def profile(*gas: int) -> dict[str, Any]:
 
 def test_a_batch_with_a_call_is_read_from_its_profile():
     """Where fees depend on what a result does not tell, the outcome's own sums are taken."""
-    asked = ["CreateAccount", builders.call()]
-    ended = builders.outcome("R0", gas=5000, **profile(100, 11))
-    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
+    asked = ["CreateAccount", call()]
+    ended = outcome("R0", gas=5000, **profile(100, 11))
+    found = traced([ended], [body("R0", *asked)], actions=asked)
     assert found.gas["gas_in_calls"].tolist() == [0, 111]
-    assert found.gas["contract_reward"].tolist() == [0, 33 * builders.PRICE]
+    assert found.gas["contract_reward"].tolist() == [0, 33 * PRICE]
 
 
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
-        ([builders.call(), {"DeleteAccount": {"beneficiary_id": "x"}}], {"SuccessValue": ""}),
-        (["CreateAccount", builders.call(), builders.call()], builders.failing(index=2)),
+        ([call(), {"DeleteAccount": {"beneficiary_id": "x"}}], {"SuccessValue": ""}),
+        (["CreateAccount", call(), call()], failing(index=2)),
     ],
     ids=["deleted", "never created"],
 )
 def test_who_is_not_there_gets_no_share(asked: Any, status: Any):
     """An account that is gone, or whose creation was undone, gets nothing of its calls."""
-    ended = builders.outcome("R0", gas=5000, status=status, **profile(1000))
-    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
+    ended = outcome("R0", gas=5000, status=status, **profile(1000))
+    found = traced([ended], [body("R0", *asked)], actions=asked)
     assert found.gas["contract_reward"].tolist() == [0, 0]
 
 
 def test_the_share_of_an_account_that_may_not_exist_is_unknown():
     """A result does not say whether a failed state init rolled back the account itself."""
-    asked = [state_init(5), builders.call()]
-    ended = builders.outcome("R0", gas=5000, status=builders.failing(index=1), **profile(1000))
-    found = traced([ended], [builders.body("R0", *asked, to=NEW)], actions=asked, to=NEW)
+    asked = [state_init(5), call()]
+    ended = outcome("R0", gas=5000, status=failing(index=1), **profile(1000))
+    found = traced([ended], [body("R0", *asked, to=NEW)], actions=asked, to=NEW)
     assert found.gas["contract_reward"].tolist() == [0, pd.NA]
     assert found.notes == ("contract rewards that could not be computed are not counted: R0",)
 
 
 def test_without_rules_the_share_is_left_out_and_said_so():
     """What is not known is not guessed: no reward, and a note that names the receipt."""
-    ended = builders.outcome("R0", gas=5000, **profile(1000))
-    found = traced([ended], [builders.body("R0", builders.call())], rules=False)
+    ended = outcome("R0", gas=5000, **profile(1000))
+    found = traced([ended], [body("R0", call())], rules=False)
     assert [row[0] for row in moved(found)] == ["fee"]
     assert found.gas["contract_reward"].tolist() == [0, pd.NA]
     assert len(found.notes) == 1
@@ -515,25 +491,23 @@ def test_the_price_of_a_receipt_that_created_an_account():
     """Of the fee of a creation one part is no gas: the price is that of the rest."""
     gas = 7_423_182_562_500
     tokens = 7_022_318_256_250_000_000_000  # the worked example of a transfer with a creation
-    asked = ["CreateAccount", builders.transfer(1)]
-    ended = builders.outcome("R0", gas=gas, tokens=tokens)
-    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
-    assert found.gas["gas_price"].tolist() == [builders.PRICE, 10**8]
-    odd = builders.outcome("R0", gas=gas, tokens=tokens + 1)
-    found = traced([odd], [builders.body("R0", *asked)], actions=asked)
-    assert found.gas["gas_price"].tolist() == [builders.PRICE, pd.NA]
+    asked = ["CreateAccount", transfer(1)]
+    ended = outcome("R0", gas=gas, tokens=tokens)
+    found = traced([ended], [body("R0", *asked)], actions=asked)
+    assert found.gas["gas_price"].tolist() == [PRICE, 10**8]
+    odd = outcome("R0", gas=gas, tokens=tokens + 1)
+    found = traced([odd], [body("R0", *asked)], actions=asked)
+    assert found.gas["gas_price"].tolist() == [PRICE, pd.NA]
 
 
 def test_a_relayer_pays_for_what_it_relays():
     """The deposit of a delegated call comes from the relayer and goes through the signer."""
-    asked = builders.delegate("kate.near", "gold.near", builders.call("ft_transfer", 1))
+    asked = delegate("kate.near", "gold.near", call("ft_transfer", 1))
     found = traced(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1", gas=50)],
+        [outcome("R0", ["R1"]), outcome("R1", gas=50)],
         [
-            builders.body("R0", asked, to="kate.near"),
-            builders.body(
-                "R1", builders.call("ft_transfer", 1), sender="kate.near", to="gold.near"
-            ),
+            body("R0", asked, to="kate.near"),
+            body("R1", call("ft_transfer", 1), sender="kate.near", to="gold.near"),
         ],
         actions=[asked],
         to="kate.near",
@@ -542,7 +516,7 @@ def test_a_relayer_pays_for_what_it_relays():
         ("delegated", "near", "alice.near", "kate.near", 1),
         ("deposit", "near", "kate.near", "gold.near", 1),
     ]
-    assert changes(found) == {"alice.near": -CONVERSION - 55 * builders.PRICE - 1, "gold.near": 1}
+    assert changes(found) == {"alice.near": -CONVERSION - 55 * PRICE - 1, "gold.near": 1}
 
 
 def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
@@ -551,20 +525,20 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
     missing = {"ActionError": {"index": 0, "kind": {"AccountDoesNotExist": {"account_id": "a"}}}}
     found = traced(
         [
-            builders.outcome("R0", ["R1", "R2"]),
-            builders.outcome("R1", tokens=0),
-            builders.outcome("R2", tokens=0, status={"Failure": missing}),
+            outcome("R0", ["R1", "R2"]),
+            outcome("R1", tokens=0),
+            outcome("R2", tokens=0, status={"Failure": missing}),
         ],
         [
-            builders.body("R0", asked, to="alice.near"),
-            builders.refund("R1", 5000, "heir.near", signer="system"),
-            builders.refund("R2", 60),
+            body("R0", asked, to="alice.near"),
+            refund("R1", 5000, "heir.near", signer="system"),
+            refund("R2", 60),
         ],
         actions=[asked],
         to="alice.near",
     )
     assert ("beneficiary", "near", "alice.near", "heir.near", 5000) in moved(found)
-    paid = CONVERSION + 5 * builders.PRICE + 60
+    paid = CONVERSION + 5 * PRICE + 60
     assert changes(found) == {"alice.near": -paid - 5000, "heir.near": 5000}
     assert "a refund failed because its receiver no longer exists" in found.explain()
 
@@ -572,23 +546,21 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
 def test_tokens_of_three_standards():
     """Mints, burns and transfers of fungible, non-fungible and multi tokens, by asset."""
     lines = [
-        builders.event(
-            "nep141", "ft_mint", {"owner_id": "a", "amount": str(2**128 - 1), "memo": "x"}
-        ),
-        builders.event("nep141", "ft_burn", {"owner_id": "b", "amount": "5"}),
-        builders.event(
+        event("nep141", "ft_mint", {"owner_id": "a", "amount": str(2**128 - 1), "memo": "x"}),
+        event("nep141", "ft_burn", {"owner_id": "b", "amount": "5"}),
+        event(
             "nep171",
             "nft_transfer",
             {"old_owner_id": "a", "new_owner_id": "c", "token_ids": ["1", "2"]},
         ),
-        builders.event(
+        event(
             "nep245",
             "mt_transfer",
             {"old_owner_id": "a", "new_owner_id": "c", "token_ids": ["u"], "amounts": ["7"]},
         ),
-        builders.event("dip4", "ft_mint", {"owner_id": "a", "amount": "1"}),
+        event("dip4", "ft_mint", {"owner_id": "a", "amount": "1"}),
     ]
-    found = traced([builders.outcome("R0", logs=lines)], [builders.body("R0", builders.call())])
+    found = traced([outcome("R0", logs=lines)], [body("R0", call())])
     assert moved(found)[1:] == [
         ("token", "nep141:bob.near", None, "a", 2**128 - 1),
         ("token", "nep141:bob.near", "b", None, 5),
@@ -614,8 +586,8 @@ def test_tokens_of_three_standards():
 def test_wrapped_near_reports_mints_and_burns_in_lines(method: str, line: str, row: Any):
     """Both spellings of an unwrap are read, in any contract with the method."""
     for contract_id in ("wrap.near", "other.near"):
-        body = builders.body("R0", builders.call(method), to=contract_id)
-        trace = traced([builders.outcome("R0", logs=[line], **profile())], [body])
+        receipt = body("R0", call(method), to=contract_id)
+        trace = traced([outcome("R0", logs=[line], **profile())], [receipt])
         assert moved(trace)[1:] == [("token", f"nep141:{contract_id}", *row)]
         assert trace.transfers["evidence"].tolist()[1:] == ["log"]
         assert changes(trace, f"nep141:{contract_id}") == {"ann.near": 12 if row[1] else -3}
@@ -633,10 +605,7 @@ def test_a_line_of_another_method_is_not_counted_and_noted(calls: list[str]):
     """The same words mean other things elsewhere: a note quotes them with contract and receipt."""
     lines = ["Deposit 0 NEAR to bob.near", "hello", "Withdraw 3 NEAR from bob.near"]
     lines = lines[2 - len(calls) :]
-    trace = traced(
-        [builders.outcome("R0", logs=lines, **profile())],
-        [builders.body("R0", *map(builders.call, calls))],
-    )
+    trace = traced([outcome("R0", logs=lines, **profile())], [body("R0", *map(call, calls))])
     assert not trace.transfers["asset"].ne("near").any()
     (note,) = trace.notes
     assert note == UNREAD_LINES + "'Withdraw 3 NEAR from bob.near' of bob.near in R0"
@@ -645,22 +614,18 @@ def test_a_line_of_another_method_is_not_counted_and_noted(calls: list[str]):
 def test_lines_of_unknown_methods_are_noted():
     """Plain tx sends no bodies, so the method that logged a line is unknown."""
     line = "Refund 1 from bob.near to ann.near"
-    document = builders.result(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1", logs=[line])], []
-    )
+    document = result([outcome("R0", ["R1"]), outcome("R1", logs=[line])], [])
     del document["receipts"]
-    trace = Trace.from_json(document, rules=builders.RULES)
+    trace = Trace.from_json(document, rules=RULES)
     assert f"{UNREAD_LINES}{line!r} of bob.near in R1" in trace.notes
 
 
 def test_tokens_of_an_unknown_contract_are_noted():
     """Without a contract there is no asset to count; the receipt is named."""
-    line = builders.event("nep141", "ft_mint", {"owner_id": "a", "amount": "5"})
-    document = builders.result(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1", logs=[line], executor_id=None)], []
-    )
+    line = event("nep141", "ft_mint", {"owner_id": "a", "amount": "5"})
+    document = result([outcome("R0", ["R1"]), outcome("R1", logs=[line], executor_id=None)], [])
     del document["receipts"]
-    trace = Trace.from_json(document, rules=builders.RULES)
+    trace = Trace.from_json(document, rules=RULES)
     assert tokens(trace) == []
     note = "tokens whose contract the document does not contain are not counted"
     assert f"{note}: event of an unknown contract in R1" in trace.notes
@@ -686,12 +651,9 @@ def test_tokens_of_an_unknown_contract_are_noted():
 )
 def test_an_event_against_its_standard_moves_nothing_and_says_why(data: Any, reason: str):
     """It is not counted, its row and a note name the wrong member, and the next one counts."""
-    good = builders.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
-    lines = [builders.event("nep141", "ft_mint", data), good]
-    trace = traced(
-        [builders.outcome("R0", logs=lines, **profile())],
-        [builders.body("R0", builders.transfer(1))],
-    )
+    good = event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
+    lines = [event("nep141", "ft_mint", data), good]
+    trace = traced([outcome("R0", logs=lines, **profile())], [body("R0", transfer(1))])
     assert changes(trace, "nep141:bob.near") == {"b": 2}
     notes = trace.events["note"]
     assert notes.iloc[0] == reason
@@ -732,21 +694,17 @@ def test_the_wrong_member_of_each_standard_is_named(
     standard: str, name: str, data: Any, reason: str
 ):
     """Lists and their lengths are checked as the standards demand."""
-    event = {"standard": standard, "version": "1.0.0", "event": name, "data": data}
-    line = "EVENT_JSON:" + json.dumps(event)
-    trace = traced(
-        [builders.outcome("R0", logs=[line], **profile())], [builders.body("R0", builders.call())]
-    )
+    fields = {"standard": standard, "version": "1.0.0", "event": name, "data": data}
+    line = "EVENT_JSON:" + json.dumps(fields)
+    trace = traced([outcome("R0", logs=[line], **profile())], [body("R0", call())])
     assert trace.events["note"].tolist() == [reason]
     assert trace.notes[0].endswith(f"{name} of bob.near in R0 ({reason})")
 
 
 def test_an_event_of_a_standard_without_movements_is_no_error():
     """Updates of metadata (NEP-423) and other standards move nothing and need no note."""
-    lines = [builders.event("nep171", "nft_metadata_update", {"token_ids": ["1"]})]
-    trace = traced(
-        [builders.outcome("R0", logs=lines, **profile())], [builders.body("R0", builders.call())]
-    )
+    lines = [event("nep171", "nft_metadata_update", {"token_ids": ["1"]})]
+    trace = traced([outcome("R0", logs=lines, **profile())], [body("R0", call())])
     assert trace.notes == ()
     assert trace.events["note"].isna().all()
 
@@ -776,23 +734,23 @@ def called(
     status = more.pop("status", {"SuccessValue": text})
     ids = [child["receipt_id"] for child in children]
     outcomes = [
-        builders.outcome("R0", ["R1"], **profile()),
-        builders.outcome("R1", ids, logs=list(logs), status=status, **profile()),
-        *(builders.outcome(id_, **profile()) for id_ in ids),
+        outcome("R0", ["R1"], **profile()),
+        outcome("R1", ids, logs=list(logs), status=status, **profile()),
+        *(outcome(id_, **profile()) for id_ in ids),
     ]
-    body = builders.body("R1", *calls, sender="bob.near", to=to)
-    return traced(outcomes, [builders.body("R0", builders.call()), body, *children], **more)
+    receipt = body("R1", *calls, sender="bob.near", to=to)
+    return traced(outcomes, [body("R0", call()), receipt, *children], **more)
 
 
 def sending(amount: int, method: str = "ft_transfer", **more: Any) -> dict[str, Any]:
     """Build a call that sends tokens to carl.near."""
-    return builders.call(method, 1, {"receiver_id": "carl.near", "amount": str(amount), **more})
+    return call(method, 1, {"receiver_id": "carl.near", "amount": str(amount), **more})
 
 
 def resolving(amount: int = 10) -> dict[str, Any]:
     """Build the callback that settles a transfer from ann.near to carl.near."""
     arguments = {"sender_id": "ann.near", "receiver_id": "carl.near", "amount": str(amount)}
-    return builders.call("ft_resolve_transfer", args=arguments)
+    return call("ft_resolve_transfer", args=arguments)
 
 
 def unread(trace: Trace) -> str:
@@ -814,8 +772,7 @@ def test_a_transfer_is_the_same_whoever_reports_it(amounts: list[int]):
     lines = [f"Transfer {amount} from bob.near to carl.near" for amount in amounts]
     parties = {"old_owner_id": "bob.near", "new_owner_id": "carl.near"}
     events = [
-        builders.event("nep141", "ft_transfer", {**parties, "amount": str(amount)})
-        for amount in amounts
+        event("nep141", "ft_transfer", {**parties, "amount": str(amount)}) for amount in amounts
     ]
     for evidence, logs in (
         ("event", events),
@@ -851,7 +808,7 @@ def test_arguments_contain_the_memo():
 
 def test_arguments_are_read_where_the_event_is_wrong():
     """An event that cannot be read is noted, and does not hide the movement."""
-    trace = called(sending(5), logs=[builders.event("nep141", "ft_transfer", {"amount": 5})])
+    trace = called(sending(5), logs=[event("nep141", "ft_transfer", {"amount": 5})])
     assert tokens(trace) == [("bob.near", "carl.near", 5, "arguments")]
     assert "(data[0].old_owner_id is missing)" in trace.notes[0]
 
@@ -859,12 +816,12 @@ def test_arguments_are_read_where_the_event_is_wrong():
 def test_a_wrap_that_is_sent_on_in_one_receipt():
     """wrap.near logs a line for each of the two calls, and each line is one movement."""
     lines = ["Deposit 7 NEAR to bob.near", "Transfer 7 from bob.near to carl.near"]
-    calls = [builders.call("near_deposit", 7), sending(7, "ft_transfer_call")]
+    calls = [call("near_deposit", 7), sending(7, "ft_transfer_call")]
     trace = called(*calls, logs=lines, to="wrap.near")
     assert tokens(trace) == [(None, "bob.near", 7, "log"), ("bob.near", "carl.near", 7, "log")]
     # A wrapped token of near-contract-standards 4 has an event for the transfer only.
     parties = {"old_owner_id": "bob.near", "new_owner_id": "carl.near", "amount": "7"}
-    trace = called(*calls, logs=[lines[0], builders.event("nep141", "ft_transfer", parties)])
+    trace = called(*calls, logs=[lines[0], event("nep141", "ft_transfer", parties)])
     assert sorted(tokens(trace), key=str) == sorted(
         [("bob.near", "carl.near", 7, "event"), (None, "bob.near", 7, "log")], key=str
     )
@@ -874,8 +831,8 @@ def test_a_wrap_that_is_sent_on_in_one_receipt():
 def test_a_transfer_that_its_contract_models_as_burn_and_mint_counts_once():
     """Events are a call's movements however the contract words them."""
     events = [
-        builders.event("nep141", "ft_burn", {"owner_id": "bob.near", "amount": "5"}),
-        builders.event("nep141", "ft_mint", {"owner_id": "carl.near", "amount": "5"}),
+        event("nep141", "ft_burn", {"owner_id": "bob.near", "amount": "5"}),
+        event("nep141", "ft_mint", {"owner_id": "carl.near", "amount": "5"}),
     ]
     trace = called(sending(5), logs=[*events, "Transfer 5 from bob.near to carl.near"])
     assert changes(trace, GOLD) == {"bob.near": -5, "carl.near": 5}
@@ -884,9 +841,7 @@ def test_a_transfer_that_its_contract_models_as_burn_and_mint_counts_once():
 
 def test_a_call_that_the_others_of_its_receipt_leave_out_is_noted():
     """Where one call of a receipt is reported and another is not, the second is not guessed."""
-    trace = called(
-        builders.call("near_deposit", 7), sending(7), logs=["Deposit 7 NEAR to bob.near"]
-    )
+    trace = called(call("near_deposit", 7), sending(7), logs=["Deposit 7 NEAR to bob.near"])
     assert tokens(trace) == [(None, "bob.near", 7, "log")]
     assert unread(trace).startswith("ft_transfer of gold.near in R1 (other movements")
 
@@ -895,7 +850,7 @@ def test_fewer_movements_than_calls_of_a_method_are_noted():
     """One of two equal calls of a receipt is reported: the other one is noted, once."""
     reported = {"old_owner_id": "bob.near", "new_owner_id": "carl.near", "amount": "7"}
     for log in (
-        builders.event("nep141", "ft_transfer", reported),
+        event("nep141", "ft_transfer", reported),
         ("Transfer 7 from bob.near to carl.near"),
     ):
         evidence = "event" if log.startswith("EVENT") else "log"
@@ -903,13 +858,13 @@ def test_fewer_movements_than_calls_of_a_method_are_noted():
         assert tokens(trace) == [("bob.near", "carl.near", 7, evidence)]
         reason = "other movements of its receipt are logged, this one is not"
         assert unread(trace) == f"ft_transfer of gold.near in R1 ({reason})"
-    both = builders.event("nep141", "ft_transfer", reported, reported)
+    both = event("nep141", "ft_transfer", reported, reported)
     assert called(sending(7), sending(7), logs=[both]).notes == ()
 
 
 def test_a_silent_transfer_call_needs_the_call_of_its_receiver():
     """The receiver is called with what was sent; a contract that does not call moved nothing."""
-    child = builders.body("R2", builders.call("ft_on_transfer"), sender="gold.near", to="carl.near")
+    child = body("R2", call("ft_on_transfer"), sender="gold.near", to="carl.near")
     sent = sending(5, "ft_transfer_call")
     status = {"SuccessReceiptId": "R2"}
     trace = called(sent, children=[child], status=status)
@@ -971,9 +926,9 @@ def test_a_refund_that_cannot_be_read_is_noted(more: dict[str, Any], reason: str
 
 def test_an_unwrap_without_a_line_needs_its_payment():
     """The amount of the arguments counts if the predecessor is paid as much NEAR."""
-    unwrap = builders.call("near_withdraw", 1, {"amount": "5"})
+    unwrap = call("near_withdraw", 1, {"amount": "5"})
     for paid, rows in ((6, [("bob.near", None, 5, "arguments")]), (4, [])):
-        child = builders.body("R2", builders.transfer(paid), sender="gold.near", to="bob.near")
+        child = body("R2", transfer(paid), sender="gold.near", to="bob.near")
         trace = called(unwrap, children=[child], status={"SuccessReceiptId": "R2"})
         assert tokens(trace) == rows
     assert unread(trace).endswith("(the document has no receipt that pays the amount out)")
@@ -983,47 +938,42 @@ WITHDRAWN = bytes(20) + (5).to_bytes(16, "little")  # Borsh: an address and an a
 
 
 @pytest.mark.parametrize(
-    ("contract_id", "call", "logs", "row"),
+    ("contract_id", "action", "logs", "row"),
     [
         (
             "aurora",
-            builders.call("finish_deposit"),
+            call("finish_deposit"),
             ["Mint 5 nETH tokens for: ann.near"],
             (None, "ann.near", 5, "log"),
         ),
-        (
-            "aurora",
-            builders.call_bytes("withdraw", WITHDRAWN),
-            [],
-            ("bob.near", None, 5, "arguments"),
-        ),
+        ("aurora", call_bytes("withdraw", WITHDRAWN), [], ("bob.near", None, 5, "arguments")),
         (
             f"{'a' * 40}.factory.bridge.near",
-            builders.call("mint", args={"account_id": "ann.near", "amount": "5"}),
+            call("mint", args={"account_id": "ann.near", "amount": "5"}),
             [],
             (None, "ann.near", 5, "arguments"),
         ),
         (
             f"{'a' * 40}.factory.bridge.near",
-            builders.call("withdraw", args={"amount": "5", "recipient": "0" * 40}),
+            call("withdraw", args={"amount": "5", "recipient": "0" * 40}),
             [],
             ("bob.near", None, 5, "arguments"),
         ),
         (
             "token.skyward.near",
-            builders.call("new", args={"owner_id": "ann.near", "total_supply": "5"}),
+            call("new", args={"owner_id": "ann.near", "total_supply": "5"}),
             [],
             (None, "ann.near", 5, "arguments"),
         ),
         (
             "my-coin.tkn.near",
-            builders.call("new", args={"owner_id": "ann.near", "total_supply": "5"}),
+            call("new", args={"owner_id": "ann.near", "total_supply": "5"}),
             [],
             (None, "ann.near", 5, "arguments"),
         ),
         (
             "gold.near",
-            builders.call("storage_unregister", 1, {"force": True}),
+            call("storage_unregister", 1, {"force": True}),
             ["Closed @bob.near with 5"],
             ("bob.near", None, 5, "log"),
         ),
@@ -1038,9 +988,9 @@ WITHDRAWN = bytes(20) + (5).to_bytes(16, "little")  # Borsh: an address and an a
         "closed",
     ],
 )
-def test_known_contracts_mint_and_burn(contract_id: str, call: Any, logs: Any, row: Any):
+def test_known_contracts_mint_and_burn(contract_id: str, action: Any, logs: Any, row: Any):
     """The contracts that the public indexers know are read as they read them."""
-    trace = called(call, logs=logs, to=contract_id)
+    trace = called(action, logs=logs, to=contract_id)
     assert tokens(trace) == [row]
     assert trace.notes == ()
 
@@ -1049,28 +999,28 @@ def test_known_contracts_mint_and_burn(contract_id: str, call: Any, logs: Any, r
 def test_common_words_are_no_token_methods_of_other_contracts(method: str):
     """Many contracts have these methods; elsewhere they neither count nor need a note."""
     arguments = {"owner_id": "a", "account_id": "a", "total_supply": "5", "amount": "5"}
-    trace = called(builders.call(method, args=arguments))
+    trace = called(call(method, args=arguments))
     assert tokens(trace) == []
     assert trace.notes == ()
 
 
 @pytest.mark.parametrize(
-    ("call", "more", "reason"),
+    ("action", "more", "reason"),
     [
         (
             sending(5),
             {"status": {"SuccessReceiptId": "R9"}},
             "it left the transfer to another receipt",
         ),
-        (builders.call("ft_transfer", 1, {"amount": "5"}), {}, "args.receiver_id is missing"),
-        (builders.call_bytes("ft_transfer", b"\x00"), {}, "args is not JSON"),
+        (call("ft_transfer", 1, {"amount": "5"}), {}, "args.receiver_id is missing"),
+        (call_bytes("ft_transfer", b"\x00"), {}, "args is not JSON"),
         (
-            builders.call("near_deposit", 5),
+            call("near_deposit", 5),
             {},
             "the amount minted is not logged, and may be less than the deposit",
         ),
         (
-            builders.call("storage_unregister", 1, {"force": True}),
+            call("storage_unregister", 1, {"force": True}),
             {"value": True},
             "the balance burnt is not logged",
         ),
@@ -1080,11 +1030,7 @@ def test_common_words_are_no_token_methods_of_other_contracts(method: str):
             {"logs": ["Transfer 1 from bob.near to carl.near"]},
             "it logs no event of its standard",
         ),
-        (
-            builders.call("nft_resolve_transfer"),
-            {"value": False},
-            "it logs no event of its standard",
-        ),
+        (call("nft_resolve_transfer"), {"value": False}, "it logs no event of its standard"),
         (sending(5, "mt_transfer", token_id="1"), {}, "it logs no event of its standard"),
     ],
     ids=[
@@ -1099,41 +1045,43 @@ def test_common_words_are_no_token_methods_of_other_contracts(method: str):
         "multi token",
     ],
 )
-def test_a_token_method_that_cannot_be_read_is_noted(call: Any, more: dict[str, Any], reason: str):
+def test_a_token_method_that_cannot_be_read_is_noted(
+    action: Any, more: dict[str, Any], reason: str
+):
     """It succeeded and moved tokens: what it moved is not guessed, and the note says why."""
-    trace = called(call, **more)
+    trace = called(action, **more)
     assert tokens(trace) == []
-    method = call["FunctionCall"]["method_name"]
+    method = action["FunctionCall"]["method_name"]
     assert unread(trace) == f"{method} of gold.near in R1 ({reason})"
 
 
 @pytest.mark.parametrize(
-    ("call", "more"),
+    ("action", "more"),
     [
-        (builders.call("nft_resolve_transfer"), {"value": True}),
-        (builders.call("storage_unregister", 1), {"value": True}),
-        (builders.call("storage_unregister", 1, {"force": True}), {"value": False}),
+        (call("nft_resolve_transfer"), {"value": True}),
+        (call("storage_unregister", 1), {"value": True}),
+        (call("storage_unregister", 1, {"force": True}), {"value": False}),
         (
-            builders.call("storage_unregister", 1, {"force": True}),
+            call("storage_unregister", 1, {"force": True}),
             {"value": True, "logs": ["Closed @bob.near with 0"]},
         ),
     ],
     ids=["nft kept", "not forced", "no account", "an empty account"],
 )
-def test_what_moves_nothing_needs_no_note(call: Any, more: dict[str, Any]):
+def test_what_moves_nothing_needs_no_note(action: Any, more: dict[str, Any]):
     """A result or a line that says so is enough."""
-    trace = called(call, **more)
+    trace = called(action, **more)
     assert tokens(trace) == []
     assert trace.notes == ()
 
 
 def test_a_delegated_transfer_counts_where_it_runs():
     """The receipt with the Delegate moves no tokens; that of the token does."""
-    delegated = builders.delegate("kate.near", "gold.near", sending(5))
-    body = builders.body("R1", sending(5), sender="kate.near", to="gold.near")
+    delegated = delegate("kate.near", "gold.near", sending(5))
+    receipt = body("R1", sending(5), sender="kate.near", to="gold.near")
     trace = traced(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1")],
-        [builders.body("R0", delegated, to="kate.near"), body],
+        [outcome("R0", ["R1"]), outcome("R1")],
+        [body("R0", delegated, to="kate.near"), receipt],
         actions=[delegated],
         to="kate.near",
     )
@@ -1143,22 +1091,22 @@ def test_a_delegated_transfer_counts_where_it_runs():
 
 def test_a_silent_transfer_that_failed_moves_nothing():
     """Arguments of a call that failed are no evidence."""
-    trace = called(sending(5), status=builders.failing())
+    trace = called(sending(5), status=failing())
     assert tokens(trace) == []
     assert trace.notes == ()
 
 
 def test_near_has_no_evidence():
     """The transfers of NEAR follow from receipts, which need none."""
-    trace = called(builders.call(), to="gold.near")
+    trace = called(call(), to="gold.near")
     assert trace.transfers["evidence"].isna().all()
 
 
 def test_failed_receipts_move_no_tokens():
     """An event of a failed receipt was undone with it."""
-    line = builders.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
-    ended = builders.outcome("R0", logs=[line], status=builders.failing())
-    found = traced([ended], [builders.body("R0", builders.call())], status=builders.failing())
+    line = event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
+    ended = outcome("R0", logs=[line], status=failing())
+    found = traced([ended], [body("R0", call())], status=failing())
     assert changes(found, "nep141:bob.near") == {}
     assert found.events["is_effective"].tolist() == [False]
 
@@ -1166,15 +1114,12 @@ def test_failed_receipts_move_no_tokens():
 def test_an_unfinished_transaction_counts_what_has_left():
     """What waits to be executed has left its sender and reached nobody; a note says so."""
     found = traced(
-        [builders.outcome("R0", ["R1"])],
-        [
-            builders.body("R0", builders.transfer(90)),
-            builders.body("R1", builders.transfer(70), sender="bob.near", to="carl.near"),
-        ],
+        [outcome("R0", ["R1"])],
+        [body("R0", transfer(90)), body("R1", transfer(70), sender="bob.near", to="carl.near")],
         status="Started",
         final_execution_status="INCLUDED",
     )
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE - 90, "bob.near": 20}
+    assert changes(found) == {"alice.near": -CONVERSION - 5 * PRICE - 90, "bob.near": 20}
     assert found.notes == (
         "the transaction is INCLUDED and not final yet",
         "gas bought for receipts that have not run is not counted: R1",
@@ -1183,11 +1128,9 @@ def test_an_unfinished_transaction_counts_what_has_left():
 
 def test_plain_tx_says_what_it_does_not_tell():
     """Without bodies refunds and deposits are unknown: a note says so, once."""
-    document = builders.result(
-        [builders.outcome("R0", ["R1"]), builders.outcome("R1", tokens=0)], []
-    )
+    document = result([outcome("R0", ["R1"]), outcome("R1", tokens=0)], [])
     del document["receipts"]
-    found = Trace.from_json(document, rules=builders.RULES)
+    found = Trace.from_json(document, rules=RULES)
     assert found.notes[0].startswith("the document has no receipt bodies")
     assert not any("R1" in note for note in found.notes)
 
@@ -1207,19 +1150,17 @@ def test_recorded_refunds_of_unknown_amount(name: str):
 
 def test_a_body_that_is_missing_is_named():
     """What a receipt without a body moves is not counted, and said so."""
-    found = traced([builders.outcome("R0", ["R1"]), builders.outcome("R1")], [builders.body("R0")])
+    found = traced([outcome("R0", ["R1"]), outcome("R1")], [body("R0")])
     assert "deposits that the document does not contain are not counted: R1" in found.notes
 
 
 @pytest.mark.parametrize("missing", ["T", "R0"])
 def test_missing_tokens_leave_the_fee_unknown(missing: str):
     """An outcome without tokens_burnt did not cost 0: fee and payer's change are missing."""
-    document = builders.result(
-        [builders.outcome("R0")], [builders.body("R0", builders.transfer(90))]
-    )
+    document = result([outcome("R0")], [body("R0", transfer(90))])
     outcomes = {"T": document["transaction_outcome"], "R0": document["receipts_outcome"][0]}
     del outcomes[missing]["outcome"]["tokens_burnt"]
-    found = Trace.from_json(document, rules=builders.RULES)
+    found = Trace.from_json(document, rules=RULES)
     assert moved(found)[0] == ("fee", "near", "alice.near", "system", None)
     assert changes(found) == {"alice.near": pd.NA, "bob.near": 90}
     name = "the transaction" if missing == "T" else "R0"
@@ -1230,11 +1171,11 @@ def test_missing_tokens_leave_the_fee_unknown(missing: str):
 
 def test_a_receipt_of_unknown_status_that_burnt_gas():
     """It has run: its cost counts, what it delivered is unknown, and the verdict says so."""
-    parts = [builders.outcome("R0", status="Unknown")], [builders.body("R0", builders.transfer(90))]
+    parts = [outcome("R0", status="Unknown")], [body("R0", transfer(90))]
     found = traced(*parts)
     assert found.verdict == "unknown"
     assert traced(*parts, status=None, final_execution_status=None).verdict == "unknown"
-    fee = CONVERSION + 5 * builders.PRICE
+    fee = CONVERSION + 5 * PRICE
     assert moved(found) == [
         ("fee", "near", "alice.near", "system", fee),
         ("undelivered", "near", "alice.near", "system", 90),
@@ -1248,7 +1189,7 @@ def test_a_receipt_of_unknown_status_that_burnt_gas():
 @pytest.mark.parametrize("level", ["FINAL", "EXECUTED_OPTIMISTIC", None])
 def test_a_receipt_that_has_run_but_is_not_given(level: str | None):
     """A result without the outcome of its first receipt is cut off: it does not wait for it."""
-    found = traced([], [builders.body("R0", builders.transfer(90))], final_execution_status=level)
+    found = traced([], [body("R0", transfer(90))], final_execution_status=level)
     assert found.verdict == "unknown"
     assert found.receipts["status"].tolist() == ["unknown"]
     assert moved(found) == [
@@ -1266,10 +1207,7 @@ def test_a_receipt_that_has_run_but_is_not_given(level: str | None):
 
 def test_a_refund_may_be_missing_below_final():
     """Nodes answer EXECUTED_OPTIMISTIC before refunds have run; in a final result none waits."""
-    parts = (
-        [builders.outcome("R0", ["R1"])],
-        [builders.body("R0", builders.transfer(90)), builders.refund("R1", 7)],
-    )
+    parts = ([outcome("R0", ["R1"])], [body("R0", transfer(90)), refund("R1", 7)])
     early = traced(*parts, final_execution_status="EXECUTED_OPTIMISTIC")
     assert early.receipts["status"].tolist() == ["success_value", "not_executed"]
     assert early.verdict == "fully_succeeded"
@@ -1278,8 +1216,8 @@ def test_a_refund_may_be_missing_below_final():
 
 def test_a_receipt_of_unknown_status_without_gas_has_not_run():
     """Nodes write Unknown before a receipt runs: then the transaction is pending."""
-    ended = builders.outcome("R0", status="Unknown", gas=0)
-    found = traced([ended], [builders.body("R0")], final_execution_status="INCLUDED")
+    ended = outcome("R0", status="Unknown", gas=0)
+    found = traced([ended], [body("R0")], final_execution_status="INCLUDED")
     assert found.verdict == "pending"
     assert found.notes == (
         "the transaction is INCLUDED and not final yet",
@@ -1290,7 +1228,7 @@ def test_a_receipt_of_unknown_status_without_gas_has_not_run():
 @pytest.mark.parametrize(
     "action",
     [
-        {"DelegateV2": {"delegate_action": {"V3": {"actions": [builders.transfer(5)]}}}},
+        {"DelegateV2": {"delegate_action": {"V3": {"actions": [transfer(5)]}}}},
         {"DelegateV2": {"signature": "s"}},
         {"Delegate": {"delegate_action": {"sender_id": "bob.near"}}},
         "Later",
@@ -1300,7 +1238,7 @@ def test_a_receipt_of_unknown_status_without_gas_has_not_run():
 )
 def test_what_an_unknown_action_moves_is_unknown(action: Any):
     """Its deposit is not 0: a note names the receipt, and nobody says that nothing moved."""
-    found = traced([builders.outcome("R0")], [builders.body("R0", action)], actions=[action])
+    found = traced([outcome("R0")], [body("R0", action)], actions=[action])
     assert found.notes[0] == "deposits that the document does not contain are not counted: R0"
     assert "The document does not contain what was transferred." in found.explain()
     assert "None" not in found.explain()
@@ -1309,7 +1247,7 @@ def test_what_an_unknown_action_moves_is_unknown(action: Any):
 def test_an_unknown_action_moves_its_deposit():
     """Its name and other members are shown, its deposit moves, and a note says what is unknown."""
     action = {"Later": {"deposit": "5", "level": 2}}
-    found = traced([builders.outcome("R0")], [builders.body("R0", action)], actions=[action])
+    found = traced([outcome("R0")], [body("R0", action)], actions=[action])
     assert found.actions[["action", "deposit", "details"]].iloc[0].tolist() == [
         "Later",
         5,
@@ -1324,11 +1262,11 @@ def test_an_unknown_action_moves_its_deposit():
 
 def test_only_a_finished_transaction_is_known_to_have_moved_nothing():
     """Without receipts, bodies or outcomes it is unknown, or not yet known, what it moves."""
-    bodies = [builders.body("R0", builders.call())]
-    assert "Nothing was transferred." in traced([builders.outcome("R0")], bodies).explain()
+    bodies = [body("R0", call())]
+    assert "Nothing was transferred." in traced([outcome("R0")], bodies).explain()
     waiting = traced([], bodies, status="Started", final_execution_status="INCLUDED")
     assert "Nothing has been transferred yet." in waiting.explain()
-    document = builders.result([], [], final_execution_status="NONE", status="NotStarted")
+    document = result([], [], final_execution_status="NONE", status="NotStarted")
     del document["transaction_outcome"]
     unsent = Trace.from_json(document)
     assert "The document does not contain what was transferred." in unsent.explain()
@@ -1338,8 +1276,8 @@ def test_only_a_finished_transaction_is_known_to_have_moved_nothing():
 def test_gas_up_to_64_bits_is_in_all_frames():
     """Gas is u64 on the wire: its largest value is exact in each frame, and so are sums."""
     largest = 2**64 - 1
-    own = builders.call(gas=largest)
-    found = traced([builders.outcome("R0", gas=largest)], [builders.body("R0", own)], rules=False)
+    own = call(gas=largest)
+    found = traced([outcome("R0", gas=largest)], [body("R0", own)], rules=False)
     assert found.receipts["gas_attached"].tolist() == [largest]
     assert found.receipts["gas_burnt"].tolist() == [largest]
     assert found.actions["gas_attached"].tolist() == [largest]
@@ -1351,18 +1289,15 @@ def test_gas_up_to_64_bits_is_in_all_frames():
 def test_shards_follow_from_the_rules():
     """Where the service does not tell shards, the layout does, for what has run."""
     found = traced(
-        [builders.outcome("R0", ["R1"])],
-        [
-            builders.body("R0", builders.call(), to="bob.near"),
-            builders.body("R1", builders.call(), to="z.near"),
-        ],
+        [outcome("R0", ["R1"])],
+        [body("R0", call(), to="bob.near"), body("R1", call(), to="z.near")],
     )
     assert found.receipts["shard_id"].tolist() == [3, pd.NA]
 
 
 def test_a_saved_trace_keeps_the_rules(tmp_path: Any):
     """Rewards are the same after saving and loading."""
-    found = traced([builders.outcome("R0", gas=5000)], [builders.body("R0", builders.call())])
+    found = traced([outcome("R0", gas=5000)], [body("R0", call())])
     again = Trace.load(found.save(tmp_path / "trace.json"))
     pd.testing.assert_frame_equal(again.gas, found.gas)
     pd.testing.assert_frame_equal(again.receipts, found.receipts)
@@ -1415,7 +1350,7 @@ def test_worked_executions_lose_what_they_burn(case: dict[str, Any]):
     check_transfers(found)
     (fee,) = found.transfers.loc[found.transfers["kind"] == "fee", "amount"]
     outcomes = [case["result"]["transaction_outcome"], *case["result"]["receipts_outcome"]]
-    assert fee == sum(int(outcome["outcome"]["tokens_burnt"]) for outcome in outcomes)
+    assert fee == sum(int(each["outcome"]["tokens_burnt"]) for each in outcomes)
     refunds = found.receipts[found.receipts["kind"] == "refund"]
     back = found.transfers.loc[found.transfers["kind"] == "refund_deposit", "amount"].sum()
     assert found.gas["gas_refund"].sum() + back == refunds["deposit"].sum()
