@@ -169,7 +169,7 @@ def test_no_path_of_one_machine():
     assert paths == []
 
 
-@pytest.mark.parametrize("folder", ["unit", "surface", "project"])
+@pytest.mark.parametrize("folder", ["campaigns", "engine", "live", "project", "surface", "unit"])
 def test_every_test_states_its_claim(folder):
     """Each test has a docstring with its claim."""
     silent = [
