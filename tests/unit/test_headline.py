@@ -49,12 +49,14 @@ def nft(name: str, **data: Any) -> str:
 Step = Any  # sender, receiver, action or actions, logs, and the message of a panic if there is one
 
 
-def document(*steps: Step, to: str, actions: Any, **fields: Any) -> dict[str, Any]:
+def document(*steps: Step, **fields: Any) -> dict[str, Any]:
     """
     Build a result from receipts: sender, receiver, its action or actions, logs and a panic.
 
-    The first is the transaction's receipt, which creates all others.
+    The first has what the transaction asked for, and creates all others.
     """
+    _, to, asked, *_ = steps[0]
+    actions = asked if isinstance(asked, list) else [asked]
     ids = [f"R{at}" for at in range(len(steps))]
     outcomes, bodies = [], []
     for id_, (sender, receiver, action, logs, *panic) in zip(ids, steps, strict=True):
@@ -89,7 +91,7 @@ def called(method: str, args: Any = None, deposit: int = 0) -> dict[str, Any]:
 def alone(contract: str, action: Any, *logs: str, **fields: Any) -> dict[str, Any]:
     """Build the result of one action that led to one receipt."""
     step: Step = ("alice.near", contract, action, list(logs))
-    return document(step, to=contract, actions=[action], **fields)
+    return document(step, **fields)
 
 
 # Tokens ----------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def transfer_call(*others: Step, amount: int = 120_000_000, msg: str = SWAP) -> 
     args = {"receiver_id": "dex.near", "amount": str(amount), "msg": msg}
     call = called("ft_transfer_call", args, 1)
     first: Step = ("alice.near", "gold.near", call, [moved("alice.near", "dex.near", amount)])
-    return document(first, *others, to="gold.near", actions=[call])
+    return document(first, *others)
 
 
 ARRIVES: Step = ("gold.near", "dex.near", called("ft_on_transfer"), [])
@@ -173,8 +175,7 @@ def test_a_deposit_is_no_swap():
         [moved("alice.near", "intents.near", 5_000_000)],
     )
     arrives: Step = ("gold.near", "intents.near", called("ft_on_transfer"), [minted])
-    result = document(first, arrives, to="gold.near", actions=[call])
-    assert headline(result) == (
+    assert headline(document(first, arrives)) == (
         "alice.near sent 5 GOLD to intents.near with a call and received 5,000,000 of token "
         "nep141:gold.near of intents.near."
     )
@@ -190,8 +191,6 @@ def test_near_is_swapped_through_its_wrapper():
     result = document(
         ("alice.near", "wrap.near", actions, logs),
         ("dex.near", "gold.near", called("ft_transfer"), gold),
-        to="wrap.near",
-        actions=actions,
     )
     assert headline(result) == "alice.near swapped 15.00 NEAR for 98.7 GOLD on dex.near."
 
@@ -209,10 +208,10 @@ def test_a_method_named_swap_proves_nothing():
     )
     out: Step = ("dex.near", "gold.near", called("take"), [gold])
     first: Step = ("alice.near", "dex.near", swap, [])
-    result = document(first, out, in_, to="dex.near", actions=[swap])
-    assert headline(result) == "alice.near swapped 5 GOLD for 1 wNEAR on dex.near."
-    result = document(first, out, to="dex.near", actions=[swap])
-    assert headline(result) == "alice.near called swap on dex.near and gave 5 GOLD."
+    assert (
+        headline(document(first, out, in_)) == "alice.near swapped 5 GOLD for 1 wNEAR on dex.near."
+    )
+    assert headline(document(first, out)) == "alice.near called swap on dex.near and gave 5 GOLD."
 
 
 def test_tokens_are_sent_if_they_moved():
@@ -224,12 +223,10 @@ def test_tokens_are_sent_if_they_moved():
     other = called("ft_transfer", {"receiver_id": "carl.near", "amount": "500000"}, 1)
     logs = [moved("alice.near", "bob.near", 2_500_000), moved("alice.near", "carl.near", 500_000)]
     step: Step = ("alice.near", "gold.near", [send, other], logs)
-    result = document(step, to="gold.near", actions=[send, other])
-    assert headline(result) == "alice.near sent 3 GOLD to 2 accounts."
+    assert headline(document(step)) == "alice.near sent 3 GOLD to 2 accounts."
     register = called("storage_deposit", {"account_id": "bob.near"}, NEAR // 800)
     step = ("alice.near", "gold.near", [register, send], logs[:1])
-    result = document(step, to="gold.near", actions=[register, send])
-    assert headline(result) == "alice.near sent 2.5 GOLD to bob.near."
+    assert headline(document(step)) == "alice.near sent 2.5 GOLD to bob.near."
 
 
 def test_a_storage_deposit_costs_what_did_not_come_back():
@@ -237,12 +234,11 @@ def test_a_storage_deposit_costs_what_did_not_come_back():
     call = called("storage_deposit", {"account_id": "bob.near"}, NEAR // 10)
     paid_back: Step = ("gold.near", "alice.near", builders.transfer(NEAR // 10 - NEAR // 800), [])
     first: Step = ("alice.near", "gold.near", call, [])
-    result = document(first, paid_back, to="gold.near", actions=[call])
+    result = document(first, paid_back)
     sentence = "alice.near paid 0.0012 NEAR for storage of bob.near on gold.near."
     assert headline(result) == sentence
     paid_back = ("gold.near", "alice.near", builders.transfer(NEAR // 10), [])
-    result = document(first, paid_back, to="gold.near", actions=[call])
-    assert headline(result) == (
+    assert headline(document(first, paid_back)) == (
         "alice.near called storage_deposit on gold.near with 0.1 NEAR; 0.1 NEAR came back."
     )
 
@@ -260,10 +256,11 @@ def test_near_is_wrapped_and_unwrapped():
         [f"Withdraw {2 * NEAR} yoctoNEAR from alice.near"],
     )
     paid: Step = ("wrap.near", "alice.near", builders.transfer(2 * NEAR + 1), [])
-    result = document(first, paid, to="wrap.near", actions=[unwrap])
-    assert headline(result) == "alice.near unwrapped 2 wNEAR."
-    unpaid = document(first, to="wrap.near", actions=[unwrap])
-    assert headline(unpaid) == "alice.near called near_withdraw on wrap.near and gave 2 wNEAR."
+    assert headline(document(first, paid)) == "alice.near unwrapped 2 wNEAR."
+    assert (
+        headline(document(first))
+        == "alice.near called near_withdraw on wrap.near and gave 2 wNEAR."
+    )
 
 
 # Staking ---------------------------------------------------------------------------------
@@ -313,8 +310,7 @@ def test_a_withdrawal_is_paid():
     log = f"@alice.near withdrawing {20 * NEAR}. New unstaked balance is 0"
     first: Step = ("alice.near", "north.poolv1.near", call, [log])
     paid: Step = ("north.poolv1.near", "alice.near", builders.transfer(20 * NEAR), [])
-    result = document(first, paid, to="north.poolv1.near", actions=[call])
-    assert headline(result) == "alice.near withdrew 20 NEAR from north.poolv1.near."
+    assert headline(document(first, paid)) == "alice.near withdrew 20 NEAR from north.poolv1.near."
 
 
 def test_liquid_staking_mints_and_burns_tokens():
@@ -326,7 +322,7 @@ def test_liquid_staking_mints_and_burns_tokens():
     unstake = called("liquid_unstake")
     first: Step = ("alice.near", "liquid.near", unstake, [moved("alice.near", None, 39 * NEAR)])
     paid: Step = ("liquid.near", "alice.near", builders.transfer(38 * NEAR), [])
-    result = document(first, paid, to="liquid.near", actions=[unstake])
+    result = document(first, paid)
     sentence = "alice.near unstaked 39 LIQ from liquid.near for 38 NEAR."
     assert headline(result, facts) == sentence
 
@@ -383,7 +379,7 @@ def test_an_nft_is_bought_if_value_went_the_other_way(
 ):
     """The event names the owners; what was paid for it is NEAR or tokens that moved."""
     first: Step = (ALICE, "art.near", call, [log])
-    assert headline(document(first, *others, to="art.near", actions=[call])) == sentence
+    assert headline(document(first, *others)) == sentence
 
 
 # Accounts, keys, contracts ---------------------------------------------------------------
@@ -431,8 +427,7 @@ def test_a_batch_lists_its_actions():
     """In their order; equal ones are counted, and after the third the others are."""
     actions = [called("a"), called("a"), called("b"), called("c"), called("d"), called("e")]
     step: Step = ("alice.near", "bob.near", actions, [])
-    result = document(step, to="bob.near", actions=actions)
-    assert headline(result) == (
+    assert headline(document(step)) == (
         "alice.near called a on bob.near 2 times, then called b on bob.near, then called c on "
         "bob.near, then 2 more actions."
     )
@@ -443,16 +438,13 @@ def test_an_account_is_created_with_what_it_gets():
     parts = ["CreateAccount", builders.transfer(3 * NEAR), with_key("FullAccess")]
     actions = [*parts, {"DeployContract": {"code": "aGk="}}, called("new")]
     step: Step = ("alice.near", "sub.alice.near", actions, [])
-    result = document(step, to="sub.alice.near", actions=actions)
-    assert headline(result) == (
+    assert headline(document(step)) == (
         "alice.near created sub.alice.near with 3 NEAR, a key, a contract and a call of new."
     )
     refund: Step = ("system", "alice.near", builders.transfer(3 * NEAR), [])
     failed = document(
         (*step, "bad state"),
         refund,
-        to="sub.alice.near",
-        actions=actions,
         status=builders.failing("bad state"),
     )
     assert headline(failed) == (
@@ -475,8 +467,7 @@ def test_an_unknown_deposit_is_not_zero(method: str):
     call = called(method, {"new_account_id": "sub.near"}, NEAR)
     del call["FunctionCall"]["deposit"]
     step: Step = ("alice.near", "pool.near", call, [], "no")
-    result = document(step, to="pool.near", actions=[call], status=builders.failing())
-    assert headline(result) == (
+    assert headline(document(step, status=builders.failing())) == (
         f"alice.near tried to {UNKNOWN_DEPOSITS[method]}; the contract panicked: no."
     )
 
@@ -485,7 +476,7 @@ def test_an_account_is_created_with_an_unknown_amount():
     """A transfer without its deposit is not left out of what a new account gets."""
     actions = ["CreateAccount", {"Transfer": {}}, with_key("FullAccess")]
     step: Step = ("alice.near", "sub.alice.near", actions, [])
-    assert headline(document(step, to="sub.alice.near", actions=actions)) == (
+    assert headline(document(step)) == (
         "alice.near created sub.alice.near with an unknown amount and a key."
     )
 
@@ -515,14 +506,14 @@ def test_a_contract_creates_an_account_if_its_receipt_succeeds():
     call = called("create_account", {"new_account_id": "nina.near"}, 2 * NEAR)
     first: Step = ("alice.near", "near", call, [])
     actions = ["CreateAccount", builders.transfer(2 * NEAR)]
-    created = document(first, ("near", "nina.near", actions, []), to="near", actions=[call])
-    assert headline(created) == "alice.near created nina.near with 2 NEAR through near."
+    assert (
+        headline(document(first, ("near", "nina.near", actions, [])))
+        == "alice.near created nina.near with 2 NEAR through near."
+    )
     failed = document(
         first,
         ("near", "nina.near", actions, [], "taken"),
         ("near", "alice.near", builders.transfer(2 * NEAR), []),
-        to="near",
-        actions=[call],
     )
     assert headline(failed) == (
         "alice.near tried to create nina.near with 2 NEAR through near; taken; 2 NEAR came back."
@@ -550,8 +541,6 @@ def test_a_relayed_request_is_its_senders():
     result = document(
         ("relay.near", "kate.near", delegate, []),
         ("kate.near", "gold.near", inner, [moved("kate.near", "bob.near", 3_000_000)]),
-        to="kate.near",
-        actions=[delegate],
     )
     result["transaction"]["signer_id"] = "relay.near"
     assert headline(result) == "kate.near sent 3 GOLD to bob.near, relayed by relay.near."
@@ -587,8 +576,6 @@ def test_a_failure_elsewhere_names_its_account():
         ("alice.near", "shop.near", call, []),
         ("shop.near", "bank.near", called("pay"), [], "no funds"),
         ("system", "alice.near", builders.transfer(NEAR), []),
-        to="shop.near",
-        actions=[call],
         status=builders.failing("no funds"),
     )
     assert headline(result) == (
@@ -611,8 +598,6 @@ def test_what_a_failure_did_not_return_is_stated():
         gone,
         ("shop.near", "shop.near", called("done"), [], "oh"),
         ("shop.near", "alice.near", builders.transfer(NEAR), []),
-        to="shop.near",
-        actions=[call],
         status=builders.failing("oh"),
     )
     assert headline(result) == (
@@ -680,7 +665,7 @@ def test_two_tokens_of_one_symbol_are_told_apart():
         called("pay"),
         [moved("dex.near", "alice.near", 6_000_000)],
     )
-    result = document(first, fake, to="gold.near", actions=[call])
+    result = document(first, fake)
     facts = {"gold.near": GOLD, "g0ld.near": TokenFacts("ok", "Gold", 6)}
     assert headline(result, facts) == (
         "alice.near swapped 5 GOLD (gold.near) for 6 Gold (g0ld.near) on dex.near."
@@ -763,7 +748,7 @@ def test_a_headline_is_one_line_whatever_the_chain_says(text: str):
     for method in (text, "ft_transfer_call", "nft_transfer", "set", "create_account"):
         call = called(method, {**args, "new_account_id": text}, 1)
         step: Step = ("alice.near", "bob.near", call, [], text)
-        result = document(step, to="bob.near", actions=[call], status=builders.failing(text))
+        result = document(step, status=builders.failing(text))
         sentence = headline(result)
         assert hidden_characters(sentence, keep="") == []
         assert len(sentence) <= 601
