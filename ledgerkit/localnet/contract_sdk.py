@@ -187,6 +187,11 @@ class Contract:
         """Panic unless one yoctoNEAR is attached, which only a full access key can sign."""
         self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
 
+    def call_back(self, promise: Promise, method_name: str, gas: int, **args: Any) -> Promise:
+        """Call a method of this contract after a promise; return the promise of its result."""
+        callback = promise.then(self.vm.current_account_id)
+        return callback.function_call(method_name, to_json(args), gas=gas)
+
 
 # Running ---------------------------------------------------------------------------------
 
@@ -376,9 +381,23 @@ class JsonMap(Generic[T]):
         data = self._vm.storage_read(self._prefix + text(key))
         return None if data is None else self._decode(data)
 
+    def required(self, key: str, message: str) -> T:
+        """Return a value, or panic if there is none."""
+        value = self.get(key)
+        if value is None:
+            self._vm.panic(message)
+        return value
+
     def put(self, key: str, value: T) -> None:
         """Write a value."""
         self._vm.storage_write(self._prefix + text(key), self._encode(value))
+
+    def keep(self, key: str, value: T) -> None:
+        """Write a value, or remove the record if it is 0 or empty."""
+        if value:
+            self.put(key, value)
+        else:
+            self.remove(key)
 
     def remove(self, key: str) -> bool:
         """Remove a value; return True if it existed."""

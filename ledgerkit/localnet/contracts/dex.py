@@ -286,21 +286,15 @@ class Dex(Contract):
     def _send(self, account_id: str, token_id: str, amount: int) -> Promise:
         """Transfer tokens of this contract; the callback deposits them if that fails."""
         transfer = to_json({"receiver_id": account_id, "amount": U128(amount)})
-        callback_args = {"account_id": account_id, "token_id": token_id, "amount": U128(amount)}
-        promise = self.vm.promise(token_id).function_call(
-            "ft_transfer", transfer, deposit=1, gas=FT_TRANSFER_GAS
-        )
-        return promise.then(self.vm.current_account_id).function_call(
-            "on_sent", to_json(callback_args), gas=ON_SENT_GAS
-        )
+        promise = self.vm.promise(token_id)
+        promise.function_call("ft_transfer", transfer, deposit=1, gas=FT_TRANSFER_GAS)
+        args = {"account_id": account_id, "token_id": token_id, "amount": U128(amount)}
+        return self.call_back(promise, "on_sent", ON_SENT_GAS, **args)
 
     # Records --------------------------------------------------------------------------
 
     def _pool(self, pool_id: int) -> Pool:
-        pool = self._pools.get(str(pool_id))
-        if pool is None:
-            self.vm.panic(f"There is no pool {pool_id}")
-        return pool
+        return self._pools.required(str(pool_id), f"There is no pool {pool_id}")
 
     def _shares_of(self, pool_id: int, account_id: str) -> int:
         return self._shares.get(f"{pool_id}:{account_id}") or 0
@@ -309,10 +303,7 @@ class Dex(Contract):
         pool.shares = self._check_u128(pool.shares + change)
         self._pools.put(str(pool_id), pool)
         shares = self._shares_of(pool_id, account_id) + change
-        if shares:
-            self._shares.put(f"{pool_id}:{account_id}", shares)
-        else:
-            self._shares.remove(f"{pool_id}:{account_id}")
+        self._shares.keep(f"{pool_id}:{account_id}", shares)
 
     def _credit(self, account_id: str, token_id: str, amount: int) -> None:
         deposits = self._deposits.get(account_id) or {}
@@ -326,10 +317,7 @@ class Dex(Contract):
         self.require(remainder >= 0, f"{account_id} has not deposited enough {token_id}")
         if remainder:
             deposits[str(token_id)] = remainder
-        if deposits:
-            self._deposits.put(account_id, deposits)
-        else:
-            self._deposits.remove(account_id)
+        self._deposits.keep(account_id, deposits)
 
     def _check_u128(self, amount: int) -> int:
         self.require(amount <= U128_MAX, OVERFLOW)

@@ -30,17 +30,12 @@ class Factory(Contract):
         if contract is None:
             self.vm.panic(f"There is no contract of kind {kind}")
         account_id, deposit = f"{name}.{self.vm.current_account_id}", self.vm.attached_deposit
-        callback_args = {
-            "account_id": account_id,
-            "creator_id": self.vm.predecessor_id,
-            "amount": U128(deposit),
-        }
+        creator_id = self.vm.predecessor_id
         batch = self.vm.promise(account_id).create_account().transfer(deposit)
         batch.add_full_access_key(self.vm.signer_public_key).deploy_contract(contract.code)
         batch.function_call("new", to_json(args), gas=NEW_GAS)
-        return batch.then(self.vm.current_account_id).function_call(
-            "on_created", to_json(callback_args), gas=ON_CREATED_GAS
-        )
+        args = {"account_id": account_id, "creator_id": creator_id, "amount": U128(deposit)}
+        return self.call_back(batch, "on_created", ON_CREATED_GAS, **args)
 
     @call(private=True)
     def on_created(self, account_id: AccountId, creator_id: AccountId, amount: U128) -> bool:

@@ -118,8 +118,7 @@ class FungibleTokenBase(Contract):
         resolve_args = {"sender_id": sender_id, "receiver_id": receiver_id, "amount": amount}
         promise = self.vm.promise(receiver_id)
         promise.function_call("ft_on_transfer", to_json(receiver_args), weight=1)
-        resolve = promise.then(self.vm.current_account_id)
-        return resolve.function_call("ft_resolve_transfer", to_json(resolve_args), gas=RESOLVE_GAS)
+        return self.call_back(promise, "ft_resolve_transfer", RESOLVE_GAS, **resolve_args)
 
     @call(private=True)
     def ft_resolve_transfer(
@@ -212,10 +211,7 @@ class FungibleTokenBase(Contract):
 
     def balance(self, account_id: str) -> int:
         """Return the balance of an account, or panic if it is not registered."""
-        balance = self.accounts.get(account_id)
-        if balance is None:
-            self.vm.panic(f"The account {account_id} is not registered")
-        return balance
+        return self.accounts.required(account_id, f"The account {account_id} is not registered")
 
     def credit(self, account_id: str, amount: int) -> None:
         """Add tokens to an account and to the total supply."""

@@ -378,8 +378,7 @@ class LiquidStaking(
         args: dict[str, str | U128] = {"validator_id": pool_id}
         if amount is not None:
             args["amount"] = U128(amount)
-        callback = promise.then(self.vm.current_account_id)
-        return callback.function_call(method_name, to_json(args), gas=CALLBACK_GAS)
+        return self.call_back(promise, method_name, CALLBACK_GAS, **args)
 
     def _log_failed(self, event: str, pool_id: str, amount: int) -> bool:
         """Log the result of a call of a pool; return True if it failed."""

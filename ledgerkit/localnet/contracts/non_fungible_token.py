@@ -21,6 +21,7 @@ from ledgerkit.localnet.contract_sdk import (
     JsonMap,
     call,
     from_json,
+    page,
     state_view,
     to_json,
     view,
@@ -208,8 +209,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         }
         promise = self.vm.promise(receiver_id)
         promise.function_call("nft_on_transfer", to_json(receiver_args), weight=1)
-        resolve = promise.then(self.vm.current_account_id)
-        return resolve.function_call("nft_resolve_transfer", to_json(resolve_args), gas=RESOLVE_GAS)
+        return self.call_back(promise, "nft_resolve_transfer", RESOLVE_GAS, **resolve_args)
 
     @call(private=True)
     def nft_resolve_transfer(
@@ -319,10 +319,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
     # Records -----------------------------------------------------------------------------
 
     def _record(self, token_id: str) -> TokenRecord:
-        record = self.tokens.get(token_id)
-        if record is None:
-            self.vm.panic(NOT_FOUND)
-        return record
+        return self.tokens.required(token_id, NOT_FOUND)
 
     def _own_record(self, token_id: str) -> TokenRecord:
         record = self._record(token_id)
@@ -380,10 +377,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
             moved_record.place = place
             self.tokens.put(moved_id.decode(), moved_record)
         self.vm.storage_remove(_place_key(owner_id, last))
-        if last:
-            self.counts.put(owner_id, last)
-        else:
-            self.counts.remove(owner_id)
+        self.counts.keep(owner_id, last)
 
     def _revoke(self, token_id: str, account_ids: list[str]) -> None:
         record = self._own_record(token_id)
@@ -442,4 +436,4 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 def _page_range(start: int, limit: int | None, total: int) -> range:
     if limit == 0:
         raise PanicError("Cannot provide limit of 0.")
-    return range(start, total if limit is None else min(total, start + limit))
+    return page(total, start, limit)

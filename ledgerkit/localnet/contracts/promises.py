@@ -70,7 +70,7 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
     ) -> Promise:
         """Call a method, and succeed even if it fails."""
         promise = self._call(receiver_id, method_name, to_json(args or {}))
-        return self._with_callback(promise, "swallowed")
+        return self.call_back(promise, "swallowed", CALLBACK_GAS)
 
     @call(private=True)
     def swallowed(self) -> bool:
@@ -115,8 +115,4 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
         return self.vm.promise(receiver_id).function_call(method_name, args, weight=1)
 
     def _join(self, calls: list[Promise]) -> Promise:
-        return self._with_callback(self.vm.join(*calls), "joined")
-
-    def _with_callback(self, promise: Promise, method_name: str) -> Promise:
-        callback = promise.then(self.vm.current_account_id)
-        return callback.function_call(method_name, b"{}", gas=CALLBACK_GAS)
+        return self.call_back(self.vm.join(*calls), "joined", CALLBACK_GAS)

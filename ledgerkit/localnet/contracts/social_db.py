@@ -330,16 +330,10 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return int(self.state.nodes) - 1
 
     def _node(self, node_id: int) -> Node:
-        node = self.nodes.get(str(node_id))
-        if node is None:
-            self.vm.panic("Node is missing")
-        return node
+        return self.nodes.required(str(node_id), "Node is missing")
 
     def _leaf(self, node_id: int, label: str) -> Leaf:
-        leaf = self.leaves.get(f"{node_id}/{label}")
-        if leaf is None:
-            self.vm.panic("Leaf is missing")
-        return leaf
+        return self.leaves.required(f"{node_id}/{label}", "Leaf is missing")
 
     def _check_label(self, label: str) -> None:
         self.require(
@@ -497,10 +491,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     get_node_count = state_view("nodes")
 
     def _account(self, account_id: str) -> Account:
-        account = self.accounts.get(account_id)
-        if account is None:
-            self.vm.panic(f"The account {account_id} is not registered")
-        return account
+        return self.accounts.required(account_id, f"The account {account_id} is not registered")
 
     def _account_or_new(self, account_id: str, deposit: int) -> Account:
         """Add a deposit to an account, registering it if necessary; return its record."""

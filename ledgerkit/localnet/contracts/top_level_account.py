@@ -1,6 +1,6 @@
 """The contract of a top-level account, which creates accounts below it for any caller."""
 
-from ledgerkit.localnet.contract_sdk import U128, Contract, call, succeeded, to_json
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, succeeded
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.vm import Vm
@@ -16,16 +16,14 @@ class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.N
     def create_account(self, new_account_id: AccountId, new_public_key: PublicKey) -> Promise:
         """Create an account with one full-access key; return whether it succeeded."""
         deposit = self.vm.attached_deposit
-        callback_args = {
+        args = {
             "new_account_id": new_account_id,
             "predecessor_account_id": self.vm.predecessor_id,
             "amount": U128(deposit),
         }
         creation = self.vm.promise(new_account_id)
         creation.create_account().add_full_access_key(new_public_key).transfer(deposit)
-        return creation.then(self.vm.current_account_id).function_call(
-            "on_account_created", to_json(callback_args), gas=ON_CREATED_GAS
-        )
+        return self.call_back(creation, "on_account_created", ON_CREATED_GAS, **args)
 
     @call(private=True)
     def on_account_created(
