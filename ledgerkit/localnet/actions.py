@@ -24,7 +24,7 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.contract_sdk import run_code
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
-from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.promises import Promise, Yields
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import Vm

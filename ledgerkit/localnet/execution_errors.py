@@ -21,14 +21,6 @@ class LocalnetError(Exception):
     """Base of the embedded ledger's errors."""
 
 
-class UndecodableError(LocalnetError):
-    """Bytes that are not a transaction of this protocol version."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
 class InvalidTransactionError(LocalnetError):
     """A transaction that cannot be included in a block."""
 
@@ -49,85 +41,74 @@ class ActionError(LocalnetError):
 class CallError(LocalnetError):
     """A failed contract call: the `FunctionCallError` of a receipt, and the text for view calls."""
 
-    failure: Json
-    view_message: str  # Rust's debug output
-    logs: tuple[str, ...] = ()  # of a view call, before it failed
+    def __init__(self, text: str, failure: Json, view_message: str) -> None:
+        super().__init__(text)
+        self.text, self.failure = text, failure
+        self.view_message = view_message  # Rust's debug output
+        self.logs: tuple[str, ...] = ()  # of a view call, before it failed
 
 
 class PanicError(CallError):
     """A panic of a contract."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.failure = {"ExecutionError": f"Smart contract panicked: {message}"}
-        self.view_message = f"HostError(GuestPanic {{ panic_msg: {rust_text(message)} }})"
+        failure = {"ExecutionError": f"Smart contract panicked: {message}"}
+        view_message = f"HostError(GuestPanic {{ panic_msg: {rust_text(message)} }})"
+        super().__init__(message, failure, view_message)
 
 
 class HostError(CallError):
     """A call that a host function stopped."""
 
     def __init__(self, text: str, host_error: str) -> None:
-        super().__init__(text, host_error)
-        self.text = text
-        self.failure = {"ExecutionError": text}
-        self.view_message = f"HostError({host_error})"
+        super().__init__(text, {"ExecutionError": text}, f"HostError({host_error})")
 
 
 class MethodError(CallError):
     """A call of a method that the contract does not have, by nearcore's `MethodResolveError`."""
 
     def __init__(self, name: str = "MethodNotFound") -> None:
-        super().__init__(name)
-        self.failure = {"MethodResolveError": name}
-        self.view_message = f"MethodResolveError({name})"
+        super().__init__(name, {"MethodResolveError": name}, f"MethodResolveError({name})")
 
 
 class CodeError(CallError):
     """A call of an account without code."""
 
     def __init__(self, account_id: str) -> None:
-        super().__init__(account_id)
-        missing = {"CodeDoesNotExist": {"account_id": str(account_id)}}
-        self.failure = {"CompilationError": missing}
+        failure = {"CompilationError": {"CodeDoesNotExist": {"account_id": str(account_id)}}}
         text = rust_text(account_id)
-        self.view_message = f"CompilationError(CodeDoesNotExist {{ account_id: {text} }})"
+        view_message = f"CompilationError(CodeDoesNotExist {{ account_id: {text} }})"
+        super().__init__(account_id, failure, view_message)
 
 
 class PrepareError(CallError):
     """A call of code that is not a module, or beyond a limit, by nearcore's `PrepareError`."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.failure = {"CompilationError": {"PrepareError": reason}}
-        self.view_message = f"CompilationError(PrepareError({reason}))"
+        failure = {"CompilationError": {"PrepareError": reason}}
+        super().__init__(reason, failure, f"CompilationError(PrepareError({reason}))")
 
 
 class LinkError(CallError):
     """A call of a module whose imports are not host functions."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.failure = {"ExecutionError": f"Link Error: {message}"}
-        self.view_message = f"LinkError {{ msg: {rust_text(message)} }}"
+        failure = {"ExecutionError": f"Link Error: {message}"}
+        super().__init__(message, failure, f"LinkError {{ msg: {rust_text(message)} }}")
 
 
 class TrapError(CallError):
     """A call that an instruction stopped, by nearcore's `WasmTrap`."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(name, text)
-        self.failure = {"ExecutionError": f"WebAssembly trap: {text}"}
-        self.view_message = f"WasmTrap({name})"
+        super().__init__(text, {"ExecutionError": f"WebAssembly trap: {text}"}, f"WasmTrap({name})")
 
 
 class UnavailableError(CallError):
     """A call of a module where the library that runs modules is not installed."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.failure = {"ExecutionError": message}
-        self.view_message = message
+        super().__init__(message, {"ExecutionError": message}, message)
 
 
 def prohibited_in_view(method_name: str) -> HostError:

@@ -119,13 +119,13 @@ class Faults:
         with self._lock:
             self._queue.clear()
 
-    def pick(self, header: str | None = None) -> Fault | None:
+    def pick(self, header: str | None = None) -> Fault:
         """Return the fault of a request: the one in its own header, or the first of the queue."""
         if header is not None:
             return parse_fault(header)
         with self._lock:
             if not self._queue:
-                return None
+                return Fault()
             fault, uses = self._queue.popleft()
             if uses is None or uses > 1:
                 self._queue.appendleft((fault, None if uses is None else uses - 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -307,17 +307,10 @@ class _ForkedTable(VersionedTable[Any]):
                 self.head.setdefault(account_id, {})[key] = original
         super().put(account_id, key, value)
 
-    def items(
-        self, account_id: str, prefix: bytes = b"", height: int = _HEAD
-    ) -> Iterator[tuple[bytes, Any]]:
-        """Iterate over an account's keys and values, sorted by key."""
-        keys = {*self._list_keys(account_id)}
-        keys.update(key for name, key in self._written if name == account_id)
-        for key in sorted(keys):
-            if key.startswith(prefix):
-                value = self.get(account_id, key, height)
-                if value is not None:
-                    yield key, value
+    def keys(self, account_id: str, _height: int) -> set[bytes]:
+        """Return the keys that an account may have after the block of a height."""
+        written = {key for name, key in self._written if name == account_id}
+        return written.union(self._list_keys(account_id))
 
 
 class _Codes(dict[CryptoHash, bytes]):

@@ -71,7 +71,7 @@ class Gateway:
 
     async def _respond(self, surface: Surface, request: HttpRequest, clock: Clock) -> HttpResponse:
         try:
-            fault = self.faults.pick(request.headers.get(HEADER)) or Fault()
+            fault = self.faults.pick(request.headers.get(HEADER))
         except InvalidRequestError as error:
             return text_response(str(error), 400)
         with self.world.lock:

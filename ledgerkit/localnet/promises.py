@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from msgspec import Struct
+
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import HostError, prohibited_in_view
-from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.gas_counter import ACTION, GasCounter
-from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey, data_id
+from ledgerkit.protocol import AccessKey, AccountId, Action, CryptoHash, PublicKey, data_id
 from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import (
     FunctionCallPermission,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.fees import Fee, Profile
-    from ledgerkit.protocol import Action
     from ledgerkit.protocol.access_keys import Permission
 
 
@@ -40,25 +41,15 @@ MAX_YIELD_PAYLOAD_BYTES = 1024
 YIELD_ID_BYTES = 32
 
 
-class ReceiptDraft:
+class ReceiptDraft(Struct, eq=False):
     """A new receipt to which a call can still add actions."""
 
-    __slots__ = (
-        "actions",
-        "input_data_ids",
-        "is_yield",
-        "output_data_receivers",
-        "receiver_id",
-        "refund_to",
-    )
-
-    def __init__(self, receiver_id: str, input_data_ids: Sequence[CryptoHash] = ()) -> None:
-        self.receiver_id = receiver_id
-        self.actions: list[Action] = []
-        self.input_data_ids = list(input_data_ids)
-        self.output_data_receivers: list[tuple[CryptoHash, str]] = []
-        self.refund_to: str | None = None
-        self.is_yield = False
+    receiver_id: str
+    input_data_ids: list[CryptoHash]
+    actions: list[Action] = []
+    output_data_receivers: list[tuple[CryptoHash, str]] = []
+    refund_to: str | None = None
+    is_yield: bool = False
 
 
 class Yields(NamedTuple):
@@ -172,7 +163,7 @@ class PromiseHost:
         self.gas.burn(gas + data_gas, ACTION, "NEW_ACTION_RECEIPT")
         self.gas.reserve(self.profile.new_receipt_execute)
         self._count_promise()
-        draft = ReceiptDraft(receiver_id, input_data_ids)
+        draft = ReceiptDraft(receiver_id, list(input_data_ids))
         self.drafts.append(draft)
         return Promise(self, [draft])
 

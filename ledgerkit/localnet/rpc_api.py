@@ -1,21 +1,34 @@
-"""
-The JSON-RPC of the embedded ledger: the body of a call in, a response out.
-
-The methods are in `ledgerkit.localnet.rpc`.
-"""
+"""The JSON-RPC of the embedded ledger: the body of a call in, a response out; its methods."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.clock import pass_time
 from ledgerkit.localnet.http_messages import json_response, text_response
-from ledgerkit.localnet.rpc import errors, methods
+from ledgerkit.localnet.rpc import (
+    blocks,
+    changes,
+    config,
+    errors,
+    light_client,
+    node,
+    outcomes,
+    queries,
+    sandbox,
+    sending,
+    validators,
+)
+from ledgerkit.localnet.sandbox.world import SandboxWorld
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header, HttpRequest, HttpResponse
     from ledgerkit.localnet.world import World
@@ -63,7 +76,7 @@ async def respond(world: World, body: bytes, clock: Clock) -> HttpResponse:
     if isinstance(call.id, msgspec.UnsetType):
         return _error_response(errors.ParseError(_NOT_A_CALL), _NULL)
     try:
-        result = await methods.run(world, call.method, call.params, clock)
+        result = await _run(world, call.method, call.params, clock)
     except errors.RpcError as error:
         return _error_response(error, call.id)
     except InvalidRequestError as error:  # a library that the request needs is not installed
@@ -98,3 +111,68 @@ def _explain(body: bytes, error: str) -> HttpResponse:
         return _error_response(errors.ParseError(_NOT_A_CALL), _NULL)
     reason = "data did not match any variant of untagged enum Message"
     return text_response(f"Failed to deserialize the JSON body into the target type: {reason}", 422)
+
+
+# The methods ------------------------------------------------------------------------------
+
+_METHODS: dict[str, Callable[[World, Any], Any]] = {
+    "block": blocks.block,
+    "chunk": blocks.chunk,
+    "gas_price": blocks.gas_price,
+    "query": queries.query,
+    "changes": changes.changes,
+    "EXPERIMENTAL_changes": changes.changes,
+    "block_effects": changes.changes_in_block,
+    "EXPERIMENTAL_changes_in_block": changes.changes_in_block,
+    "EXPERIMENTAL_receipt": outcomes.receipt,
+    "EXPERIMENTAL_receipt_to_tx": outcomes.receipt_to_tx,
+    "broadcast_tx_async": sending.broadcast_tx_async,
+    "validators": validators.validators,
+    "EXPERIMENTAL_validators_ordered": validators.validators_ordered,
+    "next_light_client_block": light_client.next_block,
+    "light_client_proof": light_client.outcome_proof,
+    "EXPERIMENTAL_light_client_proof": light_client.outcome_proof,
+    "EXPERIMENTAL_light_client_block_proof": light_client.block_proof,
+    "maintenance_windows": validators.maintenance_windows,
+    "EXPERIMENTAL_maintenance_windows": validators.maintenance_windows,
+    "EXPERIMENTAL_congestion_level": blocks.congestion_level,
+    "EXPERIMENTAL_split_storage_info": node.split_storage_info,
+    "network_info": node.network_info,
+    "client_config": lambda world, _: config.client_config(world),
+    "EXPERIMENTAL_protocol_config": config.protocol_config,
+    "genesis_config": lambda world, _: config.genesis_config(world),
+    "EXPERIMENTAL_genesis_config": lambda world, _: config.genesis_config(world),
+    "status": lambda world, _: node.status(world),
+    "health": lambda _, __: None,
+} | {
+    f"EXPERIMENTAL_{request_type}": partial(queries.single_type, request_type)
+    for request_type in queries.SINGLE_TYPES
+}
+_WAITING_METHODS: dict[str, Callable[[World, Any, Clock], Awaitable[Any]]] = {
+    "send_tx": sending.send_tx,
+    "broadcast_tx_commit": sending.broadcast_tx_commit,
+    "tx": partial(sending.tx, receipts=False),
+    "tx_status": partial(sending.tx, receipts=True),
+    "EXPERIMENTAL_tx_status": partial(sending.tx, receipts=True),
+}
+_SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any, Clock], Awaitable[Any]]] = {
+    "sandbox_patch_state": sandbox.patch_state,
+    "sandbox_fast_forward": sandbox.fast_forward,
+}
+METHOD_NAMES = frozenset({*_METHODS, *_WAITING_METHODS})
+
+
+async def _run(world: World, name: str, params: Any, clock: Clock) -> Any:
+    """Return the result of a method, which may wait for a block."""
+    if name in _WAITING_METHODS:
+        return await _WAITING_METHODS[name](world, params, clock)
+    if name in _SANDBOX_METHODS and isinstance(world, SandboxWorld):
+        return await _SANDBOX_METHODS[name](world, params, clock)
+    method = _METHODS.get(name)
+    if method is None:
+        raise errors.MethodNotFoundError(name)
+    finality = params.get("finality") if isinstance(params, dict) else None
+    is_behind = name == "status" or finality in ("final", "near-final")  # the head
+    await pass_time(world, clock, name, params, is_behind=is_behind)
+    with world.lock:
+        return method(world, params)

@@ -29,7 +29,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.execution_errors import ActionError
-from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.promises import Yields
 from ledgerkit.localnet.state import global_name, nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of

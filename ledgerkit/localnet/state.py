@@ -77,14 +77,18 @@ class VersionedTable(Generic[V]):
         self, account_id: str, prefix: bytes = b"", height: int = _HEAD
     ) -> Iterator[tuple[bytes, V]]:
         """Iterate over an account's keys and values, sorted by key."""
-        keys = set(self.head.get(account_id, ()))
-        if height != _HEAD:
-            keys.update(self._history.get(account_id, ()))
-        for key in sorted(keys):
+        for key in sorted(self.keys(account_id, height)):
             if key.startswith(prefix):
                 value = self.get(account_id, key, height)
                 if value is not None:
                     yield key, value
+
+    def keys(self, account_id: str, height: int) -> set[bytes]:
+        """Return the keys that an account may have after the block of a height."""
+        keys = set(self.head.get(account_id, ()))
+        if height != _HEAD:
+            keys.update(self._history.get(account_id, ()))
+        return keys
 
     def prune(self, height: int) -> None:
         """Drop the history up to a height: older states are no longer read."""

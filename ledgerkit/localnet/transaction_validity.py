@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Never
 
 from msgspec import Struct
 
-from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError, variant
-from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, variant
+from ledgerkit.localnet.fees import Feature
 from ledgerkit.protocol import (
     AccessKey,
     Action,
@@ -67,14 +66,6 @@ class Cost(Struct, frozen=True):
     purchase_price: int  # of the receipt's prepaid gas, in yoctoNEAR
     gas_cost: int  # yoctoNEAR
     total: int  # yoctoNEAR, with deposits
-
-
-def decode(data: bytes) -> SignedTransaction:
-    """Decode a signed transaction, whatever the protocol version has of what is in it."""
-    try:
-        return SignedTransaction.decode(data)
-    except (DecodeError, InvalidRequestError) as error:
-        raise UndecodableError(f"Failed to decode transaction: {error.args[0]}") from None
 
 
 def check(

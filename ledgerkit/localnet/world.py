@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees, transaction_validity
@@ -42,7 +42,6 @@ from ledgerkit.localnet.mempool import Mempool
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import Vm
-from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import (
     Action,
     CryptoHash,
@@ -68,8 +67,31 @@ if TYPE_CHECKING:
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
-
 T = TypeVar("T")
+
+
+class AccountSummary(Struct, frozen=True):
+    """An account with its purpose and its published key."""
+
+    account_id: str
+    secret_key: str | None
+    description: str
+
+
+class TransactionSummary(Struct, frozen=True):
+    """A transaction with a description of what it did."""
+
+    tx_hash: str
+    signer_id: str
+    description: str
+
+
+class WorldSummary(Struct):
+    """The accounts, contracts and transactions worth knowing in a world."""
+
+    accounts: list[AccountSummary] = field(default_factory=list)
+    contracts: dict[str, str | list[str]] = field(default_factory=dict)
+    transactions: list[TransactionSummary] = field(default_factory=list)
 
 
 class ViewResult(Struct, frozen=True):

@@ -21,7 +21,7 @@ from ledgerkit import errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.contract_sdk import Contract, call, view
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
-from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.world import WorldSummary
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import (
     AccessKey,

@@ -90,16 +90,8 @@ def single_type(request_type: str, world: World, params: Any) -> Object:
     members = read.members(params)
     reference = read.reference(members)
     run = _parse(request_type, members)
-    return _run(world, _find_kept_block(world, reference), run)
-
-
-def access_key_list(world: World, params: Any) -> Object:
-    """Return the result of `EXPERIMENTAL_view_access_key_list`; the account must exist."""
-    members = read.members(params)
-    reference = read.reference(members)
-    run = _parse("view_access_key_list", members)
     block = _find_kept_block(world, reference)
-    Snapshot(world, block).account(read.account_id(members["account_id"]))
+    Snapshot(world, block).account(read.account_id(members["account_id"]))  # it must exist
     return _run(world, block, run)
 
 
@@ -364,6 +356,6 @@ _TYPES: dict[str, tuple[Callable[..., Object], _Parsers, _Parsers]] = {
 }
 # The types that have a method of their own.
 SINGLE_TYPES = (
-    *("view_account", "view_code", "view_state", "view_access_key", "view_gas_key_nonces"),
-    "call_function",
+    *("view_account", "view_code", "view_state", "view_access_key", "view_access_key_list"),
+    *("view_gas_key_nonces", "call_function"),
 )

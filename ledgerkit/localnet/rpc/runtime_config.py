@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees, promises, vm
 from ledgerkit.localnet.chain_types import ACCOUNT_BYTES
-from ledgerkit.localnet.features import Feature
+from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.wasm import guest, modules
 from ledgerkit.protocol import limits
 

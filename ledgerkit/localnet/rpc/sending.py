@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet import transaction_validity
+from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet.clock import pass_time
-from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
+from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
@@ -234,9 +234,9 @@ def _decode(value: Any) -> SignedTransaction:
     """Decode a signed transaction."""
     encoded = read.text(value)
     try:
-        return transaction_validity.decode(read.base64(encoded))
+        return SignedTransaction.decode(read.base64(encoded))
     except ParseError as error:
         reason = error.message.removeprefix(read.FAILED)
         raise ParseError(f"Failed to decode transaction: {reason}") from None
-    except UndecodableError as error:
-        raise ParseError(error.message) from None
+    except (DecodeError, InvalidRequestError) as error:
+        raise ParseError(f"Failed to decode transaction: {error.args[0]}") from None

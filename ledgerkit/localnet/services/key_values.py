@@ -178,7 +178,7 @@ def _page(
     """Sort rows by the fields of a token's members, and return those after the page token."""
     # A key in the body replaces the one of the token, which is then not read.
     after = _parse_token(args, token_members or members)
-    limit = max(1, min(_DEFAULT_LIMIT if args.limit is None else args.limit, _MAX_LIMIT))
+    limit = requests.page_length(args.limit, _MAX_LIMIT, _DEFAULT_LIMIT)
     place = _sort_key(members)
     ordered = sorted(rows, key=place, reverse=not args.asc)
     if after is not None:

@@ -43,6 +43,12 @@ def decode_body(body: bytes, body_type: type[T]) -> T:
     return decoded
 
 
+def page_length(limit: int | None, most: int, default: int | None = None) -> int:
+    """Return the length of a page: the default without a limit, and between 1 and the most."""
+    wanted = limit if limit is not None else most if default is None else default
+    return max(1, min(wanted, most))
+
+
 def refusal(reason: str) -> HttpResponse:
     """Build the response to a body that cannot be decoded."""
     return text_response(f"Json deserialize error: {reason}", 400)

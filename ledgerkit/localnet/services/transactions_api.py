@@ -67,7 +67,7 @@ def _account(world: World, body: bytes) -> dict[str, Any]:
     _check_heights(args.from_tx_block_height, args.to_tx_block_height)
     after = _parse_token(args.resume_token)
     descending = args.desc is not False
-    limit = max(1, _MAX_ROWS if args.limit is None else min(args.limit, _MAX_ROWS))
+    limit = requests.page_length(args.limit, _MAX_ROWS)
     copies = 1 + world.settings.duplicate_rows
     stored = chain.from_iterable(
         repeat(each, copies) for each in _select(world, args, after, descending=descending)
@@ -222,7 +222,7 @@ class _BlocksBody(Struct):
 def _blocks(world: World, body: bytes) -> dict[str, Any]:
     args = requests.decode_body(body, _BlocksBody)
     _check_heights(args.from_block_height, args.to_block_height)
-    limit = max(1, _MAX_BLOCKS if args.limit is None else min(args.limit, _MAX_BLOCKS))
+    limit = requests.page_length(args.limit, _MAX_BLOCKS)
     index, version = TransactionIndex.of(world), world.runtime.profile.version
     first = max(args.from_block_height or 0, world.chain.genesis.height)
     last = index.block.height

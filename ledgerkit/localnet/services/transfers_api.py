@@ -59,7 +59,7 @@ def respond(world: World, method: str, path: str, body: bytes) -> dict[str, Any]
 
 def _page(world: World, query: Query) -> dict[str, Any]:
     """Return one page; a full one has a token, even if nothing follows."""
-    limit = max(1, min(MAX_LIMIT, MAX_LIMIT if query.limit is None else query.limit))
+    limit = requests.page_length(query.limit, MAX_LIMIT)
     rows = TransferIndex.of(world).rows(str(query.account_id))
     view = _AccountView(world, str(query.account_id))
     matches = _filter(query, view)

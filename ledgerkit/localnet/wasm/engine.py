@@ -83,7 +83,7 @@ def run_module(vm: Vm, code: bytes, method_name: str) -> bytes | Promise:
     with _lock:
         compiled = _compile(code, vm.profile.version)
         if isinstance(compiled, CallError):
-            raise type(compiled)(*compiled.args)
+            raise CallError(compiled.text, compiled.failure, compiled.view_message)
         _check_method(compiled.module, method_name)
         vm.burn_loading()
         _Call(vm, compiled).run(method_name)

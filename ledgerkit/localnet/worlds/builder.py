@@ -10,7 +10,7 @@ from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidSta
 from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.world_summary import AccountSummary, TransactionSummary
+from ledgerkit.localnet.world import AccountSummary, TransactionSummary, World
 from ledgerkit.protocol import (
     Action,
     FunctionCall,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ledgerkit.localnet.contract_sdk import Contract
-    from ledgerkit.localnet.world import World
     from ledgerkit.protocol import PublicKey
 
 

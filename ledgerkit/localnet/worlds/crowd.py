@@ -16,8 +16,7 @@ from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, Fungib
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World
-from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto

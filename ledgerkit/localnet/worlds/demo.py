@@ -28,8 +28,7 @@ from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World
-from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import (
     AccessKey,

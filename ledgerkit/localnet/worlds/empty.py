@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World
-from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.units import yocto
 

@@ -147,7 +147,7 @@ class ContractHarness:
         with pytest.raises(PanicError) as caught:
             self.call(method, *positional, **arguments)
         assert self.records() == before
-        return caught.value.message
+        return caught.value.text
 
     def view(self, method: str, /, **arguments: Any) -> Any:
         """Call a view method."""

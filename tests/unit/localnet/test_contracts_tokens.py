@@ -46,7 +46,7 @@ def panic(harness: TokenHarness, *positional: Any, **kwargs: Any) -> str:
     """Call a method that panics; return the message."""
     with pytest.raises(PanicError) as caught:
         harness.call(*positional, **kwargs)
-    return caught.value.message
+    return caught.value.text
 
 
 def token(supply: int = 1000) -> TokenHarness:
@@ -712,7 +712,7 @@ class TestLists:
         owner = {"account_id": "alice.near"} if method == "nft_tokens_for_owner" else {}
         with pytest.raises(PanicError) as caught:
             collection("1", "2", "3").view(method, **owner, **kwargs)
-        assert caught.value.message == message
+        assert caught.value.text == message
 
     def test_lists_follow_every_transfer(self) -> None:
         """After many transfers each owner's list has exactly their tokens, and none is lost."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledgerkit.localnet import rpc_api
 from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.rpc import methods, node
+from ledgerkit.localnet.rpc import node
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -38,7 +38,7 @@ NOWHERE = str(CryptoHash.of(b"nowhere"))
 FINAL = {"finality": "final"}
 HEAD = {"finality": "optimistic"}
 LEVELS = "`NONE`, `INCLUDED`, `EXECUTED_OPTIMISTIC`, `INCLUDED_FINAL`, `EXECUTED`, `FINAL`"
-METHODS = sorted(methods.NAMES)
+METHODS = sorted(rpc_api.METHOD_NAMES)
 IDLE = 16  # blocks in which nothing happens, before waiting is over
 
 

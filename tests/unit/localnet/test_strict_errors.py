@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from ledgerkit.localnet import rpc_api
-from ledgerkit.localnet.rpc import methods
 from ledgerkit.protocol import CryptoHash, Transfer
 from tests import strict_errors
 from tests.local_transport import LocalTransport
@@ -91,7 +90,7 @@ def test_causes_of_methods(subtests: pytest.Subtests, http: Http) -> None:
 
 def test_params_that_cannot_be_parsed(subtests: pytest.Subtests, http: Http) -> None:
     """Every method that takes params refuses a word; an unknown method is named."""
-    for method in sorted(methods.NAMES - {"health", "status"}):
+    for method in sorted(rpc_api.METHOD_NAMES - {"health", "status"}):
         with subtests.test(method=method):
             ignores_params = {"network_info", "client_config", "genesis_config"}
             if method.removeprefix("EXPERIMENTAL_") not in ignores_params:

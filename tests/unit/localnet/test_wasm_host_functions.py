@@ -137,7 +137,7 @@ def test_panics():
         addresses.append(machine.put(data)[1])
     with pytest.raises(PanicError) as caught:
         machine.run("abort", *addresses, 3, 4)
-    assert caught.value.message == 'sorry, filename: "index.ts" line: 3 col: 4'
+    assert caught.value.text == 'sorry, filename: "index.ts" line: 3 col: 4'
     assert machine.vm.logs == ['ABORT: sorry, filename: "index.ts" line: 3 col: 4']
 
 
