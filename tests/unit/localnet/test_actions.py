@@ -3,7 +3,6 @@
 import pytest
 from msgspec import structs
 
-from ledgerkit.localnet import contract_sdk
 from ledgerkit.localnet.chain_types import NO_CODE, DistributionReceipt
 from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
@@ -21,7 +20,6 @@ from ledgerkit.protocol import (
     DeployGlobalContract,
     DeterministicStateInit,
     FunctionCallPermission,
-    PublicKey,
     Stake,
     StateInit,
     Transfer,
@@ -65,14 +63,6 @@ def failure(ledger, *args, index=0):
 
 
 # Creating accounts -----------------------------------------------------------------------
-
-
-def test_an_account_creates_its_sub_account(ledger):
-    """One label in front is its own; the account has 100 bytes and what came with it."""
-    ledger.run("alice.near", "sub.alice.near", CreateAccount(), Transfer(7))
-    account = ledger.account("sub.alice.near")
-    assert (account.amount, account.locked, account.storage_usage) == (7, 0, 100)
-    assert account.code_hash == NO_CODE
 
 
 @pytest.mark.parametrize("name", ["sub.bob.near", "a.b.alice.near", "xalice.near"])
@@ -219,27 +209,6 @@ def test_a_key_is_added_once(ledger):
     }
 
 
-def test_a_deleted_key_frees_its_bytes(ledger):
-    """Storage is as before the key; deleting what is not there is an error."""
-    ledger.run("alice.near", "alice.near", AddKey(public("k")))
-    assert ledger.account("alice.near").storage_usage == 264
-    ledger.run("alice.near", "alice.near", DeleteKey(public("k")))
-    assert ledger.account("alice.near").storage_usage == 182
-    assert failure(ledger, "alice.near", "alice.near", DeleteKey(public("k"))) == {
-        "DeleteKeyDoesNotExist": {"account_id": "alice.near", "public_key": str(public("k"))}
-    }
-
-
-def test_a_key_that_comes_back_accepts_no_old_nonce(ledger):
-    """Deleted and added again it starts above whatever it may have signed before."""
-    key = public("k")
-    ledger.run("alice.near", "alice.near", AddKey(key))
-    ledger.run("alice.near", "alice.near", DeleteKey(key))
-    outcome = ledger.run("alice.near", "alice.near", AddKey(key))
-    assert outcome.block_height > START + 3
-    assert ledger.access_key("alice.near", "k").nonce == (outcome.block_height - 1) * 10**6
-
-
 @pytest.mark.parametrize(
     "action",
     [
@@ -280,16 +249,6 @@ def test_a_deleted_account_leaves_all_to_its_beneficiary(ledger):
     assert ledger.outcome(left.receipt_id).block_height == outcome.block_height + 1
     assert state.account("s.near") is None
     assert ledger.world.state(START).data("s.near", b"k") is None
-
-
-def test_what_is_left_to_a_missing_account_burns(ledger):
-    """No such beneficiary: the transfer fails, and nobody gets it back."""
-    outcome = ledger.run("alice.near", "alice.near", DeleteAccount("nobody.near"))
-    left, _ = ledger.children(outcome)
-    assert result_of(left) == {"AccountDoesNotExist": {"account_id": "nobody.near"}}
-    assert left.receipt_ids == ()
-    assert ledger.world.burnt > 999 * N
-    assert ledger.is_whole()
 
 
 def test_a_large_account_is_not_deleted(ledger):
@@ -381,25 +340,6 @@ def index_of_success(outcome):
 
 
 # Code ------------------------------------------------------------------------------------
-
-
-def test_deployed_code_takes_its_bytes(ledger):
-    """Storage grows by the code, and by the difference when other code takes its place."""
-    ledger.run("alice.near", "alice.near", DeployContract(bytes(500)))
-    account = ledger.account("alice.near")
-    assert account.storage_usage == 682
-    assert account.code_hash == CryptoHash.of(bytes(500))
-    ledger.run("alice.near", "alice.near", DeployContract(Script.code))
-    assert ledger.account("alice.near").storage_usage == 182 + len(Script.code)
-    assert result_of(ledger.run("bob.near", "alice.near", do(["value", 1]))) == 1
-
-
-def test_code_of_no_known_contract_cannot_be_prepared(ledger):
-    """Bytes that name no contract here are deployed all the same; a call of them fails."""
-    ledger.run("alice.near", "alice.near", DeployContract(b"\0asm"))
-    error = failure(ledger, "bob.near", "alice.near", do())
-    assert list(error) == ["FunctionCallError"]
-    assert list(error["FunctionCallError"]) == ["CompilationError"]
 
 
 def test_global_code_burns_its_bytes(ledger):
@@ -822,10 +762,3 @@ def test_delegated_account_keys_are_the_senders(ledger):
     )
     assert index_of_success(ledger.children(outcome)[0])
     assert ledger.access_key("bob.near", "k") is not None
-
-
-def test_the_contracts_known_here_are_named_by_their_code():
-    """A class and its code belong together, so a deployed hash finds it."""
-    assert contract_sdk.CONTRACTS_BY_HASH[Script.code_hash] is Script
-    assert Script.code_hash == CryptoHash.of(Script.code)
-    assert PublicKey("ed25519", bytes(32)) != public("k")

@@ -96,18 +96,6 @@ def test_blocks_are_linked():
     assert world.chain.height_of(ZERO) is None
 
 
-def test_the_same_world_has_the_same_hashes():
-    """Same genesis and same transactions: same blocks; another genesis: others from the start."""
-
-    def hashes(balance):
-        ledger = Ledger("alice.near", "bob.near", balance=balance)
-        ledger.run("alice.near", "bob.near", Transfer(1))
-        return [block.hash for block in ledger.world.chain.blocks()]
-
-    assert hashes(5 * N) == hashes(5 * N)
-    assert not set(hashes(5 * N)) & set(hashes(6 * N))
-
-
 # Shards ----------------------------------------------------------------------------------
 
 
@@ -167,17 +155,6 @@ def test_a_chunk_tells_of_the_application_before():
     ]
     assert told_of[0].tx_root == ZERO
     assert told_of[0].outcome_root != ZERO
-
-
-def test_the_supply_in_the_header_falls_by_what_burnt():
-    """Header h+1 lacks what burnt in h; in the end it is what the accounts have."""
-    ledger = Ledger("alice.near", "bob.near", scripts=["s.near"])
-    before = ledger.world.chain.head.total_supply
-    assert before == 3000 * N
-    ledger.run("alice.near", "s.near", do(["write", "k", "v"]))
-    ledger.run("alice.near", "bob.near", Transfer(1))
-    assert ledger.world.chain.head.total_supply == before - ledger.world.burnt
-    assert ledger.world.total_supply() == before - ledger.world.burnt
 
 
 def test_a_missing_chunk_repeats_the_old_one():
@@ -443,14 +420,6 @@ def test_a_smaller_stake_is_unlocked_by_the_difference():
     assert ledger.is_whole()
 
 
-def test_contracts_see_the_epoch():
-    """A call of epoch 2 is told 2."""
-    ledger = Ledger("alice.near", scripts=["s.near"], epoch_length=10)
-    ledger.world.advance(20)
-    outcome = ledger.run("alice.near", "s.near", do(["tell", "epoch_height"]))
-    assert result_of(outcome) == ["2"]
-
-
 # What is kept ----------------------------------------------------------------------------
 
 
@@ -477,16 +446,6 @@ def busy(ledger, blocks):
         height = ledger.world.advance(skip=number % 4 // 3).height
         kept[height] = snapshot(ledger.world.state(), names)
     return kept
-
-
-def test_an_archive_knows_every_height():
-    """The state after each block, read in the end, is what it was then."""
-    ledger = Ledger("alice.near", scripts=["s.near"])
-    kept = busy(ledger, 40)
-    for height, expected in kept.items():
-        assert snapshot(ledger.world.state(height), expected) == expected
-    assert len({str(value) for value in kept.values()}) == len(kept)
-    assert ledger.world.chain.earliest.height == START
 
 
 def test_a_node_that_is_no_archive_forgets():

@@ -119,11 +119,6 @@ class Kinds(Contract):
         """Log an event with a member that is absent."""
         self.event("nep1", "1.0.0", "happened", [{"a": U128(1), "memo": None}])
 
-    @call(payable=True)
-    def one(self) -> None:
-        """Ask for one yoctoNEAR."""
-        self.assert_one_yocto()
-
     @call
     def keep(self) -> list:
         """Keep balances and records, and go through them."""
@@ -145,11 +140,6 @@ class Kinds(Contract):
         """Make a receipt with the rarer actions."""
         promise = self.vm.promise("a.near")
         promise.add_access_key(KEY, 5, "b.near", ["m"]).stake(N, KEY).delete_account("c.near")
-
-    @view
-    def hashed(self, data: str) -> str:
-        """Hash."""
-        return self.vm.sha256(data.encode()).hex()
 
 
 @pytest.fixture
@@ -272,15 +262,6 @@ def test_an_event_is_one_line_of_json(ledger):
     assert found.result == b""
 
 
-@pytest.mark.parametrize(("deposit", "passes"), [(0, False), (1, True), (2, False)])
-def test_one_yocto_is_exactly_one(ledger, deposit, passes):
-    """None and two are refused in the standard's words."""
-    outcome = act(ledger, "k.near", "one", deposit=deposit)
-    message = "Smart contract panicked: Requires attached deposit of exactly 1 yoctoNEAR"
-    expected = None if passes else {"FunctionCallError": {"ExecutionError": message}}
-    assert result_of(outcome) == expected
-
-
 def test_what_another_returned_is_read_or_nothing():
     """A failure, no JSON and depth without end are all None."""
     assert from_json(b'{"a": 1}') == {"a": 1}
@@ -319,13 +300,6 @@ def test_a_promise_carries_the_rarer_actions(ledger):
         AddKey(public("k"), AccessKey(0, permission)),
         Stake(N, public("k")),
         DeleteAccount("c.near"),
-    )
-
-
-def test_hashing_is_a_host_function(ledger):
-    """SHA-256, of the bytes."""
-    assert ask(ledger, "k.near", "hashed", data="abc") == (
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
 
 

@@ -339,16 +339,6 @@ def test_gas_beyond_64_bits():
 # Limits and views ------------------------------------------------------------------------
 
 
-def test_the_number_at_which_joined_promises_are_too_many():
-    """The error has the first number beyond the limit of 128."""
-    machine = machine_of()
-    index = create(machine)
-    _, address = machine.put(index.to_bytes(8, "little") * 200)
-    machine.run("promise_and", address, 128)
-    error = refuse(machine, "promise_and", address, 200)
-    assert error.text == "The number of input data dependencies 129 exceeds the limit 128"
-
-
 def test_a_joint_promise_of_one_receipt_cannot_be_returned():
     """A promise is joint even if it joins one receipt only."""
     machine = machine_of()

@@ -138,11 +138,6 @@ class TestEnvelope:
         assert reply.status == 200
         assert reply.body == f'{{"jsonrpc":"2.0","result":null,"id":{written}}}'.encode()
 
-    def test_id_of_an_error(self, world):
-        """An error repeats the id too."""
-        reply, _ = drive(world, b'{"jsonrpc":"2.0","method":"nope","params":[],"id":12}')
-        assert (reply.status, json.loads(reply.body)["id"]) == (400, 12)
-
     @pytest.mark.parametrize(
         "body",
         [
@@ -1551,47 +1546,3 @@ class TestShapes:
             chunk = result(world, "chunk", [[height, shard]])
             assert len(chunk["transactions"]) + len(chunk["receipts"]) == 1
             assert differences(shapes["chunk"], chunk) == []
-
-    def test_errors(self, ledger, world, shapes):
-        """Errors have the members, types and HTTP statuses of the examples."""
-        world.advance(skip=1)
-        alice, bob = "alice.near", "bob.near"
-        ledger.run(alice, bob, Transfer(1), nonce=7)
-        ghost = query("view_account", account_id="ghost.near")
-        key = str(public(bob))
-        calls = {
-            "invalid_nonce": ("send_tx", packed(ledger.sign(alice, bob, nonce=5))),
-            "expired": ("send_tx", packed(ledger.sign(alice, bob, block=bytes(32)))),
-            "key_not_found": ("send_tx", packed(ledger.sign(alice, bob, key=bob))),
-            "not_enough_balance": (
-                "send_tx",
-                packed(ledger.sign(alice, bob, Transfer(2000 * N), nonce=9)),
-            ),
-            "unknown_account": ("query", ghost),
-            "block_unknown_block_future": ("block", [999_999_999]),
-            "block_unknown_block_skipped": ("block", {"block_id": START + 4}),
-            "query_unknown_block": (
-                "query",
-                {"request_type": "view_account", "account_id": alice, "block_id": 999_999_999},
-            ),
-            "unknown_transaction": (
-                "tx",
-                {"tx_hash": NOWHERE, "sender_account_id": alice, "wait_until": "NONE"},
-            ),
-            "unknown_receipt": ("EXPERIMENTAL_receipt", {"receipt_id": NOWHERE}),
-            "method_not_found": ("nope", []),
-            "parse_error": ("query", query("view_account")),
-            "timeout_newer_form": ("tx", [NOWHERE, alice]),
-            "query_call_failed_as_result": ("query", call("do", ["panic", "no"])),
-            "query_no_code_as_result": ("query", call("do", account_id=bob)),
-            "query_missing_key_as_result": (
-                "query",
-                query("view_access_key", account_id=alice, public_key=key),
-            ),
-        }
-        assert calls.keys() == shapes["responses"].keys() - {"timeout"}
-        for name, (method, params) in calls.items():
-            status, answer, _ = ask(world, method, params)
-            expected = shapes["responses"][name]
-            assert status == expected["http_status"], name
-            assert differences(expected["body"], answer) == [], name

@@ -592,24 +592,6 @@ def test_a_deposit_goes_back_to_the_calling_contract(ledger):
     assert ledger.account("alice.near").amount < 995 * N
 
 
-def test_a_refund_goes_where_the_receipt_says(ledger):
-    """If a receipt names who gets its deposit back, its predecessor does not."""
-    receipt = ActionReceipt(
-        CryptoHash.of(b"r"),
-        "s.near",
-        "nobody.near",
-        "alice.near",
-        public("alice.near"),
-        PURCHASE,
-        (Transfer(9),),
-        refund_to="bob.near",
-    )
-    result = ShardResult(0)
-    block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE, {})
-    ledger.world.runtime.receive(receipt, block, result)
-    assert [made.receiver_id for made in result.sent] == ["bob.near", "alice.near"]
-
-
 def test_a_contract_names_who_gets_a_deposit_back(ledger):
     """The deposit of its failed call goes to the account that it named, and not to itself."""
     # Source: nearcore, `promise_set_refund_to` in near-vm-runner and `balance_refund_receiver`
@@ -736,15 +718,6 @@ def test_a_dearer_creation_is_charged_less():
     assert ledger.is_whole()
 
 
-def test_version_84_has_one_price():
-    """Gas is bought at the price it burns at: a transfer gives nothing back."""
-    ledger = Ledger("alice.near", "bob.near", profile="84")
-    outcome = ledger.run("alice.near", "bob.near", Transfer(1))
-    assert outcome.receipt_ids == ()
-    assert ledger.account("alice.near").amount == 1000 * N - 1 - 2 * 223_182_562_500 * PRICE
-    assert ledger.is_whole()
-
-
 def test_version_84_names_no_contracts():
     """Of an outcome's metadata only the later versions tell the contract before each action."""
     for profile, expected in (("84", None), ("86", (("local", Script.code_hash),))):
@@ -864,14 +837,3 @@ def test_a_contract_spends_its_deposit_at_once(ledger):
     assert result_of(outcome) == [str(2 * N)]
     assert ledger.account("bob.near").amount == 2003 * N
     assert ledger.is_whole()
-
-
-def test_a_script_can_be_asked(ledger):
-    """What a transaction wrote, a view reads; and an older block still has the older value."""
-    ledger.run("alice.near", "s.near", do(["write", "k", "one"]))
-    block = ledger.world.chain.head
-    ledger.run("alice.near", "s.near", do(["write", "k", "two"]))
-    view = ledger.world.view
-    assert view("s.near", "peek", b'{"key": "k"}', ledger.world.chain.head).result == b'"two"'
-    assert view("s.near", "peek", b'{"key": "k"}', block).result == b'"one"'
-    assert Script.methods.keys() == {"do", "peek"}

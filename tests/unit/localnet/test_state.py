@@ -1,14 +1,12 @@
 """State with a past: written, rolled back, committed, read at any height, forgotten."""
 
-from copy import deepcopy
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet.chain_types import Account, Change
+from ledgerkit.localnet.chain_types import Account
 from ledgerkit.localnet.state import StateStore, nonce_key, split_nonce_key
-from ledgerkit.protocol import AccessKey, CryptoHash
+from ledgerkit.protocol import CryptoHash
 from tests.unit.localnet.ledger import public
 
 CAUSE = ("receipt_processing", CryptoHash(bytes(32)))
@@ -147,25 +145,6 @@ def test_what_is_forgotten_harms_nothing_later(steps, ago):
             assert all_of(both.store.at(height)) == expected
 
 
-@given(_STEPS)
-def test_undoing_to_the_start_leaves_nothing(steps):
-    """Whatever was written since a mark, rolling back restores every value of then."""
-    both = Both()
-    for step in steps:
-        both.do(*step)
-    both.settle()
-    head = deepcopy(both.store.data.head)
-    mark = both.store.mark()
-    for account_id in ACCOUNTS:
-        for key in KEYS:
-            both.store.data.put(account_id, key, b"new")
-            both.store.data.put(account_id, key, None)
-    both.store.rollback(mark)
-    kept = {name: held for name, held in both.store.data.head.items() if held}
-    assert kept == {name: held for name, held in head.items() if held}
-    assert both.store.commit(99, CAUSE) == []
-
-
 def test_records_come_in_the_order_of_their_keys():
     """By bytes, those of one prefix, of one account, without the deleted."""
     store = StateStore()
@@ -176,51 +155,6 @@ def test_records_come_in_the_order_of_their_keys():
     assert [key for key, _ in store.at().records("a", b"k")] == [b"k", b"kb"]
     assert [key for key, _ in store.at().records("a")] == [b"a", b"k", b"kb", b"l"]
     assert list(store.at().records("c")) == []
-
-
-def test_a_value_written_back_is_no_change():
-    """What a receipt sets and resets is not told; an empty value is a value."""
-    store = StateStore()
-    store.data.put("a", b"k", b"old")
-    store.commit(0, CAUSE)
-    store.data.put("a", b"k", b"new")
-    store.data.put("a", b"k", b"old")
-    store.data.put("a", b"empty", b"")
-    assert store.commit(5, CAUSE) == [Change(CAUSE, "data", "a", b"empty", b"")]
-    assert store.at(4).data("a", b"empty") is None
-    assert store.at(5).data("a", b"empty") == b""
-
-
-def test_tables_are_apart():
-    """An account, its key and its record share no place, and roll back together."""
-    store = StateStore()
-    mark = store.mark()
-    store.accounts.put("a", b"", Account(5))
-    store.access_keys.put("a", b"", AccessKey(7))
-    store.data.put("a", b"", b"x")
-    state = store.at()
-    assert (state.account("a"), state.access_key("a", b""), state.data("a", b"")) == (
-        Account(5),
-        AccessKey(7),
-        b"x",
-    )
-    store.rollback(mark)
-    assert (state.account("a"), state.access_key("a", b""), state.data("a", b"")) == (None,) * 3
-
-
-def test_several_commits_in_one_block_are_one_past():
-    """The state before the block is before the first of them, the state after, after the last."""
-    store = StateStore()
-    for amount in (1, 2, 3):
-        store.accounts.put("a", b"", Account(amount))
-        store.commit(7, CAUSE)
-    assert store.at(6).account("a") is None
-    assert store.at(7).account("a") == Account(3)
-    store.accounts.put("a", b"", None)
-    (change,) = store.commit(9, CAUSE)
-    assert change.value is None
-    assert store.at(8).account("a") == Account(3)
-    assert store.at(9).account("a") is None
 
 
 @pytest.mark.parametrize("by_hash", [True, False])

@@ -16,7 +16,6 @@ from ledgerkit.protocol import (
     Action,
     AddKey,
     CreateAccount,
-    CryptoHash,
     DelegateAction,
     DelegateActionV2,
     DeleteAccount,
@@ -308,13 +307,6 @@ def refused_by_chunk(ledger, signed):
 # The order -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("flaw", ORDER)
-def test_the_first_flaw_wins_at_admission(flaw):
-    """Of all flaws from one on, the answer names that one, with its exact payload."""
-    flawed = Flawed(flaw)
-    assert refusal(flawed.ledger, flawed.sign()) == ERRORS[flaw]
-
-
 @pytest.mark.parametrize("flaw", ["Expired", *ORDER[ORDER.index("CostOverflow") :]])
 def test_the_first_flaw_wins_in_a_chunk(flaw):
     """What can change is checked again, in the same order; a missing signer has another name."""
@@ -498,13 +490,6 @@ def test_a_transaction_expires_while_it_waits():
     assert ledger.access_key("alice.near").nonce == 0
 
 
-def test_a_block_of_another_chain_is_no_block():
-    """An unknown hash reads as expired."""
-    ledger = Ledger("alice.near")
-    signed = ledger.sign("alice.near", "bob.near", Transfer(1), block=CryptoHash.of(b"other"))
-    assert refusal(ledger, signed) == "Expired"
-
-
 def test_what_is_admitted_last_is_included():
     """The age is the parent's in both checks: at the last height a chunk still takes it."""
     ledger = Ledger("alice.near", validity=5)
@@ -536,15 +521,6 @@ def test_the_largest_nonce_is_below_a_million_per_height():
     assert ledger.outcome(tx_hash).block_height == START + 1
 
 
-def test_of_two_with_one_nonce_one_vanishes():
-    """Both are admitted; the first in line is included, and its nonce ends the other."""
-    ledger = Ledger("alice.near", "bob.near")
-    hashes = [ledger.send("alice.near", "bob.near", Transfer(n), nonce=7) for n in (1, 2)]
-    ledger.world.settle()
-    assert [ledger.world.outcome(one) is not None for one in hashes] == [True, False]
-    assert ledger.account("bob.near").amount == 1000 * N + 1
-
-
 def test_what_the_balance_no_longer_covers_vanishes():
     """Two transfers of 600 are admitted against 1000; the second finds too little."""
     ledger = Ledger("alice.near", "bob.near")
@@ -553,17 +529,6 @@ def test_what_the_balance_no_longer_covers_vanishes():
     assert [ledger.world.outcome(one) is not None for one in hashes] == [True, False]
     assert ledger.account("bob.near").amount == 1600 * N
     assert ledger.access_key("alice.near").nonce == 1
-
-
-def test_broadcast_admits_without_a_word():
-    """What is invalid vanishes at once, what is valid waits."""
-    ledger = Ledger("alice.near")
-    good = ledger.sign("alice.near", "bob.near", Transfer(1))
-    bad = ledger.sign("alice.near", "bob.near", Transfer(1), nonce=0)
-    ledger.world.broadcast(bad)
-    ledger.world.broadcast(good)
-    assert not ledger.world.is_pending(bad.hash)
-    assert ledger.world.is_pending(good.hash)
 
 
 def test_the_same_bytes_may_be_sent_again():

@@ -110,19 +110,6 @@ def test_texts_up_to_a_zero():
         machine.run("log_utf16", *machine.put(b"odd"))
 
 
-def test_too_many_and_too_long_logs():
-    """A call has 100 logs and 16,384 bytes of them at most."""
-    machine = Machine()
-    long = machine.put(b"a" * 16_385)
-    with pytest.raises(HostError) as caught:
-        machine.run("log_utf8", *long)
-    assert caught.value.text == "The length of a log message 16385 exceeds the limit 16384"
-    for _ in range(100):
-        machine.run("log_utf8", 1, 0)
-    with pytest.raises(HostError, match="The number of logs will exceed the limit 100"):
-        machine.run("log_utf8", 1, 0)
-
-
 def test_panics():
     """A panic has the module's text, that of AssemblyScript with a file, a line and a column."""
     machine = Machine()
@@ -239,20 +226,6 @@ def test_storage_costs_by_the_bytes_of_keys_and_values():
     assert machine.guest.read_register(2) == b"barbar"
     assert machine.vm.storage_usage == 12
     assert machine.run("storage_remove", *key, 2) == machine.run("storage_read", *key, 2) == 0
-
-
-def test_long_keys_are_refused():
-    """The key of a record has 2,048 bytes at most, in each function."""
-    machine, value = Machine(), (0, 0)
-    for name, arguments in (
-        ("storage_write", (*value, 0)),
-        ("storage_read", (0,)),
-        ("storage_remove", (0,)),
-        ("storage_has_key", ()),
-    ):
-        with pytest.raises(HostError) as caught:
-            machine.run(name, 2049, 0, *arguments)
-        assert caught.value.text == "The length of a storage key 2049 exceeds the limit 2048"
 
 
 def test_iterators_are_deprecated():

@@ -1,6 +1,6 @@
 """A world as it is asked: who is there, what waits, what is under way, what became of it."""
 
-from ledgerkit.protocol import CryptoHash, Transfer
+from ledgerkit.protocol import Transfer
 from tests.unit.localnet.ledger import START, Ledger, N, do
 
 
@@ -59,22 +59,3 @@ def test_settling_takes_as_long_as_it_takes():
 def applied(ledger, block):
     """List the outcomes of a block."""
     return ledger.world.chain.outcomes_at(block.height)
-
-
-def test_what_nobody_sent_is_unknown():
-    """No transaction, outcome or receipt has a hash that was never used."""
-    world = Ledger("alice.near").world
-    unknown = CryptoHash.of(b"unknown")
-    assert world.transaction(unknown) is None
-    assert world.outcome(unknown) is None
-    assert world.receipt(unknown) is None
-    assert not world.is_pending(unknown)
-
-
-def test_worlds_of_one_genesis_each_have_their_own_state():
-    """Two ledgers made alike do not see each other."""
-    first, second = Ledger("alice.near", "bob.near"), Ledger("alice.near", "bob.near")
-    first.run("alice.near", "bob.near", Transfer(N))
-    assert first.world.balance("bob.near") == 1001 * N
-    assert second.world.balance("bob.near") == 1000 * N
-    assert first.world.chain.genesis.hash == second.world.chain.genesis.hash
