@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.localnet import contract_sdk
-from ledgerkit.localnet.chain_types import (
-    SYSTEM_KEY,
-    Outcome,
-)
+from ledgerkit.localnet.chain_types import Outcome
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
 from ledgerkit.localnet.contracts.factory import Factory
@@ -19,7 +16,7 @@ from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.protocol import DeployContract
+from ledgerkit.protocol import PublicKey
 from tests.unit.localnet.contracts import CALLER_KEY, CallResult, ContractChain, ContractHarness
 
 TGAS = 10**12
@@ -79,32 +76,6 @@ def test_pool_as_told(dex):
     assert dex.view("get_number_of_pools") == 1
     assert dex.view("get_owner") == "olga.near"
     assert dex.view("get_pool_shares", pool_id=0, account_id="olga.near") == str(NEAR)
-
-
-def test_swap(dex):
-    """A swap keeps the product but for the fee, rounds down, sends the other token, returns 0."""
-    # net 10_000 * 9970 = 99_700_000; out = net * 2_000_000 // (1_000_000 * 10_000 + net)
-    assert dex.view("get_return", pool_id=0, token_in=A, amount_in="10000", token_out=B) == "19743"
-    done = dex.call(
-        "ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=swap(hop(0, A, B, 19743))
-    )
-    assert done.raw == b'"0"'
-    assert done.logs == ["Swapped 10000 a.near for 19743 b.near"]
-    callback_args = {"account_id": "bob.near", "token_id": B, "amount": "19743"}
-    assert done.sent == [
-        (B, [("ft_transfer", {"receiver_id": "bob.near", "amount": "19743"}, 1)]),
-        ("dex.near", [("on_sent", callback_args, 0)]),
-    ]
-    assert [done.gas(0), done.gas(1), done.awaits(1)] == [6 * TGAS, 4 * TGAS, [0]]
-    assert done.vm.balance == 10 * NEAR - 1  # the yoctoNEAR is the exchange's own
-    assert dex.view("get_pool", pool_id=0)["amounts"] == ["1010000", "1980257"]
-
-
-def test_swap_fits_a_small_call(dex):
-    """A swap runs with what `ft_transfer_call` has left for it of 30 Tgas."""
-    dex.context = {"prepaid_gas": 16 * TGAS}
-    msg = swap(hop(0, A, B))
-    assert dex.call("ft_on_transfer", A, sender_id="bob.near", amount="9", msg=msg).value == "0"
 
 
 def test_swaps_in_a_row(dex):
@@ -314,83 +285,7 @@ def test_dex_genesis(dex):
     }
 
 
-def test_dex_not_initialized():
-    """Before `new` nothing works, and after it `new` does not."""
-    dex = ContractHarness(Dex, "dex.near")
-    assert dex.panic_message("pause") == "The contract is not initialized"
-    dex.call("new", owner_id="olga.near")
-    assert (
-        dex.panic_message("new", owner_id="eve.near") == "The contract has already been initialized"
-    )
-
-
 # Creating accounts -----------------------------------------------------------------------
-
-
-def test_naming_creates():
-    """An account is created in one receipt with its key and all that was attached."""
-    near = ContractHarness(TopLevelAccount, "near")
-    args = {"new_account_id": "bob.near", "new_public_key": KEY}
-    done = near.call("create_account", deposit=NEAR, **args)
-    (receiver_id, batch), callback = done.sent
-    assert receiver_id == "bob.near"
-    assert [type(action).__name__ for action in batch] == ["CreateAccount", "AddKey", "Transfer"]
-    assert (str(batch[1].public_key), batch[2].deposit) == (KEY, NEAR)
-    callback_args = {
-        "new_account_id": "bob.near",
-        "predecessor_account_id": "alice.near",
-        "amount": str(NEAR),
-    }
-    assert callback == ("near", [("on_account_created", callback_args, 0)])
-    assert (done.returned, done.awaits(1)) == (1, [0])
-    created = near.callback("on_account_created", b"", **callback_args)
-    assert (created.value, created.logs, created.sent) == (True, ["Created bob.near"], [])
-    assert near.records() == {}
-
-
-def test_naming_gives_back():
-    """Where no account came to be, whoever called gets the deposit back, and false."""
-    callback_args = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = ContractHarness(TopLevelAccount, "near").callback(
-        "on_account_created", None, **callback_args, amount=str(NEAR)
-    )
-    assert done.value is False
-    assert done.logs == [f"Could not create bob.near: {NEAR} yoctoNEAR go back to alice.near"]
-    ((receiver_id, (transfer,)),) = done.sent
-    assert (receiver_id, transfer.deposit) == ("alice.near", NEAR)
-    assert done.returned is None
-
-
-def test_naming_without_deposit():
-    """Nothing is sent back where nothing was attached."""
-    callback_args = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = ContractHarness(TopLevelAccount, "near").callback(
-        "on_account_created", None, **callback_args, amount="0"
-    )
-    assert (done.value, done.sent) == (False, [])
-
-
-@pytest.mark.parametrize(
-    ("by", "results", "message"),
-    [
-        ("alice.near", [b""], "Method on_account_created is private"),
-        ("near", [], "Contract expected a result on the callback"),
-    ],
-    ids=["others", "no result"],
-)
-def test_naming_callback_guarded(by, results, message):
-    """The callback pays out for a creation only, never when somebody just calls it."""
-    callback_args = {
-        "new_account_id": "b.near",
-        "predecessor_account_id": "alice.near",
-        "amount": "9",
-    }
-    assert (
-        ContractHarness(TopLevelAccount, "near").panic_message(
-            "on_account_created", by, results=results, **callback_args
-        )
-        == message
-    )
 
 
 @pytest.mark.parametrize(
@@ -406,45 +301,6 @@ def test_naming_bad_arguments(args):
     """An id or a key that is none is refused as any bad argument is."""
     message = ContractHarness(TopLevelAccount, "near").panic_message("create_account", **args)
     assert message == "Failed to deserialize input from JSON."
-
-
-def test_factory_creates():
-    """Account, deposit, the signer's key, code and `new` go into one receipt."""
-    done = ContractHarness(Factory, "make.near").call(
-        "create", deposit=2 * NEAR, name="one", kind="counter", args={"number": 5}
-    )
-    (receiver_id, batch), (callback_id, callback) = done.sent
-    assert receiver_id == "one.make.near"
-    assert [type(action).__name__ for action in batch[:4]] == [
-        "CreateAccount",
-        "Transfer",
-        "AddKey",
-        "DeployContract",
-    ]
-    assert batch[1].deposit == 2 * NEAR
-    assert batch[2].public_key == SYSTEM_KEY
-    assert batch[3] == DeployContract(Counter.code)
-    assert batch[4] == ("new", {"number": 5}, 0)
-    callback_args = {
-        "account_id": "one.make.near",
-        "creator_id": "alice.near",
-        "amount": str(2 * NEAR),
-    }
-    assert (callback_id, callback) == ("make.near", [("on_created", callback_args, 0)])
-    assert [done.gas(0), done.gas(1), done.returned] == [15 * TGAS, 10 * TGAS, 1]
-
-
-def test_factory_settles():
-    """The callback tells whether it worked, and where not, the deposit goes to who called."""
-    site = ContractHarness(Factory, "make.near")
-    callback_args = {"account_id": "one.make.near", "creator_id": "carol.near", "amount": str(NEAR)}
-    done = site.callback("on_created", b"", **callback_args)
-    assert (done.value, done.logs, done.sent) == (True, ["Created one.make.near"], [])
-    done = site.callback("on_created", None, **callback_args)
-    ((receiver_id, (transfer,)),) = done.sent
-    assert (done.value, receiver_id, transfer.deposit) == (False, "carol.near", NEAR)
-    assert done.logs == [f"Could not create one.make.near: {NEAR} yoctoNEAR go back to carol.near"]
-    assert site.records() == {}
 
 
 def test_factory_kinds():
@@ -500,104 +356,6 @@ def test_counter_bounds(method_name, number):
     assert counter.panic_message(method_name) == "attempt to add with overflow"
     assert counter.panic_message(method_name, by=10**4000) == "attempt to add with overflow"
     assert counter.view("get_num") == number
-
-
-# The shapes of promises ------------------------------------------------------------------
-
-
-@pytest.fixture
-def shapes() -> ContractHarness:
-    """An account with the contract of shapes."""
-    return ContractHarness(PromisePatterns, "async.near")
-
-
-def test_chain(shapes):
-    """A chain's receipt makes the next one with all its gas, and the last returns the count."""
-    done = shapes.call("chain", depth=2)
-    assert done.sent == [("async.near", [("chain", {"depth": 1, "made": 1}, 0)])]
-    assert done.returned == 0
-    assert done.vm.gas.used == 300 * TGAS  # nothing is left unused
-    assert done.gas(0) > 295 * TGAS
-    assert shapes.call("chain", depth=0, made=2).value == 2
-
-
-def test_fan_out_joined(shapes):
-    """Calls side by side are awaited by one callback, whose list is the result."""
-    done = shapes.call("fan_out", width=3)
-    assert done.sent == [
-        ("async.near", [("echo", {"value": 0}, 0)]),
-        ("async.near", [("echo", {"value": 1}, 0)]),
-        ("async.near", [("echo", {"value": 2}, 0)]),
-        ("async.near", [("joined", {}, 0)]),
-    ]
-    assert (done.awaits(3), done.returned) == ([0, 1, 2], 3)
-    assert len({done.gas(place) for place in range(2)}) == 1
-    assert shapes.call("fan_out", width=1, receiver_id="bob.near").sent[0][0] == "bob.near"
-
-
-def test_fan_out_bounds(shapes):
-    """128 results can be awaited; of more calls nobody waits, and their number is the result."""
-    shapes.context = {"prepaid_gas": 1000 * TGAS}
-    done = shapes.call("fan_out", width=128)
-    assert (len(done.sent), done.returned, len(done.awaits(128))) == (129, 128, 128)
-    done = shapes.call("fan_out", width=129)
-    assert (len(done.sent), done.value) == (129, 129)
-    assert not any(done.awaits(place) for place in range(129))
-    assert shapes.call("fan_out", width=0).sent == [("async.near", [("joined", {}, 0)])]
-
-
-def test_join(shapes):
-    """Several contracts are called with the same, and the results keep the order."""
-    done = shapes.call("join", receiver_ids=["x.near", "y.near"], method_name="m", args={"k": 1})
-    assert done.sent == [
-        ("x.near", [("m", {"k": 1}, 0)]),
-        ("y.near", [("m", {"k": 1}, 0)]),
-        ("async.near", [("joined", {}, 0)]),
-    ]
-    assert (done.awaits(2), done.returned) == ([0, 1], 2)
-    assert shapes.callback("joined", b'"a"', None, b"", b"{", b"[1]").value == [
-        "a",
-        None,
-        None,
-        None,
-        [1],
-    ]
-    assert shapes.call("echo", value={"deep": [1]}).value == {"deep": [1]}
-
-
-def test_swallow(shapes):
-    """The callback succeeds, whatever became of the call."""
-    done = shapes.call("swallow", receiver_id="bob.near", method_name="fail")
-    assert done.sent == [("bob.near", [("fail", {}, 0)]), ("async.near", [("swallowed", {}, 0)])]
-    assert (done.awaits(1), done.returned) == ([0], 1)
-    failed = shapes.callback("swallowed", None)
-    assert (failed.raw, failed.logs) == (b"false", ["The call failed, and that is all right"])
-    ended = shapes.callback("swallowed", b"")
-    assert (ended.raw, ended.logs) == (b"true", ["The call succeeded"])
-
-
-def test_detached_failure(shapes):
-    """A receipt that will fail is made, and nobody waits for it."""
-    done = shapes.call("detached_failure", message="alone")
-    assert done.sent == [("async.near", [("fail", {"message": "alone"}, 0)])]
-    assert (done.raw, done.returned) == (b"", None)
-    assert shapes.panic_message("fail", message="alone") == "alone"
-
-
-def test_wait_and_resume(shapes):
-    """A call waits for data at an id it logs; whoever knows the id brings it."""
-    done = shapes.call("wait_for", what="a price")
-    (data_id,) = done.vm.yielded
-    assert done.logs == [f"Waiting for a price at {data_id}"]
-    assert done.sent == [("async.near", [("waited", {"what": "a price"}, 0)])]
-    assert (done.returned, done.vm.drafts[0].is_yield) == (0, True)
-    assert shapes.call("resume", data_id=str(data_id), payload=7).value is False  # nobody waits
-    assert shapes.panic_message("resume", data_id="0OIl") == "The data_id is not a hash"
-    came = shapes.callback("waited", b"7", what="a price")
-    assert (came.raw, came.logs) == (b"7", ["a price came"])
-    late = shapes.callback("waited", None, what="a price")
-    assert (late.raw, late.logs) == (b"null", ["a price did not come in time"])
-    assert shapes.records() == {}
 
 
 # The receiver ----------------------------------------------------------------------------
@@ -687,18 +445,27 @@ def test_naming_on_chain():
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
     done = live.run("near", "create_account", deposit=5 * NEAR, **args)
     assert live.result(done[0]) is True
+    assert executions(done)[-1] == ("near", ["Created bob.near"])
     assert live.world.balance("bob.near") == 5 * NEAR
-    before = live.balance("alice.near")
-    done = live.run("near", "create_account", deposit=5 * NEAR, **args)
-    message = "Could not create bob.near: 5000000000000000000000000 yoctoNEAR go back to alice.near"
-    assert live.result(done[0]) is False
-    assert executions(done)[1:] == [
-        ("near", []),
-        ("bob.near", []),
-        ("near", [message]),
-        ("alice.near", []),
-    ]
-    assert before - live.balance("alice.near") < NEAR // 100  # gas only
+    key = PublicKey.from_text(KEY)
+    assert live.world.state().access_key("bob.near", key.stored) is not None
+    for deposit in (5 * NEAR, 0):
+        before = live.balance("alice.near")
+        done = live.run("near", "create_account", deposit=deposit, **args)
+        message = f"Could not create bob.near: {deposit} yoctoNEAR go back to alice.near"
+        assert live.result(done[0]) is False
+        returned = [("alice.near", [])] if deposit else []
+        expected = [("near", []), ("bob.near", []), ("near", [message]), *returned]
+        assert executions(done)[1:] == expected
+        assert before - live.balance("alice.near") < NEAR // 100  # gas only
+
+
+def test_a_creation_has_one_result():
+    """The callback pays out for a creation only, never without its result."""
+    args = {"new_account_id": "b.near", "predecessor_account_id": "a.near", "amount": "9"}
+    near = ContractHarness(TopLevelAccount, "near")
+    message = near.panic_message("on_account_created", "near", **args)
+    assert message == "Contract expected a result on the callback"
 
 
 @pytest.mark.parametrize(
@@ -732,6 +499,8 @@ def test_factory_on_chain(kind, args, method_name, answer):
     live = chain_of(make_near=(Factory, {}))
     done = live.run("make.near", "create", deposit=5 * NEAR, name="one", kind=kind, args=args)
     assert live.result(done[0]) is True
+    assert executions(done)[-1] == ("make.near", ["Created one.make.near"])
+    assert 0 < live.balance("one.make.near") - 5 * NEAR < NEAR // 1000  # its share of the gas
     assert live.view("one.make.near", method_name) == answer
     assert live.world.state().access_key("one.make.near", CALLER_KEY.public_key.packed) is not None
 
@@ -748,6 +517,60 @@ def test_factory_failure_on_chain(name, args):
     assert live.world.balance(f"{name}.make.near") is None
     assert before - live.balance("alice.near") < NEAR // 100
     assert live.balance("make.near") >= 100 * NEAR
+
+
+@pytest.fixture
+def patterns() -> ContractChain:
+    """A contract that calls itself and others, and a counter."""
+    return chain_of(async_near=(PromisePatterns, {}), counter_near=(Counter, {}))
+
+
+PATTERNS: list[tuple[str, dict[str, Any], Any]] = [
+    ("chain", {"depth": 2}, 2),
+    ("chain", {"depth": 0, "made": 2}, 2),
+    ("fan_out", {"width": 3}, [0, 1, 2]),
+    ("fan_out", {"width": 0}, []),
+    ("fan_out", {"width": 1, "receiver_id": "counter.near"}, [None]),
+    ("fan_out", {"width": 128}, [*range(128)]),
+    ("fan_out", {"width": 129}, 129),  # of which nobody waits
+    ("join", {"receiver_ids": ["async.near", "counter.near"], "method_name": "get_num"}, [None, 0]),
+    ("join", {"receiver_ids": ["async.near"], "method_name": "echo"}, [None]),
+    ("swallow", {"receiver_id": "counter.near", "method_name": "fail"}, False),
+    ("swallow", {"receiver_id": "async.near", "method_name": "echo"}, True),
+    ("fail", {"message": "alone"}, "Smart contract panicked: alone"),
+]
+
+
+def test_patterns_of_promises(subtests, patterns):
+    """Chains return the last result; joins return all in their order, null for what failed."""
+    for method, args, result in PATTERNS:
+        with subtests.test(method=method, args=args):
+            done = patterns.run("async.near", method, gas=990, **args)
+            assert patterns.result(done[0]) == result
+
+
+def test_a_detached_failure(patterns):
+    """A receipt that fails, and that nobody waits for, fails nothing else."""
+    done = patterns.run("async.near", "detached_failure", message="alone")
+    results = [patterns.result(outcome) for outcome in done]
+    assert results == [None, None, "Smart contract panicked: alone"]
+
+
+def test_wait_and_resume(patterns):
+    """A call waits for data at an id it logs; whoever knows the id brings it, once."""
+    done = patterns.run("async.near", "wait_for", what="a price")
+    (log,) = done[1].logs
+    start, _, data_id = log.rpartition(" ")
+    assert start == "Waiting for a price at"
+
+    def resume(data_id):
+        outcomes = patterns.run("async.near", "resume", data_id=data_id, payload=7)
+        return patterns.result(outcomes[0])
+
+    assert resume("0OIl") == "Smart contract panicked: The data_id is not a hash"
+    assert [resume(each) for each in ("1" * 32, data_id, data_id)] == [False, True, False]
+    assert patterns.result(done[0]) == 7
+    assert patterns.outcomes(done[0].id)[-1].logs == ("a price came",)
 
 
 @pytest.fixture
@@ -776,7 +599,9 @@ def sell(
 
 @pytest.mark.parametrize("gas", [30, 100, 300])
 def test_swap_on_chain(market, gas):
-    """A swap moves both tokens, and its transaction's result is what was used."""
+    """A swap moves both tokens, as its view says, and the transaction's result is what was used."""
+    pair = {"pool_id": 0, "token_in": A, "token_out": B}
+    assert market.view("dex.near", "get_return", amount_in="1000", **pair) == "996"
     done = sell(market, gas=gas)
     assert market.result(done[0]) == "1000"
     # 1000 * 9970 * 1_000_000 // (1_000_000 * 10_000 + 9_970_000) = 996

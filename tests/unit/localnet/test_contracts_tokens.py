@@ -95,17 +95,6 @@ class TestBeginning:
         absent = {"icon": None, "reference": None, "reference_hash": None}
         assert token().view("ft_metadata") == {**GOLD, **absent}
 
-    def test_before_and_twice(self) -> None:
-        """A token answers nothing before it is begun, and begins once."""
-        harness = TokenHarness(FungibleToken)
-        assert panic(harness, "ft_transfer", deposit=1, receiver_id="bob.near", amount="1") == (
-            "The contract is not initialized"
-        )
-        harness.call("new_default_meta", owner_id="alice.near", total_supply="0")
-        assert panic(harness, "new_default_meta", owner_id="alice.near", total_supply="0") == (
-            "The contract has already been initialized"
-        )
-
     @pytest.mark.parametrize(
         "arguments",
         [
@@ -250,11 +239,6 @@ class TestTransfer:
             token(), "ft_transfer", "carol.near", 1, receiver_id="bob.near", amount="1"
         ) == ("The account carol.near is not registered")
 
-    def test_view_can_not_transfer(self) -> None:
-        """A view call has no deposit, and a transfer demands one."""
-        with pytest.raises(PanicError, match="Requires attached deposit of exactly 1 yoctoNEAR"):
-            token().view("ft_transfer", receiver_id="bob.near", amount="1")
-
     def test_only_the_owner_mints(self) -> None:
         """New tokens come from the owner alone, into registered accounts alone."""
         harness = token()
@@ -343,13 +327,6 @@ class TestTransferCall:
         assert harness.view("ft_balance_of", account_id="bob.near") == "600"
         assert harness.view("ft_total_supply") == "600"
 
-    def test_resolve_is_private(self) -> None:
-        """Nobody but the token itself resolves."""
-        kwargs = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1"}
-        assert panic(token(), "ft_resolve_transfer", **kwargs) == (
-            "Method ft_resolve_transfer is private"
-        )
-
     @staticmethod
     def resolve(harness: TokenHarness, result: bytes | None) -> CallResult:
         """Resolve the transfer of 1000 from alice to bob."""
@@ -389,11 +366,6 @@ class TestWrapped:
         assert panic(harness, "near_withdraw", amount="1") == (
             "Requires attached deposit of exactly 1 yoctoNEAR"
         )
-
-    def test_nobody_mints(self) -> None:
-        """No token comes into being but by a deposit."""
-        assert "mint" not in WrappedNear.methods
-        assert {"ft_transfer_call", "storage_deposit"} < set(WrappedNear.methods)
 
     @staticmethod
     def wrapped() -> TokenHarness:
@@ -747,12 +719,6 @@ class TestGenesis:
         )
         assert dict(written) == harness.records()
 
-    def test_fungible_of_a_holding_owner(self) -> None:
-        """An owner who holds tokens has the balance given, as after `new`."""
-        harness = TokenHarness(FungibleToken)
-        harness.call("new_default_meta", owner_id="fay.near", total_supply="9")
-        assert dict(FungibleToken.genesis("fay.near", {"fay.near": 9})) == harness.records()
-
     def test_wrapped(self) -> None:
         """The records of a wrapped token are those that deposits leave."""
         harness = TokenHarness(WrappedNear)
@@ -775,12 +741,6 @@ class TestGenesis:
         assert again.records() == harness.records()
         again.call("nft_transfer", deposit=1, token_id="1", receiver_id="bob.near")
         assert ids(again.view("nft_tokens_for_owner", account_id="bob.near")) == ["2", "1"]
-
-    def test_an_empty_collection(self) -> None:
-        """A collection without tokens is its state alone."""
-        harness = TokenHarness(NonFungibleToken)
-        harness.call("new_default_meta", owner_id="fay.near")
-        assert dict(NonFungibleToken.genesis("fay.near", [])) == harness.records()
 
 
 class TokenChain(ContractChain):

@@ -23,18 +23,22 @@ from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
+    AddKey,
     CryptoHash,
     DeleteAccount,
     DeleteKey,
+    DeployGlobalContract,
     FunctionCall,
     FunctionCallPermission,
     PublicKey,
     SecretKey,
     Transaction,
     Transfer,
+    UseGlobalContract,
     implicit_account_id,
 )
 from ledgerkit.protocol.types import to_base58
+from tests.unit.localnet.ledger import Ledger, Script, do, public
 
 START = 1000
 NEAR = 10**24
@@ -49,6 +53,24 @@ class Broken(FungibleTokenBase):
     def ft_balance_of(self, account_id: AccountId) -> U128:
         """Fail."""
         self.vm.panic(f"no balance of {account_id}")
+
+
+class Plain(Script):
+    """A token that logs what it is told to, and returns the balances that it is told."""
+
+    @view
+    def ft_balance_of(self, account_id: str) -> bytes:
+        """Return the record of an account."""
+        return self.vm.storage_read(account_id.encode()) or b""
+
+
+class Rich(Script):
+    """A token of which everybody has nine."""
+
+    @view
+    def ft_balance_of(self, account_id: str) -> str:  # noqa: ARG002 - the standard's argument
+        """Return nine."""
+        return "9"
 
 
 def secret(name: str) -> SecretKey:
@@ -296,6 +318,8 @@ def test_registration_and_wrapping() -> None:
         call("storage_deposit", registration, account_id="dave.near"),
     )
     height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
+    send(world, ALICE, "alice.near", "wrap.near", call("storage_deposit", registration))
+    assert get(world, "/v1/account/alice.near/ft")["tokens"][-1]["balance"] == "0"
     [row] = get(world, "/v1/account/dave.near/ft")["tokens"]
     assert (row["contract_id"], row["balance"]) == ("ft.near", "0")
     assert get(world, "/v1/account/bob.near/ft")["tokens"][2] == {
@@ -331,12 +355,15 @@ def test_collections() -> None:
 
 
 def test_staking() -> None:
-    """Who deposits into a pool has it among the pools, with the height of the deposit."""
+    """Who deposits into a pool has it among the pools, with the height of the last such call."""
     world = made_world()
-    height = send(world, BOB, "bob.near", "p.pool.near", call("deposit_and_stake", 2 * NEAR))
-    assert get(world, "/v1/account/bob.near/staking")["pools"] == [
-        {"last_update_block_height": height, "pool_id": "p.pool.near"}
-    ]
+    send(world, BOB, "bob.near", "p.pool.near", call("ping", 0))
+    assert get(world, "/v1/account/bob.near/staking")["pools"] == []
+    for action in (call("deposit_and_stake", 2 * NEAR), call("unstake", 0, amount="1")):
+        height = send(world, BOB, "bob.near", "p.pool.near", action)
+        assert get(world, "/v1/account/bob.near/staking")["pools"] == [
+            {"last_update_block_height": height, "pool_id": "p.pool.near"}
+        ]
 
 
 def test_liquid_staking() -> None:
@@ -400,6 +427,135 @@ def test_implicit_account() -> None:
     assert state == {"balance": str(NEAR), "locked": "0", "storage_bytes": 182}
 
 
+def test_keys_come_and_go() -> None:
+    """An added key is found after its block; a deleted one, or one made limited, is not."""
+    ledger = Ledger("alice.near")
+    key, own = public("k"), str(implicit_account_id(public("k")))
+    limited = AccessKey(0, FunctionCallPermission(1, "dex.near"))
+    for action, found in (
+        (AddKey(key), ["alice.near", own]),
+        (DeleteKey(key), [own]),
+        (AddKey(key, limited), [own]),
+    ):
+        ledger.run("alice.near", "alice.near", action)
+        assert get(ledger.world, f"/v0/public_key/{key}")["account_ids"] == found
+    every = get(ledger.world, f"/v0/public_key/{key}/all")["account_ids"]
+    assert every == ["alice.near", own]
+    other = PublicKey("secp256k1", bytes(64))  # which makes no account
+    assert get(ledger.world, f"/v0/public_key/{other}")["account_ids"] == []
+
+
+# Events and what tokens return --------------------------------------------------------------
+
+
+def event(name: str, *rows: dict[str, object], standard: str = "nep141") -> list[str]:
+    """Build the step that logs an event."""
+    data = {"standard": standard, "version": "1.0.0", "event": name, "data": rows}
+    return ["log", "EVENT_JSON:" + json.dumps(data)]
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """Start a chain with a contract that does as it is told."""
+    genesis = Genesis()
+    genesis.account("ft.near", 1000 * NEAR, contract=Plain)
+    return Ledger("alice.near", "author.near", "user.near", genesis=genesis)
+
+
+def holders(ledger: Ledger, contract_id: str = "ft.near") -> dict[str, str]:
+    """Return the holders of a token, in their order, with their balances."""
+    rows = get(ledger.world, f"/v1/ft/{contract_id}/top")["accounts"]
+    return {row["account_id"]: row["balance"] for row in rows}
+
+
+def test_other_records_at_genesis() -> None:
+    """Records that only begin like those named after accounts name nobody."""
+    keys = (b"a", b"audit", b"a\xff\xff", b"a\4\0\0\0abc", b"a\1\0\0\0\xff")
+    records = [*FungibleToken.genesis("owner.near", {}), *((key, b"") for key in keys)]
+    genesis = Genesis()
+    genesis.account("ft.near", 10 * NEAR, contract=FungibleToken, records=records)
+    assert holders(Ledger(genesis=genesis)) == {"owner.near": "0"}
+
+
+def test_token_events(ledger: Ledger) -> None:
+    """Mint, burn and transfer make rows for their parties, with the height of their block."""
+    outcome = ledger.run(
+        "alice.near",
+        "ft.near",
+        do(
+            event("ft_mint", {"owner_id": "a.near", "amount": "1"}),
+            event("ft_transfer", {"old_owner_id": "b.near", "new_owner_id": "c.near"}),
+            event("ft_burn", {"owner_id": "d.near", "amount": "1"}, {"owner_id": "e.near"}),
+        ),
+    )
+    assert list(holders(ledger)) == [f"{name}.near" for name in "abcde"]
+    [row] = get(ledger.world, "/v1/account/e.near/ft")["tokens"]
+    assert row["last_update_block_height"] == outcome.block_height
+    assert get(ledger.world, "/v1/account/e.near/nft")["tokens"] == []
+
+
+def test_malformed_events(ledger: Ledger) -> None:
+    """A log that is no event of a known kind, or of a failed receipt, names nobody."""
+    owner = {"owner_id": "a.near"}
+    logs = [
+        ["log", "EVENT_JSON:"],
+        ["log", "EVENT_JSON:{"],
+        ["log", 'EVENT_JSON:{"standard":"nep141","event":"ft_mint","data":{"owner_id":"a.near"}}'],
+        ["log", 'EVENT_JSON:{"standard":"nep141","event":"ft_mint","data":["a.near"]}'],
+        ["log", 'EVENT_JSON:{"standard":"nep141","event":"ft_mint"}'],
+        ["log", "EVENT_JSON:" + "[" * 10_000],
+        ["log", 'event {"standard":"nep141","event":"ft_mint","data":[{"owner_id":"a.near"}]}'],
+        event("ft_mint", {"owner_id": 7}),
+        event("ft_mint", {"owner_id": "A"}),
+        event("nft_mint", owner),
+        event("mt_mint", owner, standard="nep245"),
+    ]
+    good = event("ft_mint", {"owner_id": "ok.near"})
+    spaced = [good[0], good[1].replace(":", ":  ", 1).replace("ok.", "spaced.")]
+    ledger.run("alice.near", "ft.near", do(*logs, good, spaced))
+    ledger.run("alice.near", "ft.near", do(event("ft_mint", owner), ["panic", "no"]))
+    assert holders(ledger) == {"ok.near": "", "spaced.near": ""}
+
+
+def test_holders_stand_by_balance(ledger: Ledger) -> None:
+    """As numbers, equal ones by id; where a contract returns no digits, the balance is empty."""
+    returned = {
+        "b.near": '"9"',
+        "a.near": '"9"',
+        "c.near": '"10"',
+        "d.near": '"0"',
+        "n0.near": "",
+        "n1.near": "5",
+        "n2.near": '"-5"',
+        "n3.near": '"0x5"',
+        "n4.near": "null",
+        "n5.near": '"\u00b2"',
+        "n6.near": '"' + "9" * 5000 + '"',
+    }
+    writes = [["write", name, text] for name, text in returned.items()]
+    minted = event("ft_mint", *({"owner_id": name} for name in returned))
+    ledger.run("alice.near", "ft.near", do(*writes, minted))
+    good = {"c.near": "10", "a.near": "9", "b.near": "9", "d.near": "0"}
+    expected = good | {name: "" for name in returned if name.startswith("n")}
+    assert list(holders(ledger).items()) == list(expected.items())
+    assert holders(ledger, "other.near") == {}
+
+
+def test_a_republished_global_contract(ledger: Ledger) -> None:
+    """When a global contract changes, the balances of who uses it are read again."""
+    publish = DeployGlobalContract(Plain.code, "AccountId")
+    ledger.run("author.near", "author.near", publish)
+    ledger.run("user.near", "user.near", UseGlobalContract("author.near"))
+    steps = ["write", "a.near", '"5"'], event("ft_mint", {"owner_id": "a.near"})
+    ledger.run("alice.near", "user.near", do(*steps))
+    assert holders(ledger, "user.near") == {"a.near": "5"}
+    ledger.run("author.near", "author.near", DeployGlobalContract(Rich.code, "AccountId"))
+    assert holders(ledger, "user.near") == {"a.near": "9"}
+
+
+# Lagging ------------------------------------------------------------------------------------
+
+
 def test_balances_that_lag() -> None:
     """With a lag a new holder's balance is null at first, and an old one's is an older balance."""
     world = made_world(balance_lag=3)
@@ -456,13 +612,13 @@ def test_index_equals_state() -> None:
 
 def test_status() -> None:
     """The status tells both blocks, the time of the first as a text, and how far behind it is."""
-    world = made_world(balance_lag=1)
+    world = made_world(indexer_lag=2, balance_lag=1)
     world.advance(6)
     assert get(world, "/status") == {
-        "sync_balance_block_height": START + 3,
-        "sync_block_height": START + 4,
-        "sync_block_timestamp_nanosec": "1785542402400000000",
-        "sync_latency_sec": 1.2,
+        "sync_balance_block_height": START + 1,
+        "sync_block_height": START + 2,
+        "sync_block_timestamp_nanosec": "1785542401200000000",
+        "sync_latency_sec": 2.4,
         "version": "0.10.0",
     }
 
