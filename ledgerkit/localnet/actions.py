@@ -232,7 +232,6 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
 
 
 def _first_nonce(run: ReceiptRun) -> int:
-    """Return the nonce of a new key."""
     # A key can be deleted and added again. As its first nonce grows with the height, its old
     # transactions stay invalid (nearcore, runtime/runtime/src/access_keys.rs).
     return (run.block.height - 1) * transaction_validity.NONCES_PER_HEIGHT
@@ -656,7 +655,6 @@ def _delegate_nonce(
 
 
 def _refuse_key(name: str, **payload: Json) -> Never:
-    """Fail a delegated action for its access key."""
     raise ActionError({"DelegateActionAccessKeyError": variant(name, payload or None)})
 
 

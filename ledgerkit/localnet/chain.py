@@ -72,7 +72,6 @@ class Chain:
         self._add(self.genesis)
 
     def _genesis_block(self, genesis: Genesis) -> Block:
-        """Build the first block."""
         settings, validators = self.settings, genesis.validators
         height = settings.genesis_height
         time_ns = settings.genesis_time_ns

@@ -263,7 +263,6 @@ class Profile:
         return gas
 
     def _by_bytes(self, name: str, size: int) -> list[tuple[str, Fee]]:
-        """Return the fee of an action, and that of its bytes."""
         byte = self.table[f"{name}_byte"].times(size)
         return [(f"{name}_base".upper(), self.table[name]), (f"{name}_byte".upper(), byte)]
 

@@ -59,7 +59,6 @@ class SourceError(UnansweredError):
 def _once(
     read: Callable[Concatenate[Source, P], V],
 ) -> Callable[Concatenate[Source, P], V]:
-    """Read each value of a source at most once."""
 
     @wraps(read)
     def read_once(source: Source, /, *args: P.args, **kwargs: P.kwargs) -> V:
@@ -396,7 +395,6 @@ class ForkedWorld(World):
         )
 
     def _height_of(self, block_hash: CryptoHash) -> int | None:
-        """Return the height of a block of this chain or of the network, or None."""
         height = super()._height_of(block_hash)
         return self.source.height_of(block_hash) if height is None else height
 

@@ -132,7 +132,6 @@ def _api_keys(request: HttpRequest) -> list[str]:
 
 
 def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse:
-    """Build the failure that a fault sends in place of a response."""
     status = fault.status or 502
     headers = (("retry-after", fault.retry_after),) if fault.retry_after is not None else ()
     if not fault.html:

@@ -42,8 +42,6 @@ _NOT_A_CALL = "JSON RPC Request format was expected"  # nearcore, chain/jsonrpc/
 
 
 class _CallId(msgspec.Struct):
-    """The id of a JSON-RPC call, as it was written."""
-
     id: msgspec.Raw = _NULL
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
+    Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MAX_WAIT_S = 1.0  # for a block, before a waiting request checks its own timeout
 SHUTDOWN_TIMEOUT_S = 3  # for open requests when the server stops
@@ -74,23 +75,20 @@ class ServerClock:
             self._wake.clear()
 
 
-class App:
-    """The ASGI application."""
+def application(gateway: Gateway, clock: ServerClock, access: WebAccess) -> Application:
+    """Build the ASGI application, which answers one request at each call."""
 
-    def __init__(self, gateway: Gateway, clock: ServerClock, access: WebAccess) -> None:
-        self._gateway, self._clock, self._access = gateway, clock, access
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    async def answer(scope: Message, receive: Receive, send: Send) -> None:
         request = await _read_request(scope, receive)
         if request is None:
             return
         try:
-            response = self._access.intercept(request)
-            response = response or await self._gateway.answer(request, self._clock)
+            response = access.intercept(request) or await gateway.answer(request, clock)
         except UnansweredError as error:
             response = text_response(f"{error}\n", 503)
-        await _send_response(self._access.share(request, response), send)
+        await _send_response(access.share(request, response), send)
+
+    return answer
 
 
 async def _read_request(scope: Message, receive: Receive) -> HttpRequest | None:
@@ -140,7 +138,7 @@ def serve(
     uvicorn = require("uvicorn", "serve", "A local server")
     clock = ServerClock(world)
     config = uvicorn.Config(
-        App(Gateway(world), clock, access),
+        application(Gateway(world), clock, access),
         ws="none",
         lifespan="off",
         log_config=None,

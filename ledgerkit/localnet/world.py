@@ -314,7 +314,6 @@ class World:
         )
 
     def _height_of(self, block_hash: CryptoHash) -> int | None:
-        """Return the height of a block, or None."""
         return self.chain.height_of(block_hash)
 
     def broadcast(self, signed: SignedTransaction) -> None:
@@ -481,7 +480,6 @@ class World:
                 self._arrived[self._shard_of(receipt)].append(receipt)
 
     def _shard_of(self, receipt: Receipt) -> int:
-        """Return the position of the shard to which a receipt goes."""
         if isinstance(receipt, DistributionReceipt):
             return self.settings.shard_ids.index(receipt.target_shard)
         return self.settings.shard_of(receipt.receiver_id)

@@ -259,7 +259,6 @@ class Dex(Contract):
         return token_id, amount
 
     def _swap(self, action: Action, amount: int) -> int:
-        """Execute a swap in one pool; return the output amount."""
         pool = self._pool(action.pool_id)
         amount_out = self._quote(pool, action.pool_id, action.token_in, amount, action.token_out)
         least = int(action.min_amount_out)

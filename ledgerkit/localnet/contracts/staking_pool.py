@@ -389,7 +389,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
             self.vm.log(f"Total rewards fee is {shares} stake shares.")
 
     def _deposit(self) -> int:
-        """Add the attached deposit to the caller's unstaked balance; return it."""
         account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
         account = self._account(account_id)
         account.unstaked += amount

@@ -74,7 +74,6 @@ def execution_level(world: World, execution: Execution) -> str:
 
 
 def _is_refund(world: World, receipt_id: CryptoHash) -> bool:
-    """Return True if a receipt is a refund."""
     receipt = world.receipt(receipt_id)
     return isinstance(receipt, ActionReceipt) and receipt.is_refund
 

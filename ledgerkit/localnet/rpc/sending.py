@@ -231,7 +231,6 @@ def _parse_status(params: Any) -> StatusRequest:
 
 
 def _decode(value: Any) -> SignedTransaction:
-    """Decode a signed transaction."""
     encoded = read.text(value)
     try:
         return SignedTransaction.decode(read.base64(encoded))

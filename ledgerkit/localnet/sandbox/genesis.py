@@ -206,7 +206,6 @@ def _reward_divisor(data: dict[str, Any], epoch_ns: int) -> int:
 
 
 def _rational(value: Any) -> Fraction:
-    """Read a fraction: its numerator and its denominator."""
     match value:
         case [int(numerator), int(denominator)] if numerator >= 0 < denominator:
             return Fraction(numerator, denominator)

@@ -43,8 +43,6 @@ _FIELDS = {
 
 
 class _PageBody(Struct, kw_only=True):
-    """The part of a query's body that chooses a page."""
-
     limit: int | None = None
     page_token: str | None = None
     include_metadata: bool = False

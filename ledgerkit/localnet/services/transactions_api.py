@@ -51,8 +51,6 @@ def _check_heights(*heights: int | None) -> None:
 
 
 class _AccountBody(RoleFilters, kw_only=True):
-    """The body of /v0/account."""
-
     account_id: AccountId
     is_success: bool | None = None
     from_tx_block_height: Unsigned | None = None
@@ -152,8 +150,6 @@ def _matches(
 
 
 class _TransactionsBody(Struct):
-    """The body of /v0/transactions."""
-
     tx_hashes: list[CryptoHash]
 
 
@@ -168,8 +164,6 @@ def _transactions(world: World, body: bytes) -> dict[str, Any]:
 
 
 class _ReceiptBody(Struct):
-    """The body of /v0/receipt."""
-
     receipt_id: CryptoHash
 
 
@@ -183,8 +177,6 @@ def _receipt(world: World, body: bytes) -> dict[str, Any]:
 
 
 class _BlockBody(Struct):
-    """The body of /v0/block."""
-
     block_id: Unsigned | str
     with_transactions: bool | None = None
     with_receipts: bool | None = None
@@ -211,8 +203,6 @@ def _block(world: World, body: bytes) -> dict[str, Any]:
 
 
 class _BlocksBody(Struct):
-    """The body of /v0/blocks."""
-
     from_block_height: Unsigned | None = None
     to_block_height: Unsigned | None = None
     limit: Unsigned | None = None

@@ -94,8 +94,6 @@ class TransferIndex(BlockFollower):
 
 @dataclass
 class _ReceiptRows:
-    """The transfers of one receipt."""
-
     block: Block
     receipt: ActionReceipt
     outcome: Outcome
@@ -223,8 +221,6 @@ class _ReceiptRows:
 
 
 class _Event(Struct):
-    """An event (NEP-297)."""
-
     version: str
     standard: str
     event: str
@@ -232,59 +228,41 @@ class _Event(Struct):
 
 
 class _TransferArgs(Struct):
-    """The arguments of `ft_transfer` and `ft_transfer_call`."""
-
     receiver_id: AccountId
     amount: U128
 
 
 class _ResolveArgs(_TransferArgs):
-    """The arguments of `ft_resolve_transfer`."""
-
     sender_id: AccountId
 
 
 class _WithdrawArgs(Struct):
-    """The arguments of `near_withdraw`."""
-
     amount: U128
 
 
 class _Moved(Struct):
-    """The owners in the data of a transfer."""
-
     old_owner_id: AccountId
     new_owner_id: AccountId
 
 
 class _Owned(Struct):
-    """The owner in the data of a mint or a burn."""
-
     owner_id: AccountId
 
 
 class _FtMoved(_Moved):
-    """The data of `ft_transfer`."""
-
     amount: U128
 
 
 class _FtOwned(_Owned):
-    """The data of `ft_mint` and `ft_burn`."""
-
     amount: U128
 
 
 class _MtMoved(_Moved):
-    """The data of `mt_transfer`."""
-
     token_ids: list[str]
     amounts: list[U128]
 
 
 class _MtOwned(_Owned):
-    """The data of `mt_mint` and `mt_burn`."""
-
     token_ids: list[str]
     amounts: list[U128]
 

@@ -243,7 +243,6 @@ class _Call:
         self._fuel = remaining
 
     def _raise(self, error: Exception) -> None:
-        """Raise the error that ended a call."""
         if self._error is not None:
             raise self._error
         trap = getattr(getattr(error, "trap_code", None), "name", None)

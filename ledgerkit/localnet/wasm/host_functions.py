@@ -67,7 +67,6 @@ def _unread(_: Guest, *numbers: int) -> int | tuple[int, ...]:
 
 
 def _nonce_count(_: Guest, number: int) -> int:
-    """Check the number of a gas key's nonces."""
     if number > _MAX_NONCES:
         raise HostError("Integer overflow.", "IntegerOverflow")
     return number
@@ -78,7 +77,6 @@ def _allowance(guest: Guest, address: int) -> int | None:
 
 
 def _code_hash(guest: Guest, length: int, address: int) -> CryptoHash:
-    """Read the hash of a global contract."""
     data = guest.read(length, address)
     if len(data) != _HASH_BYTES:
         raise HostError("contract code hash is malformed", "ContractCodeHashMalformed")
@@ -652,7 +650,6 @@ for _action in _ACTIONS:
 
 
 def _state_init(_: Guest, promise: Promise, code: CryptoHash | str, amount: int) -> int:
-    """Add the initial state of an account; return the action's index."""
     return promise.state_init(code, amount)
 
 

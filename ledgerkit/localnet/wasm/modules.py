@@ -49,8 +49,6 @@ class PreparedModule(NamedTuple):
 
 
 class _Bytes:
-    """A reader of a module's bytes."""
-
     def __init__(self, data: bytes) -> None:
         self._data, self._position = data, 0
 

@@ -371,14 +371,12 @@ def _send_token(
 def _send_token_call(
     sender: TransactionSender, description: str, receiver_id: str, amount: int
 ) -> None:
-    """Transfer gold to a contract and call it."""
     args = {"receiver_id": receiver_id, "amount": str(amount), "msg": "for a lamp"}
     call = function_call("ft_transfer_call", args, gas=100, deposit=1)
     sender.send(description, "alice.near", "gold.near", call)
 
 
 def _send_swap(sender: TransactionSender, description: str, amount: int) -> None:
-    """Swap gold for wrapped NEAR."""
     step = {"pool_id": 0, "token_in": "gold.near", "token_out": "wrap.near", "min_amount_out": "1"}
     message = to_json({"actions": [step]}).decode()
     args = {"receiver_id": "dex.near", "amount": str(amount), "msg": message}
