@@ -8,7 +8,6 @@ from ledgerkit.localnet.rpc import queries
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
-    DelegateAction,
     DelegateActionV2,
     DeleteAccount,
     DeleteKey,
@@ -406,22 +405,6 @@ def test_a_delegated_index_belongs_to_a_gas_key(ledger):
     )
     refused = {"DelegateActionAccessKeyError": "DelegateActionRequiresGasKey"}
     assert failure(ledger, "bob.near", "alice.near", inner.sign(key)) == refused
-
-
-@pytest.mark.parametrize(("profile", "is_allowed"), [("86", True), ("87", False)])
-def test_a_delegated_withdrawal(profile, is_allowed):
-    """Since version 87 a withdrawal may not be delegated."""
-    ledger = Ledger("alice.near", "bob.near", profile=profile)
-    key = secret("alice.near")
-    inner = DelegateAction(
-        "alice.near", "alice.near", [WithdrawFromGasKey(GAS, 1)], 9, 99_999, key.public_key
-    )
-    wanted = ledger.sign("bob.near", "alice.near", inner.sign(key))
-    if is_allowed:
-        ledger.world.submit(wanted)
-    else:
-        expected = {"ActionsValidation": "WithdrawFromGasKeyNotAllowedInDelegate"}
-        assert refusal(ledger, wanted) == expected
 
 
 # Reading ---------------------------------------------------------------------------------

@@ -385,23 +385,6 @@ def test_addresses_outside_of_the_memory():
         machine.run("account_balance", 65_530)
 
 
-def test_views_may_not_change_anything():
-    """Functions of receipts and of state changes are refused in a view call, by name."""
-    for name, numbers in (
-        ("signer_account_id", (0,)),
-        ("predecessor_account_id", (0,)),
-        ("prepaid_gas", ()),
-        ("used_gas", ()),
-        ("promise_results_count", ()),
-        ("promise_result", (0, 0)),
-        ("storage_write", (0, 0, 0, 0, 0)),
-        ("storage_remove", (0, 0, 0)),
-    ):
-        with pytest.raises(HostError) as caught:
-            Machine(is_view=True).run(name, *numbers)
-        assert caught.value.text == f"{name} is not allowed in view calls"
-
-
 def test_gas_ends_in_two_ways():
     """A call has its prepaid gas; a view has the limit of the node."""
     for is_view, text in (
