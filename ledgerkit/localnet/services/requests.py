@@ -45,8 +45,9 @@ def decode_body(body: bytes, body_type: type[T]) -> T:
 
 def page_length(limit: int | None, most: int, default: int | None = None) -> int:
     """Return the length of a page: the default without a limit, and between 1 and the most."""
-    wanted = limit if limit is not None else most if default is None else default
-    return max(1, min(wanted, most))
+    if limit is None:
+        limit = most if default is None else default
+    return max(1, min(limit, most))
 
 
 def refusal(reason: str) -> HttpResponse:
