@@ -19,7 +19,7 @@ from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content
 from ledgerkit.widgets._downloads import file_bytes
-from ledgerkit.widgets._window import Window, in_thread, network_badge
+from ledgerkit.widgets._window import LINKS, Window, in_thread, network_badge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,6 +99,12 @@ class Panel(Displayable):
     waiting: ClassVar[str] = "Loading…"
     # A result of a look-up can be returned to; one of sending or connecting cannot.
     can_return: ClassVar[bool] = True
+    # The kinds of ids whose links open this panel, each with the field that takes the id.
+    links: ClassVar[Mapping[str, str]] = {}
+    link_values: ClassVar[Mapping[str, str]] = {}  # the texts of the other fields
+
+    def __init_subclass__(cls) -> None:
+        LINKS.update({kind: (cls, field) for kind, field in cls.links.items()})
 
     def __init__(
         self,

@@ -25,11 +25,27 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.widgets._blocks import Content
     from ledgerkit.widgets._panel import Panel
-    from ledgerkit.widgets.search import Target
 
     Message = Mapping[str, Any]
 
 _MAX_VISITS = 50  # results that Back can return to; older ones are dropped
+
+
+# The panel that shows ids of each kind, and its field; the classes of panels add themselves.
+LINKS: dict[str, tuple[type[Panel], str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target of a link or a search: a panel and the texts of its fields."""
+
+    panel_class: type[Panel]
+    values: dict[str, str]
+
+
+def target(kind: str, id_: str) -> Target:
+    panel_class, field = LINKS[kind]
+    return Target(panel_class, {**panel_class.link_values, field: id_})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,6 @@ class Window:
             "secret": self._enter_secret,
             "cancel": lambda m: self._panel(m).cancel(),
             "open": lambda m: self.open(str(m.get("kind")), str(m.get("id"))),
-            "search": lambda m: self.search(str(m.get("text"))),
             "back": lambda _: self.go(-1),
             "forward": lambda _: self.go(1),
             "block": self._ask_block,
@@ -138,11 +153,8 @@ class Window:
         self.send_panel(panel, is_new=True)
 
     def open(self, kind: str, id_: str) -> None:
-        from ledgerkit.widgets.search import target
-
-        opened = target(kind, id_)
-        if opened is not None:
-            self.open_target(opened)
+        if kind in LINKS:
+            self.open_target(target(kind, id_))
 
     def open_target(self, target: Target, *, wait: bool = False) -> None:
         """Fill in the form of a panel and press its button; with `wait`, return with its result."""
@@ -164,15 +176,6 @@ class Window:
         panel.window = self
         self.panels.append(panel)
         return panel
-
-    def search(self, text: str) -> None:
-        """Open the view of whatever a text names."""
-        from ledgerkit.widgets.search import Search
-
-        panel = self._panel_of(Search)
-        panel.accept({"text": text})
-        self.select(panel)
-        panel.ask()
 
     def finish(self, panel: Panel) -> None:
         """Remember the result of a panel, so that Back can return to it."""

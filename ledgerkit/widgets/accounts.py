@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -45,6 +45,7 @@ class AccountExplorer(Panel):
 
     title = "Account"
     tooltip = "Look up the holdings of this account"
+    links: ClassVar = {"account": "account_id", "contract": "account_id"}
 
     def __init__(
         self, account_id: str = "", *, details: bool = True, ledger: Ledger | None = None
@@ -122,6 +123,7 @@ class KeyLookup(Panel):
 
     title = "Key"
     tooltip = "Look up the accounts of this key"
+    links: ClassVar = {"key": "public_key"}
 
     def __init__(
         self, public_key: str = "", *, include_limited: bool = False, ledger: Ledger | None = None
@@ -159,6 +161,7 @@ class StatementExplorer(Panel):
     action = "Reconcile"
     tooltip = "List everything that changed the balances of this account"
     waiting = "Reading transactions and balances…"
+    links: ClassVar = {"statement": "account_id"}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -40,6 +40,8 @@ class ContractViewer(Panel):
     title = "Contract"
     action = "Call view"
     tooltip = "Call this method; it is free and changes nothing"
+    links: ClassVar = {"token": "contract_id"}
+    link_values: ClassVar = {"method": "ft_metadata", "args": "{}"}
 
     def __init__(
         self,

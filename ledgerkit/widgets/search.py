@@ -1,10 +1,10 @@
-"""The search box, which recognises an id and opens its view, and the targets of links."""
+"""The search box, which recognises an id and opens its view."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -17,9 +17,8 @@ from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
-from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup, StatementExplorer
+from ledgerkit.widgets._window import Target, target
 from ledgerkit.widgets.contracts import ContractViewer
-from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,33 +32,6 @@ _RULE = (
     "an account id, a public key, the hash of a transaction or block, a receipt id, a block"
     " height, or a contract and a method such as 'wrap.near ft_metadata'"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The target of a link or a search: a panel and the texts of its fields."""
-
-    panel_class: type[Panel]
-    values: dict[str, str]
-
-
-_FIELDS: dict[str, tuple[type[Panel], str]] = {  # that take an id of each kind
-    "account": (AccountExplorer, "account_id"),
-    "contract": (AccountExplorer, "account_id"),
-    "statement": (StatementExplorer, "account_id"),
-    "key": (KeyLookup, "public_key"),
-    "transaction": (TransactionExplorer, "tx_hash"),
-    "receipt": (TransactionExplorer, "tx_hash"),
-    "block": (BlockExplorer, "at"),
-}
-
-
-def target(kind: str, id_: str) -> Target | None:
-    """Return where a link leads to; None if nothing shows ids of that kind."""
-    if kind == "token":
-        return Target(ContractViewer, {"contract_id": id_, "method": "ft_metadata", "args": "{}"})
-    panel_class, name = _FIELDS.get(kind, (None, ""))
-    return None if panel_class is None else Target(panel_class, {name: id_})
 
 
 class Search(Panel):
@@ -81,6 +53,7 @@ class Search(Panel):
     action = "Search"
     tooltip = "Open the view of this account, transaction, receipt, block, key or contract"
     can_return = False
+    links: ClassVar = {"search": "text"}
 
     def __init__(self, text: str = "", *, ledger: Ledger | None = None) -> None:
         super().__init__(
@@ -138,8 +111,7 @@ def recognise(text: str, ledger: Ledger) -> Target:
     call = _CALL.fullmatch(text)
     if call is not None:
         return Target(ContractViewer, {**call.groupdict(), "args": call["args"] or "{}"})
-    panel_class, name = _FIELDS[_kind_of(text, ledger)]
-    return Target(panel_class, {name: text})
+    return target(_kind_of(text, ledger), text)
 
 
 def _kind_of(text: str, ledger: Ledger) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ledgerkit import units
 from ledgerkit.verbs import blocks, transactions
@@ -33,6 +33,7 @@ class TransactionExplorer(Panel):
     title = "Transaction"
     action = "Trace"
     tooltip = "Look up the receipts of this transaction"
+    links: ClassVar = {"transaction": "tx_hash", "receipt": "tx_hash"}
 
     def __init__(
         self, tx_hash: str = "", sender: str = "", *, ledger: Ledger | None = None
@@ -76,6 +77,7 @@ class BlockExplorer(Panel):
 
     title = "Block"
     tooltip = "Look up this block"
+    links: ClassVar = {"block": "at"}
 
     def __init__(self, at: str = "", *, ledger: Ledger | None = None) -> None:
         super().__init__({"at": Field("Block", at, "height, hash, final or a time")}, ledger)

@@ -939,7 +939,7 @@ def test_the_search_box_recognises_an_id(subtests):
         with subtests.test(text=text):
             front = FrontEnd(lk.explore())
 
-            front.send(type="search", text=text)
+            front.send(type="open", kind="search", id=text)
 
             assert front.state["selected"] == title
             assert 'role="alert"' not in front.panel["message"]
@@ -954,7 +954,7 @@ def test_the_search_box_looks_a_hash_up(ledger):
 
     titles = []
     for text in (chosen.tx_hash, receipt_id, block_hash):
-        front.send(type="search", text=text)
+        front.send(type="open", kind="search", id=text)
         titles.append((front.state["selected"], 'role="alert"' in front.panel["message"]))
 
     assert titles == [("Transaction", False), ("Transaction", False), ("Block", False)]
@@ -965,7 +965,7 @@ def test_the_search_box_refuses_what_names_nothing(text):
     """The message says what would be right, and no other view opens."""
     front = FrontEnd(lk.explore())
 
-    front.send(type="search", text=text)
+    front.send(type="open", kind="search", id=text)
 
     assert front.state["selected"] == "Search"
     assert 'role="alert"' in front.panel["message"]
@@ -976,7 +976,7 @@ def test_a_lookup_that_fails_is_not_taken_for_an_unknown_hash(ledger):
     ledger.faults.add("status=500")
     front = FrontEnd(lk.explore("", ledger=ledger))
 
-    front.send(type="search", text="1" * 32)
+    front.send(type="open", kind="search", id="1" * 32)
 
     assert isinstance(front.window.selected.error, errors.LedgerError)
     assert not isinstance(front.window.selected.error, errors.InvalidRequestError)
@@ -986,7 +986,7 @@ def test_back_and_forward_return_to_results_without_a_request(ledger):
     """Back shows the result before with its form; a new result drops those after it."""
     front = FrontEnd(lk.explore())
     for text in ("alice.near", "wrap.near ft_metadata", "bob.near"):
-        front.send(type="search", text=text)
+        front.send(type="open", kind="search", id=text)
     ledger.faults.add("status=500")
     shown = []
 
@@ -1172,7 +1172,7 @@ def test_a_search_that_ends_late_opens_nothing_over_another_view(monkeypatch):
     front = FrontEnd(explorer)
 
     async def act():
-        front.send(type="search", text="alice.near")
+        front.send(type="open", kind="search", id="alice.near")
         await until(started.is_set)
         front.send(type="select", panel="Block")
         gate.set()

@@ -84,7 +84,7 @@ function drawView(root, send, answers) {
   search.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
-    send({ type: "search", text: search.value });
+    send({ type: "open", kind: "search", id: search.value });
   });
   const searchBox = el("div", { class: "lk-search", role: "search" }, search);
   const header = el("div", { class: "lk-header" }, back, forward, searchBox, badge);
