@@ -35,7 +35,6 @@ SUPPLY = str(2**128 - 1)
 ALICE = "alice.near on local: 7 tokens, 2 NFT collections, 2 pools."
 PLANTED = "planted-key-8c1f0a77"
 HELD = "entered; type another one to replace it"
-UNKNOWN = f"No transaction {'1' * 32} is known to this network"
 LATE_MS = 3_000
 FAR_MS = 400
 FAR_APART = 40  # pixels from the column of names to the text of a value
@@ -243,17 +242,6 @@ def test_a_transaction_shows_its_trace_and_receipts(at, local):
     assert hashes == receipts["receipt_id"].tolist()
 
 
-def test_an_unknown_transaction_is_told(at):
-    """A hash that the ledger does not know is an error with its remedy."""
-    person = at("Transaction")
-    person.type("Transaction", "1" * 32)
-    person.type("Signer", "alice.near")
-    person.click("Trace")
-
-    fails(person, UNKNOWN)
-    expect(person.panel.get_by_role("alert")).to_contain_text("What to do: ")
-
-
 def test_accounts_are_classed(at, local):
     """Lines are typed, Tab leads to the button; each class has its bar, the table the evidence."""
     names = ["alice.near", "bob.near", "carol.near", "dave.near"]
@@ -367,16 +355,6 @@ def test_a_search_opens_what_it_names_and_back_returns(explorer):
     person.picture("search_error")
 
 
-def test_the_examples_open(at):
-    """Accounts and transactions of the embedded ledger are links on the first tab."""
-    person = at("Search")
-    person.picture("search")
-
-    person.panel.get_by_role("link", name="bob.near", exact=True).click()
-
-    person.answered("bob.near on local")
-
-
 def test_tabs_are_reached_with_arrow_keys(at):
     """The arrow keys move between tabs, Home and End go to the first and the last."""
     person = at("Account")
@@ -435,17 +413,6 @@ def test_the_keyboard_stays_in_the_view(at):
     expect(page.locator(".lk-panel")).to_be_focused()
     page.keyboard.press("b")
     assert page.evaluate("window.lastKey") is None
-
-
-def test_a_network_that_does_not_answer_changes_nothing(at):
-    """The page reaches no other host: the session stays with the network that it had."""
-    person = at("Network")
-    person.field("Network").select_option("mainnet")
-    person.click("Connect")
-    alert = person.panel.get_by_role("alert")
-    expect(alert).to_be_visible(timeout=60_000)
-    expect(person.page.locator(".lk-network")).to_have_text("local: embedded ledger, invented data")
-    person.picture("network_error")
 
 
 @pytest.mark.parametrize("title", ["Account", "Transaction", "NFTs", "Send"])

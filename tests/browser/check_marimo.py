@@ -1,4 +1,4 @@
-"""marimo, which draws a panel in a shadow root of its own: mouse, keyboard, secrets, cancel."""
+"""marimo, which draws a panel in a shadow root of its own: mouse, keyboard and secrets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 MOST = 2**128 - 1
 ALICE = "alice.near on local: 7 tokens, 2 NFT collections, 2 pools."
 PLANTED = "planted-key-77c0ffee"
-LATE = "latency=3; times=1"  # seconds
 CELLS = [
     """\
-import marimo as mo
 import pandas as pd
 import ledgerkit as lk
-from ledgerkit import client
 ledger = lk.connect("local")""",
     "lk.explore()",
     f"""\
@@ -38,13 +35,6 @@ lk.show(frame, caption="Four balances")""",
     """\
 story = next(tx for tx in ledger.world.summary.transactions if "refunded" in tx.description)
 lk.widgets.TransactionExplorer(story.tx_hash, story.signer_id).press()""",
-    """\
-latency = mo.ui.text(label="Fault")
-latency""",
-    """\
-if latency.value:
-    client.current().faults.add(latency.value)
-mo.md(f"added: {latency.value}")""",
 ]
 # Of the element that has the keyboard, also inside shadow roots.
 FOCUSED = """() => {
@@ -178,14 +168,6 @@ def test_a_table_is_sorted_filtered_and_copied_exactly(page: Page):
     assert str(MOST) in download.value.path().read_text(encoding="utf-8")
 
 
-def test_a_panel_alone_answers_enter(page: Page):
-    """A panel outside the explorer has its own form and its own result."""
-    person = Person(page, 2)
-    person.enter("Account", "alice.near")
-    person.answered(ALICE)
-    assert "Tokens" in person.titles()
-
-
 def test_a_trace_is_walked_with_keys(page: Page):
     """The tree of receipts follows the arrow keys, and its details come from the kernel."""
     person = Person(page, 3)
@@ -212,22 +194,6 @@ def test_a_secret_leaves_its_field(explorer: Person, page: Page, sent: list[str]
     expect(explorer.field("API key")).to_have_value("")
     assert any("Connected to local" in frame for frame in sent)
     assert PLANTED not in "".join(sent) + page.content()
-
-
-def test_a_request_is_cancelled(explorer: Person, page: Page):
-    """Cancel answers while the kernel waits, and the late result never comes."""
-    tab(explorer, "Account").click()
-    fault = page.get_by_label("Fault")
-    fault.fill(LATE)
-    fault.press("Enter")
-    expect(page.get_by_text(f"added: {LATE}")).to_be_visible()
-
-    explorer.enter("Account", "dave.near")
-    explorer.sees("Loading…")
-    explorer.click("Cancel")
-    explorer.answered("Cancelled.")
-    page.wait_for_timeout(3_500)
-    assert explorer.status.inner_text() == "Cancelled."
 
 
 def test_it_fits_a_narrow_page(page: Page):

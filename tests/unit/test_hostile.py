@@ -1,4 +1,4 @@
-"""Hostile texts in every panel, card and plot: they are read, and nothing of them runs."""
+"""Hostile texts in every panel and card: they are read, and nothing of them runs."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def test_a_hostile_base_address_loads_nothing(subtests: pytest.Subtests):
             assert gallery.picture_source(address) is None
 
 
-# Cards and plots --------------------------------------------------------------------------
+# Cards ------------------------------------------------------------------------------------
 
 CARDS: dict[str, Callable[[Any], list[object]]] = {
     "Snapshot": lambda made: [made.snapshot],
@@ -385,17 +385,9 @@ def test_a_card_shows_texts_only(subtests: pytest.Subtests, made: SimpleNamespac
                 html = one._repr_html_()  # type: ignore[attr-defined]  # which the test below asks for
                 assert read(html)
                 assert len(html) < LONGEST_PAGE
-
-
-def test_a_card_keeps_formulas_out(subtests: pytest.Subtests, made: SimpleNamespace):
-    """A notebook would draw them, with links that run; the class names forbid it."""
-    for name, cards in CARDS.items():
-        with subtests.test(name=name):
-            for one in cards(made):
-                html = one._repr_html_()  # type: ignore[attr-defined]  # as above
-                assert (
-                    f'ledgerkit-{name.lower()} {html_tables.NO_MATH}">'
-                    in html.partition(">")[0] + ">"
+                # A notebook would draw formulas, with links that run; this class forbids it.
+                assert html.partition(">")[0].endswith(
+                    f'ledgerkit-{name.lower()} {html_tables.NO_MATH}"'
                 )
 
 
@@ -418,36 +410,3 @@ def test_cards_tell_what_is_hostile(made: SimpleNamespace):
     assert hostile.METHOD in read(made.traces["odd"]._repr_html_())
     assert hostile.MARKUP in read(made.logged._repr_html_())
     assert hostile.MARKUP in read(made.refused._repr_html_())
-
-
-def drawn(made: SimpleNamespace) -> Iterator[Any]:
-    """Draw everything that can be drawn of the hostile world."""
-    for trace in made.traces.values():
-        for kind in ("tree", "timeline", "gas", "flow"):
-            yield trace.plot(kind)
-    yield made.statement.plot()
-    tokens = lk.ft("near", metadata=True, ledger=made.ledger, progress=False)
-    yield lk.plots.balances(tokens)
-    yield lk.plots.balances(tokens.assign(decimals=0, amount=1.5))
-    yield lk.plots.concentration(lk.top_holders("formula.near", ledger=made.ledger))
-
-
-def test_plots_write_texts_as_they_are(made: SimpleNamespace):
-    """No letter of a label is a formula, turns a line or fails to be drawn."""
-    mpl = pytest.importorskip("matplotlib")
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-    from matplotlib.text import Text
-
-    written = []
-    for ax in drawn(made):
-        ax.figure.canvas.draw()
-        for label in ax.figure.findobj(Text):
-            text = label.get_text()
-            assert all(line.isprintable() for line in text.split("\n"))
-            is_power = text.startswith("$\\mathdefault")  # matplotlib's own, on an axis
-            assert "$" not in text or is_power or not label.get_parse_math()
-            written.append(text)
-        plt.close(ax.figure)
-
-    assert any(hostile.METHOD[:10] in text for text in written)

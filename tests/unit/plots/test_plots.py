@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import inks, receipt_rows, texts
+from ledgerkit.plots import inks, texts
 from tests.unit.plots.frames import NEAR, PLOTS, TGAS, frame, plots, receipt
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ def test_a_failure_is_told_without_colour():
     ax = plots.receipt_tree(five())
     bold = [text.get_text() for text in ax.get_yticklabels() if text.get_weight() == "bold"]
     assert bold == ["swap · gold.near"]
-    assert receipt_rows.MARKERS[receipt_rows.FAILED] != receipt_rows.MARKERS[receipt_rows.OK]
+    markers = {line.get_label(): line.get_marker() for line in ax.get_legend().get_lines()}
+    assert markers["failed"] != markers["succeeded"]
 
 
 def test_receipts_that_are_alike_share_a_row():
@@ -178,17 +179,8 @@ def test_receipts_that_are_alike_share_a_row():
     ]
     assert ax.get_title(loc="left") == "302 receipts, 1 failed"
     assert len([text for text in ax.texts if text.arrow_patch is not None]) == 2
-
-
-def test_folding_loses_no_receipt():
-    """Each of a thousand receipts has a row, and gas adds up."""
-    for told, n_rows in ((tangle(302), 302), (fan(150), 6)):
-        folded = receipt_rows.merge_equal(receipt_rows.read_rows(told), 45)
-        assert len(folded.rows) == n_rows
-        assert set(folded.row_of) == set(told["receipt_id"])
-        assert folded.total == 302
-        assert sum(row.gas for row in folded.rows) == 302 * TGAS
-        assert all(row.parent < at for at, row in enumerate(folded.rows))
+    gas = plots.gas_icicle(fan(150))
+    assert gas.get_title(loc="left") == "302 Tgas in 302 receipts, 1 failed"
 
 
 @pytest.mark.parametrize(
@@ -196,23 +188,19 @@ def test_folding_loses_no_receipt():
 )
 def test_receipts_share_a_row_only_where_they_read_the_same(other: dict[str, Any]):
     """The timeline would put them elsewhere, or the tree call them something else."""
-    alike = [receipt(f"C{at}", "A") for at in range(3)]
-    folded = receipt_rows.merge_equal(
-        receipt_rows.read_rows(frame("receipts", [receipt("A"), *alike])), 1
-    )
-    assert [row.times for row in folded.rows] == [1, 3]
+    alike = [receipt(f"C{at}", "A") for at in range(50)]
     alike[1] |= other
-    folded = receipt_rows.merge_equal(
-        receipt_rows.read_rows(frame("receipts", [receipt("A"), *alike])), 1
-    )
-    assert [row.times for row in folded.rows] == [1, 2, 1]
+    rows = names(plots.receipt_tree(frame("receipts", [receipt("A"), *alike])))
+    assert len(rows) == 3
+    assert rows[1] == "swap · dex.near \N{MULTIPLICATION SIGN}49"
 
 
 def test_a_shared_row_is_critical_where_one_of_it_is():
-    """The critical path leads through one of three."""
-    told = [receipt("A"), *(receipt(f"C{at}", "A", on_critical_path=at == 1) for at in range(3))]
-    folded = receipt_rows.merge_equal(receipt_rows.read_rows(frame("receipts", told)), 1)
-    assert [row.is_critical for row in folded.rows] == [False, True]
+    """The critical path leads through one of fifty."""
+    alike = [receipt(f"C{at}", "A", on_critical_path=at == 1) for at in range(50)]
+    ax = plots.receipt_tree(frame("receipts", [receipt("A", on_critical_path=True), *alike]))
+    (joints,) = (one for one in ax.collections if len(one.get_paths()[0].vertices) == 3)
+    assert joints.get_linewidth()[0] == 2.0
 
 
 @pytest.mark.parametrize("draw", [plots.receipt_tree, plots.timeline])
@@ -227,12 +215,12 @@ def test_names_of_rows_never_cover_each_other(draw: Callable[..., Any], n: int):
 
 
 def test_failures_are_named_first():
-    """Where there is room for every third name only, failures keep theirs."""
-    drawn = receipt_rows.read_rows(tangle(300)).rows
-    named = receipt_rows.labelled_rows(drawn, 100)
-    failed = [at for at, row in enumerate(drawn) if row.state == receipt_rows.FAILED]
-    assert set(failed) <= set(named)
-    assert min(b - a for a, b in pairwise(named)) >= 3
+    """Where there is room for some of the names only, failures keep theirs."""
+    chain = tangle(300)
+    chain["parent_id"] = chain["receipt_id"].shift()
+    named = names(plots.receipt_tree(chain))
+    assert len(named) < 150
+    assert {f"method_{at} · contract-{at % 11}.near" for at in range(5, 300, 17)} <= set(named)
 
 
 # The timeline -------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from ledgerkit.plots import inks, receipt_rows, texts
+from ledgerkit.plots import receipt_rows
 from tests.unit.plots.frames import (
     PLOTS,
     every_state,
@@ -156,18 +156,6 @@ def test_a_subfigure_is_as_dark_as_its_figure():
     assert colors.to_hex(ax.xaxis.label.get_color()) == "#ffffff"
 
 
-@pytest.mark.parametrize("face", ["#000000", "#ffffff", "#808080", "#e5e5e5", "#fdf6e3", "#0072b2"])
-def test_each_colour_of_the_palette_can_be_made_readable(face: str):
-    """Whatever the background is, a colour stays as it is or is mixed until it is visible."""
-    for colour in (*inks.CYCLE, inks.GREY):
-        back = colors.to_rgb(face)
-        assert contrast(colors.to_rgb(inks.readable(colour, face, 4.5)), back) >= 4.5
-        near = inks.readable(colour, face, 3.0)
-        assert contrast(colors.to_rgb(near), back) >= 3.0
-        if contrast(colors.to_rgb(colour), back) >= 3.0:
-            assert near.lower() == colour.lower()
-
-
 # Room ---------------------------------------------------------------------------------
 
 LONG = "98793cd91a3f870fb126f66285808c7e094afcfc4eda8a970f6648cdf0dbd6de"  # an implicit account
@@ -219,18 +207,6 @@ def test_nothing_leaves_the_figure(name: str):
     box = ax.get_tightbbox()
     assert box.x0 >= -1
     assert box.x1 <= figure.bbox.x1 + 1
-
-
-@pytest.mark.parametrize(
-    "text", ["get_num · counter.near", "MMMMMM", "iiii.llll…", "12,340.68 NEAR"]
-)
-def test_texts_are_measured_as_they_are_drawn(text: str):
-    """The measure without a renderer agrees with the renderer's to an eighth."""
-    figure = Figure()
-    for is_bold in (False, True):
-        drawn = figure.text(0, 0, text, size=texts.SMALL, weight="bold" if is_bold else "normal")
-        points = drawn.get_window_extent().width * 72 / figure.dpi
-        assert texts.width(text, is_bold=is_bold) == pytest.approx(points, rel=0.125)
 
 
 # Units and the network ----------------------------------------------------------------

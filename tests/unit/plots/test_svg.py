@@ -143,12 +143,9 @@ HOSTILE: dict[str, Callable[[Any, str], Any]] = {
 @pytest.mark.parametrize(
     "text",
     [
-        hostile.MARKUP,
         hostile.BREAKS_OUT,
-        "</title><script>alert(1)</script>",
         "]]><image href='https://evil.example/x'/>",
         "url(https://evil.example/x)",
-        "&xxe; <!DOCTYPE a>",
     ],
 )
 def test_hostile_names_are_texts(trace: Any, kind: str, text: str):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.u128.array import U128Array
 from ledgerkit.u128.human_units import amount_format, from_units, to_units
@@ -251,24 +250,3 @@ def test_a_format_in_a_styled_frame():
 
     assert ">1,234.5 NEAR</td>" in html
     assert ">&lt;NA&gt;</td>" in html or "><NA></td>" in html
-
-
-def test_a_format_in_a_printed_frame():
-    """A frame prints by it, without any option being set."""
-    frame = pd.DataFrame({"balance": u128(1_234_500_000 * 10**18, None)})
-
-    lines = frame.to_string(formatters={"balance": amount_format()}, index=False).splitlines()
-
-    assert [line.strip() for line in lines] == ["balance", "1,234.5 NEAR", "<NA>"]
-
-
-def test_thousands_in_one_text():
-    """The whole part alone is set apart."""
-    assert units.to_text(1_234_567_123_456, 6, thousands=",") == "1,234,567.123456"
-    assert units.to_text(-999_999, 3, "x", thousands=" ") == "-999.999 x"
-
-
-def test_one_float():
-    """The nearest float, below zero too."""
-    assert units.to_float(10**23, 24) == 0.1
-    assert units.to_float(-TOP, 0) == -(2.0**128)

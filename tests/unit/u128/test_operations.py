@@ -132,6 +132,7 @@ def test_any_numbers_may_be_compared_from_the_left(dtype):
         assert result.tolist() == [op(a, b) for a, b in zip(numbers, values, strict=True)]
 
 
+@example(rows=[(0, TOP), (TOP, 0), (2**63, 0), (0, 2**63 + 1), (2**127, 0), (0, 2**127 + 1)])
 @given(rows=st.lists(st.tuples(cells, st.one_of(signed, st.none())), max_size=12))
 def test_differences_are_exact_and_signed(rows):
     """Subtraction gives Python ints of any sign, an object column, whatever the values."""
@@ -158,6 +159,9 @@ def test_minus_tilde_and_diff_are_exact(values):
     pd.testing.assert_series_equal(abs(s), s)
 
 
+@example(rows=[(2, 127), (10, 38), (0, 0), (0, TOP), (1, TOP), (TOP, 1)])
+@example(rows=[(2, 128)])
+@example(rows=[(10, 39)])
 @given(
     rows=st.lists(st.tuples(cells, st.one_of(st.none(), st.integers(0, 140), amounts)), max_size=9)
 )
@@ -182,8 +186,10 @@ def test_powers_are_exact_or_refused(rows):
         assert result.tolist() == [GAP if v is None else v for v in wanted]
 
 
-def test_powers_of_negative_numbers():
+def test_powers_with_numbers():
     """(-1) ** s knows odd from even, however large; a negative power is refused."""
+    assert (3 ** column([0, 1, 80])).tolist() == [1, 3, 3**80]
+    assert (column([0, 1, 7]) ** 2).tolist() == [0, 1, 49]
     assert ((-1) ** column([0, 2**127])).tolist() == [1, 1]
     with pytest.raises(OverflowError, match=r"-1 \*\* \d+ in row 0"):
         _ = (-1) ** column([2**127 + 1])
