@@ -11,12 +11,12 @@ from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
 from ledgerkit.archiving.widget_sources import parse_record
-from ledgerkit.errors import ContractPanicError, InvalidRequestError, cut
+from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.sending import broadcast, verbs
 from ledgerkit.verbs import tokens as token_verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pandas as pd
 
@@ -35,7 +35,6 @@ DIGITS = 12  # of the hash, in a token id
 MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
-_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages without end
 _MAX_COPIES = 2**53  # other languages round larger JSON numbers
 
 
@@ -296,30 +295,17 @@ def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     ledger, contract_id = client.current(target), validation.account_id(collection, "collection")
 
     def is_listed() -> bool:
-        pages = _owner_pages(plan.receiver_id, contract_id, ledger)
-        return any(token.token_id == plan.token_id for page in pages for token in page)
+        token_ids: set[str] = set()
+        new_ids = {""}
+        while new_ids and plan.token_id not in new_ids and len(token_ids) < token_verbs.MAX_TOKENS:
+            start, at = len(token_ids), ledger.locate()
+            call = token_verbs.tokens_page(plan.receiver_id, contract_id, start, _PAGE, at)
+            page = rpc.result_json(ledger.send(call), list[chain.NftToken], call.request)
+            new_ids = {token.token_id for token in page} - token_ids
+            token_ids |= new_ids
+        return plan.token_id in new_ids
 
     return read_until(is_listed, bool, ledger)
-
-
-def _owner_pages(owner_id: str, contract_id: str, ledger: Ledger) -> Iterator[list[chain.NftToken]]:
-    """Read an owner's tokens page by page, at final blocks."""
-    token_ids: set[str] = set()
-    while len(token_ids) < _MAX_TOKENS:
-        args = {"account_id": owner_id, "from_index": str(len(token_ids)), "limit": _PAGE}
-        data = validation.json_args(args)
-        call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, ledger.locate())
-        try:
-            page = rpc.result_json(ledger.send(call), list[chain.NftToken], call.request)
-        except ContractPanicError:
-            if token_ids:  # many contracts panic if from_index is after the last token
-                return
-            raise
-        yield page
-        new_ids = {token.token_id for token in page} - token_ids
-        if not new_ids:
-            return
-        token_ids |= new_ids
 
 
 def read_until(read: Callable[[], T], is_done: Callable[[T], bool], ledger: Ledger) -> T:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 _MAX_PAGE = 1000
-_MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
+MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
 
 
 @overload
@@ -264,7 +264,7 @@ def nft_tokens(
     height, block_hash = None, None
     next_ids, waiting_ids = account_ids[:1], account_ids[1:]
     while next_ids:
-        calls = {a: _page_call(a, contract_id, len(tokens[a]), page, block) for a in next_ids}
+        calls = {a: tokens_page(a, contract_id, len(tokens[a]), page, block) for a in next_ids}
         pages = fetcher.fetch(calls, "NFT tokens")
         if height is None:
             height, block_hash = _block_of(fetcher.ledger, pages, block)
@@ -291,9 +291,10 @@ def _block_of(
     return ledger.pin(at)
 
 
-def _page_call(
+def tokens_page(
     account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
 ) -> Call[chain.CallResult]:
+    """Build the call for a page of an account's tokens; behind the last one it is empty."""
     args = {"account_id": account_id, "from_index": str(start), "limit": limit}
     call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
     return replace(call, read=partial(_read_page, call)) if start else call
@@ -328,8 +329,8 @@ def _add_pages(
         known = tokens[account_id]
         new = [token for token in page if token.token_id not in known]
         known.update((token.token_id, token) for token in new)
-        if len(known) > _MAX_TOKENS:
-            msg = f"{request} returned more than {_MAX_TOKENS} tokens"
+        if len(known) > MAX_TOKENS:
+            msg = f"{request} returned more than {MAX_TOKENS} tokens"
             fetcher.fail(account_id, errors.ContractError(msg))
         elif new:  # a short page is not the last one: contracts may cap their pages
             open_ids.append(account_id)
