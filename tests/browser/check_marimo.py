@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import serving
-from tests.browser.person import PICTURES, Person
+from tests.browser.person import Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,15 +194,6 @@ def test_a_secret_leaves_its_field(explorer: Person, page: Page, sent: list[str]
     expect(explorer.field("API key")).to_have_value("")
     assert any("Connected to local" in frame for frame in sent)
     assert PLANTED not in "".join(sent) + page.content()
-
-
-def test_it_fits_a_narrow_page(page: Page):
-    """At 600 pixels nothing of a panel is outside the page."""
-    page.set_viewport_size({"width": 600, "height": 900})
-    page.wait_for_timeout(200)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 600
-    page.screenshot(path=PICTURES / "marimo_narrow.png", full_page=True)
-    page.set_viewport_size({"width": 1200, "height": 900})
 
 
 def test_the_editor_keeps_its_keys_to_itself(

@@ -293,20 +293,6 @@ def test_a_copy_is_a_copy():
             held[0] = 1
 
 
-def test_taking_rows():
-    """Taking rows copies; -1 is a gap, or what it is filled with."""
-    array = column([1, None, 3]).array
-    assert array.take([2, 0]).tolist() == [3, 1]
-    assert array.take([2, -1]).tolist() == [3, 3]
-    assert array.take([2, -1], allow_fill=True).tolist() == [3, GAP]
-    assert array.take([2, -1], allow_fill=True, fill_value=TOP).tolist() == [3, TOP]
-    assert array[-1] == 3
-    assert array[[True, False, True]].tolist() == [1, 3]
-    assert array[::-1].tolist() == [3, GAP, 1]
-    with pytest.raises(IndexError):
-        array.take([7])
-
-
 @given(values=columns, number=cells.filter(bool))
 def test_filling_and_choosing(values, number):
     """fillna, where, mask, clip and between are what they are for ints."""
@@ -372,14 +358,6 @@ def test_rounding_to_tens():
 
 
 # Frames ---------------------------------------------------------------------------------
-
-
-def test_factorized_values_come_back():
-    """Distinct values that pandas held as objects are read again."""
-    array = column([5, None]).array
-    distinct, gap = array._values_for_factorize()
-    assert gap is GAP
-    assert U128Array._from_factorized(distinct, array).tolist() == [5, GAP]
 
 
 def test_concatenation():

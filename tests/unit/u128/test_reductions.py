@@ -211,27 +211,6 @@ def test_groups_are_exact_or_refused(rows):
     check_groups(rows)
 
 
-@settings(max_examples=30)
-@given(rows=grouped)
-def test_groups_are_the_same_without_the_private_hook(rows):
-    """Should pandas no longer call `_groupby_op`, reducing group by group gives the same."""
-
-    def missing(self, **_):
-        raise NotImplementedError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(U128Array, "_groupby_op", missing)
-        groups, held = frame_of(rows).groupby("k")["v"], by_key(rows)
-        for name, reduced in (("sum", sum), ("max", max), ("min", min)):
-            wanted = {k: reduced(g) if g or name == "sum" else None for k, g in held.items()}
-            if any(v is not None and v > TOP for v in wanted.values()):
-                with pytest.raises(OverflowError, match=r"does not fit|agg function failed"):
-                    getattr(groups, name)()
-            else:
-                found = dict(getattr(groups, name)().items())
-                assert found == {k: cell(v) for k, v in wanted.items()}
-
-
 @pytest.mark.parametrize("name", RUNNING)
 @settings(max_examples=60)
 @given(rows=grouped)
@@ -454,9 +433,3 @@ def test_nlargest_of_frames_and_of_other_dtypes():
     assert frame.nlargest(2, "v")["w"].tolist() == [3, 2]
     assert frame.nsmallest(1, ["v", "w"])["w"].tolist() == [1]
     assert frame["w"].nlargest(1).to_dict() == {"b": 3}
-
-
-def test_extremes_by_row():
-    """argmin, argmax, idxmin and idxmax give the first row."""
-    s = column([5, None, 2**100, 2**100, 0])
-    assert (s.argmax(), s.argmin(), s.idxmax(), s.idxmin()) == (2, 4, 2, 4)
