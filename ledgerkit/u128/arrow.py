@@ -156,7 +156,6 @@ def missing(array: Any) -> np.ndarray:
 
 
 def _is_text(kind: Any) -> bool:
-    """Return True for Arrow's types of text."""
     types = library().types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 

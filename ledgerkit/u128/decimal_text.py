@@ -93,7 +93,6 @@ def _digits(texts: list[str | None]) -> NDArray[np.uint8] | None:
 
 
 def _parse_eights(words: Words) -> Words:
-    """Convert words of eight digits to numbers."""
     number = words.astype(np.uint64, order="C")
     for tens, bits, lanes in (
         (10, 8, 0x00FF00FF00FF00FF),

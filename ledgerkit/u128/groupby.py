@@ -79,7 +79,6 @@ def _first_or_last(array: U128Array, how: str, options: dict[str, Any]) -> U128A
 
 
 def _running_extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
-    """Compute the running minimum or maximum of each group."""
     ranks = ordering.ranks(array.planes)
     result = _by_pandas(_as_integers(ranks, array.mask), how, options)
     best = result.to_numpy(np.intp, na_value=-1)
@@ -112,7 +111,6 @@ def _extreme_rows(array: U128Array, how: str, options: dict[str, Any]) -> Rows:
 
 
 def _extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
-    """Return the smallest or largest value of each group."""
     return array.take(_extreme_rows(array, how, options), allow_fill=True)
 
 

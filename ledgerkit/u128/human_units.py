@@ -221,7 +221,6 @@ def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequ
 
 
 def _series_like(values: Any, converted: Any) -> pd.Series[Any]:
-    """Build a Series with the index and name of another."""
     return pd.Series(converted, index=values.index, name=values.name, copy=False)
 
 

@@ -158,5 +158,4 @@ def _is_exact(value: Any, *, is_member: bool = False) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    """Return True for NaN."""
     return isinstance(value, float) and math.isnan(value)

@@ -173,25 +173,6 @@ def test_a_question_that_runs_can_be_cancelled(at):
     assert person.tables.count() == 0
 
 
-def test_a_second_search_takes_the_firsts_place(at, local):
-    """The first answer comes last, and is not shown."""
-    person = at("Account")
-    late(person)
-    person.enter("Account", "alice.near")
-    person.sees("Loading…")
-
-    person.enter("Account", "bob.near")
-    person.answered("bob.near on local")
-    person.page.wait_for_timeout(LATE_MS)
-
-    assert person.status.inner_text().startswith("bob.near on local")
-    person.open("Account")
-    assert person.facts()["account_id"] == "bob.near"
-    state = lk.accounts("bob.near", ledger=local).iloc[0]
-    assert person.facts()["storage_bytes"] == cell_text(state["storage_bytes"])
-    person.rests("Look up")
-
-
 def test_a_kernel_far_away_is_asked_what_was_typed(at):
     """However late letters arrive, Enter and a click ask about the whole text."""
     person = at("Account")
