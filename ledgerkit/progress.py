@@ -25,13 +25,13 @@ _DELAY_S = 0.5  # no line is shown for shorter work
 class Line:
     """A line that is rewritten in place, and removed at the end of its ``with`` block."""
 
-    def __init__(self, *, at_once: bool = False) -> None:
+    def __init__(self, *, at_once: bool = False, is_shown: bool = True) -> None:
         self._start = time.monotonic() + (0.0 if at_once else _DELAY_S)
         self._handle: Any = None
         self._width = 0
-        main = threading.current_thread() is threading.main_thread()
-        self._notebook = main and _in_notebook()
-        self._terminal = main and not self._notebook and sys.stderr.isatty()
+        is_shown = is_shown and threading.current_thread() is threading.main_thread()
+        self._notebook = is_shown and _in_notebook()
+        self._terminal = is_shown and not self._notebook and sys.stderr.isatty()
 
     def show(self, text: str | Callable[[], str]) -> None:
         """Replace the line's text; a function is called only if the line is shown."""
@@ -73,16 +73,6 @@ class Line:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
             self._width = 0
-
-
-class NoLine:
-    """A line that shows nothing."""
-
-    def show(self, text: str) -> None:
-        """Do nothing."""
-
-    def clear(self) -> None:
-        """Do nothing."""
 
 
 _wait_line: ContextVar[Line | None] = ContextVar("wait_line", default=None)

@@ -24,7 +24,7 @@ from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
-from ledgerkit.progress import Line, NoLine
+from ledgerkit.progress import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -182,7 +182,7 @@ def follow(
         manifest=manifest,
         start=0 if is_stored else _first_height(base, first),
         target=target,
-        line=Line() if progress else NoLine(),
+        line=Line(is_shown=progress),
         folder=folder,
     )
     path = "" if folder is None else folder.filesystem_path("")
@@ -303,7 +303,7 @@ class _Chain:
     manifest: Manifest
     start: int
     target: Target
-    line: Line | NoLine
+    line: Line
     folder: Folder | None = None
 
     def follow(self) -> Generator[FollowedBlock, None, None]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-MAX_ROWS = 400  # a plot of more rows would be unreadable
 _TITLE = SMALL + 2  # points
 _WIDEST_TIME = "00:00:00.0"  # of the labels of a time axis
 _MAX_NETWORK = 30  # characters

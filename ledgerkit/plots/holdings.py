@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _ROW_HEIGHT = 0.28  # inches
 _MAX_POOLS = 20
 _MAX_TOKENS = 6
-_MAX_NAMES = 4
 _LONG_NUMBER = 10**7  # from here on, the ticks of a logarithmic axis are powers of ten
 _BALANCES = ("account_id", "contract_id", "status", "symbol", "decimals", "balance")
 _POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw")
@@ -133,7 +132,7 @@ def balances(
     def usual(limit: int) -> str:
         if by_account:
             return f"holders of {drawn[0].token(limit)}"
-        return f"tokens of {texts.join_names(accounts, limit, _MAX_NAMES)}"
+        return f"tokens of {texts.join_names(accounts, limit)}"
 
     canvas.finish(ax, ft_frame, title or usual, notes=notes)
     return ax
@@ -175,7 +174,7 @@ def _balance_notes(records: Sequence[_Balance], n_smaller: int, *, by_account: b
     notes = []
     for reason, rows in reasons.items():
         names = [row.account_id if by_account else row.symbol or row.contract_id for row in rows]
-        notes += [f"{reason}: {texts.join_names(names, 40, _MAX_NAMES)}"] if rows else []
+        notes += [f"{reason}: {texts.join_names(names, 40)}"] if rows else []
     notes += [f"{n_smaller:,} smaller balances not drawn"] if n_smaller else []
     return notes
 

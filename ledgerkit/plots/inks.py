@@ -91,7 +91,7 @@ def _luminance(colour: Any) -> float:
 
 def _inks(face: str) -> Inks:
     """Choose the colours for a background: the text's is that of the style, if it is readable."""
-    usual = _hex(_rc("text.color"))
+    usual = _hex(_style_text())
     text = usual if contrast(usual, face) >= TEXT_CONTRAST else on_colour(face)
     return Inks(
         face=face,
@@ -103,7 +103,7 @@ def _inks(face: str) -> Inks:
 
 def _page() -> str:
     """Return the likely colour of the page below a transparent figure."""
-    return BLACK if on_colour(_rc("text.color")) == BLACK else WHITE
+    return BLACK if on_colour(_style_text()) == BLACK else WHITE
 
 
 def _blend(colour: Any, below: str) -> str:
@@ -125,5 +125,5 @@ def _colors() -> Any:
     return extras.require("matplotlib.colors", "notebook", "A plot")
 
 
-def _rc(name: str) -> Any:
-    return extras.require("matplotlib", "notebook", "A plot").rcParams[name]
+def _style_text() -> Any:
+    return extras.require("matplotlib", "notebook", "A plot").rcParams["text.color"]

@@ -33,6 +33,7 @@ STATES = tuple(_COLOURS)
 MARKERS = {OK: "o", FAILED: "X", UNKNOWN: "D", WAITING: "o", REFUND: "."}
 SOURCE = "lk.receipts or Trace.receipts"
 MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
+_MAX_ROWS = 400  # a plot of more rows would be unreadable
 _ROW_HEIGHT = 0.23  # inches
 _MAX_HEIGHT, _MIN_HEIGHT = 12.0, 1.7  # inches
 _DASHES = (0, (4, 2))
@@ -111,27 +112,23 @@ class Rows:
         return [state for state in STATES if state in occurring]
 
 
-def drawn_rows(receipts: pd.DataFrame) -> Rows:
-    """Read the rows of a plot of rows: equal ones are merged, and beyond 400 some left out."""
-    return select(merged_rows(receipts), canvas.MAX_ROWS)
-
-
 def merged_rows(receipts: pd.DataFrame) -> Rows:
     """Read the rows of all receipts; of many receipts, equal ones are merged."""
-    rows = merge_equal(read_rows(receipts), MAX_UNMERGED)
+    rows = _merge_equal(_read_rows(receipts))
     n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
     failed = f", {n_failed:,} failed" if n_failed else ""
     return replace(rows, summary=f"{units.count_text(rows.total, 'receipt')}{failed}")
 
 
-def select(rows: Rows, max_rows: int) -> Rows:
-    """Choose failures, the critical path, and then the first rows, each with its ancestors."""
-    if len(rows.rows) <= max_rows:
+def drawn_rows(receipts: pd.DataFrame) -> Rows:
+    """Read at most 400 rows: failures, the critical path and the first, each with its ancestors."""
+    rows = merged_rows(receipts)
+    if len(rows.rows) <= _MAX_ROWS:
         return rows
     chosen: set[int] = set()
     for at in sorted(range(len(rows.rows)), key=lambda at: (_rank(rows.rows[at]), at)):
         path = _path_to(rows.rows, at, chosen)
-        if len(chosen) + len(path) <= max_rows:
+        if len(chosen) + len(path) <= _MAX_ROWS:
             chosen.update(path)
     place = {at: new for new, at in enumerate(sorted(chosen))}
     selected = [
@@ -159,8 +156,7 @@ def _path_to(rows: Sequence[Row], at: int, chosen: set[int]) -> list[int]:
     return path
 
 
-def read_rows(receipts: pd.DataFrame) -> Rows:
-    """Read one row per receipt."""
+def _read_rows(receipts: pd.DataFrame) -> Rows:
     rows: list[Row] = []
     row_of: dict[str, int] = {}
     for values in canvas.read_rows(receipts, COLUMNS, SOURCE):
@@ -195,9 +191,9 @@ def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int
     )
 
 
-def merge_equal(rows: Rows, max_unmerged: int) -> Rows:
-    """Merge siblings whose subtrees are equal, if there are more than `max_unmerged` rows."""
-    if len(rows.rows) <= max_unmerged:
+def _merge_equal(rows: Rows) -> Rows:
+    """Merge siblings whose subtrees are equal, if there are many rows."""
+    if len(rows.rows) <= MAX_UNMERGED:
         return rows
     merged: list[Row] = []
     row_of: dict[str, int] = {}

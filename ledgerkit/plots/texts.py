@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SMALL = 8.0  # points; the size of every text but the title
 _LONGEST, _SHORTEST = 260, 6  # characters
+_MAX_NAMES = 4
 _LONG_AMOUNT = 1e10
 _SMALLEST, _LARGEST = 1e-6, 1e15  # numbers outside are written with an exponent
 
@@ -112,8 +113,8 @@ def percent(part: int, whole: int) -> str:
     return "over 99%" if part < whole and text == "100%" else text
 
 
-def join_names(names: Sequence[object], limit: int, max_names: int) -> str:
+def join_names(names: Sequence[object], limit: int) -> str:
     """Join the first names, each shortened to `limit` characters, and count the others."""
-    listed = ", ".join(shorten(name, limit) for name in names[:max_names])
-    n_others = len(names) - max_names
+    listed = ", ".join(shorten(name, limit) for name in names[:_MAX_NAMES])
+    n_others = len(names) - _MAX_NAMES
     return f"{listed} and {n_others:,} more" if n_others > 0 else listed
