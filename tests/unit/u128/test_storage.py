@@ -72,25 +72,15 @@ def hostile():
 # Arrow arrays ---------------------------------------------------------------------------
 
 
-@given(SMALL)
-def test_a_column_becomes_decimals(values):
-    """Each value is the same integer as an Arrow decimal, and null where missing."""
-    array = written(values)
+@given(SMALL, st.lists(st.integers(END, TOP), max_size=1))
+def test_a_column_becomes_decimals_or_text(values, large):
+    """Decimals are the same integers; one value of 39 digits makes the column text."""
+    array = written([*values, *large])
     array.validate(full=True)
 
-    assert array.type == pa.decimal128(38, 0)
-    assert array.to_pylist() == [None if value is None else Decimal(value) for value in values]
-
-
-@given(SMALL, st.integers(END, TOP))
-def test_a_column_with_39_digits_becomes_text(values, large):
-    """One value of 39 digits makes the column text, in which each value has its digits."""
-    array = written([*values, large])
-    array.validate(full=True)
-
-    assert array.type == pa.string()
-    texts = [None if value is None else str(value) for value in values]
-    assert array.to_pylist() == [*texts, str(large)]
+    kind, convert = (pa.string(), str) if large else (pa.decimal128(38, 0), Decimal)
+    assert array.type == kind
+    assert array.to_pylist() == [v if v is None else convert(v) for v in [*values, *large]]
 
 
 @given(VALUES, st.sampled_from([pa.decimal256(39, 0), pa.string(), pa.large_string()]))
@@ -103,22 +93,15 @@ def test_a_column_comes_back(values, kind):
     assert listed(*arrow.from_arrow(array)) == values
 
 
-@given(VALUES, st.integers(0, 50), st.integers(0, 50))
-def test_a_part_of_an_array(values, begin, length):
-    """A slice shares the buffers of the whole, and is read from where it begins."""
+@given(VALUES, st.integers(0, 50))
+def test_parts_and_chunks(values, end):
+    """A slice, which shares the buffers of the whole, is read alone, and chunks as one array."""
     array = written(values, pa.decimal256(39, 0))
+    parts = [array[:end], array[end:]]
 
-    assert listed(*arrow.from_arrow(array[begin : begin + length])) == values[begin:][:length]
-
-
-@given(SMALL, SMALL)
-def test_chunks_are_read_in_order(first, second):
-    """A chunked array is read as one."""
-    parts = [written(first), written(second)]
-
-    read = arrow.from_arrow(pa.chunked_array(parts, pa.decimal128(38, 0)))
-
-    assert listed(*read) == first + second
+    for part, expected in zip(parts, (values[:end], values[end:]), strict=True):
+        assert listed(*arrow.from_arrow(part)) == expected
+    assert listed(*arrow.from_arrow(pa.chunked_array(parts, array.type))) == values
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()], ids=str)
