@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.files import file_errors
 from ledgerkit.ledger import Description, Ledger, open_like
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
@@ -405,7 +406,7 @@ def new_recorder(
     if mode == "new" and file.exists():
         rule = 'a file that does not exist; lk.record(path, mode="extend") adds to one'
         raise InvalidRequestError.refuse(field, str(path), rule)
-    with validation.writing(file):
+    with file_errors(f"write {file}"):
         file.parent.stat()  # before anything is sent
     return Recorder(file, mode, is_shared=is_shared, asks_chain=field == "record")
 

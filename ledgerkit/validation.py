@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import re
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, TypeGuard
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
@@ -205,30 +204,6 @@ def file_path(value: object, field: str) -> Path:
             no_secret(value, field)
             return Path(os.fsdecode(value))
     raise InvalidRequestError.refuse(field, value, "the path of a file")
-
-
-@contextmanager
-def writing(path: object) -> Iterator[None]:
-    """Convert an `OSError` of a file that is written to a `FileError`."""
-    try:
-        yield
-    except OSError as error:
-        raise FileError.failed(f"write {path}", error) from error
-
-
-def replace_file(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file in parts under a temporary name and rename it: it is never incomplete."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    with writing(path):
-        try:
-            with part.open("xb") as file:  # follows no symbolic link
-                file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())  # a crash after the renaming loses nothing
-            part.replace(path)
-        finally:
-            with suppress(OSError):  # the folder may be missing, or no folder
-                part.unlink(missing_ok=True)
 
 
 def block_height(value: object, field: str = "block_height") -> int:

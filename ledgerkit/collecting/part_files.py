@@ -17,8 +17,8 @@ import msgspec
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
-from ledgerkit.collecting.storage import file_errors
 from ledgerkit.errors import DecodeError, cut
+from ledgerkit.files import file_errors
 from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.u128 import arrow, parquet
 
@@ -222,11 +222,8 @@ def check_file(folder: Folder, commit: Commit, name: str, schema: Any) -> None:
     Raises `DecodeError` if it is missing or damaged, `FileError` if it cannot be read.
     """
     file = commit.files[name]
-    try:
-        with folder.open(file.name) as stream:
-            problem = _problem(stream, file, schema)
-    except FileNotFoundError:
-        problem = "is missing"
+    with folder.open(file.name) as stream:
+        problem = "is missing" if stream is None else _problem(stream, file, schema)
     if problem:
         raise _damaged(folder, commit, file, problem)
 

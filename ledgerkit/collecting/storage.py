@@ -11,49 +11,85 @@ import os
 import re
 import stat
 import tempfile
-import uuid
 from abc import ABC, abstractmethod
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
+from ledgerkit.files import file_errors, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `LocalFolder.create` names them
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `files.replacing` names them
 
 
 class _Folder(ABC):
-    """A folder, however its files are opened: small ones are read and written whole."""
+    """A folder, wherever it is; names are relative to it, and files appear complete."""
 
     @abstractmethod
-    def open(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
+    def uri(self, name: str) -> str: ...
 
     @abstractmethod
     def create(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
 
     @abstractmethod
-    def sizes(self, folder: str) -> dict[str, int]: ...
+    def _errors(self, action: str) -> AbstractContextManager[None]: ...
+
+    # These raise `FileNotFoundError` for what does not exist.
+
+    @abstractmethod
+    def _open(self, name: str) -> IO[bytes]: ...
+
+    @abstractmethod
+    def _entries(self, folder: str) -> Iterable[tuple[str, int]]: ...
+
+    @abstractmethod
+    def _remove(self, name: str) -> None: ...
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes] | None]:
+        """Open a file for reading; None if it does not exist."""
+        with self._errors(f"read {self.uri(name)}"), ExitStack() as stack:
+            file = None
+            with suppress(FileNotFoundError):
+                file = stack.enter_context(self._open(name))
+            yield file
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
         """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
-        with suppress(FileNotFoundError), self.open(name) as file:
-            return file.read(max_bytes + 1)
-        return None
+        with self.open(name) as file:
+            return None if file is None else file.read(max_bytes + 1)
 
     def write(self, name: str, body: bytes) -> None:
         """Write a complete file."""
         with self.create(name) as file:
             file.write(body)
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the names in a subfolder with their sizes; -1 for what is no regular file."""
+        with self._errors(f"read {self.uri(folder)}"), suppress(FileNotFoundError):
+            return {f"{folder}/{name}": size for name, size in self._entries(folder)}
+        return {}
+
     def list_files(self, folder: str) -> list[str]:
         """List the files of a subfolder, sorted; those that are being written are hidden."""
         return sorted(name for name in self.sizes(folder) if not _base_name(name).startswith("."))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with self._errors(f"remove {self.uri(name)}"), suppress(FileNotFoundError):
+            self._remove(name)
+
+    def remove_temporary(self, folder: str) -> None:
+        """Remove the unfinished files of a killed process; remote ones are uploaded complete."""
+        for name in self.sizes(folder):
+            if _UNFINISHED.fullmatch(_base_name(name)):
+                self.remove(name)
 
 
 class LocalFolder(_Folder):
@@ -71,54 +107,18 @@ class LocalFolder(_Folder):
         """Return the address of a file."""
         return str(self.path / name)
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
-        with file_errors(f"read {self.path / name}"), self._file(name).open("rb") as file:
-            yield file
+    def filesystem_path(self, name: str) -> str:
+        """Return the path of a file."""
+        return str(self.path.absolute() / name)
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self._file(name)
-        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
         with file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with hidden.open("xb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-                hidden.replace(target)
-            except BaseException:
-                hidden.unlink(missing_ok=True)
-                raise
-            _sync(target.parent)
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Return the names in a subfolder with their sizes; -1 for what is no regular file."""
-        with suppress(FileNotFoundError), file_errors(f"read {self.path / folder}"):
-            stats = {path.name: path.lstat() for path in self._folder(folder).iterdir()}
-            return {
-                f"{folder}/{name}": status.st_size if stat.S_ISREG(status.st_mode) else -1
-                for name, status in stats.items()
-            }
-        return {}
-
-    def filesystem_path(self, name: str) -> str:
-        """Return the path of a file."""
-        return str(self.path.absolute() / name)
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
-        with file_errors(f"remove {self.path / name}"):
-            self._file(name).unlink(missing_ok=True)
-
-    def remove_temporary(self, folder: str) -> None:
-        """Remove the unfinished files of a killed process."""
-        for name in self.sizes(folder):
-            if _UNFINISHED.fullmatch(_base_name(name)):
-                self.remove(name)
+        with replacing(target) as file:
+            yield file
 
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""
@@ -143,6 +143,20 @@ class LocalFolder(_Folder):
             yield
         finally:
             lock.release()
+
+    def _errors(self, action: str) -> AbstractContextManager[None]:
+        return file_errors(action)
+
+    def _open(self, name: str) -> IO[bytes]:
+        return self._file(name).open("rb")
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, int]]:
+        for path in self._folder(folder).iterdir():
+            status = path.lstat()
+            yield path.name, status.st_size if stat.S_ISREG(status.st_mode) else -1
+
+    def _remove(self, name: str) -> None:
+        self._file(name).unlink()
 
     def _folder(self, name: str) -> Path:
         if name in ("", "."):  # the user may pass a link to the folder itself
@@ -174,12 +188,9 @@ class RemoteFolder(_Folder):
         """Return the address of a file."""
         return f"{self._url}/{name}"
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
-        path = self.filesystem_path(name)
-        with _remote_errors(f"read {self.uri(name)}"), self.filesystem.open(path, "rb") as file:
-            yield file
+    def filesystem_path(self, name: str) -> str:
+        """Return the path of a file in the file system."""
+        return f"{self._root}/{name}"
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
@@ -190,40 +201,44 @@ class RemoteFolder(_Folder):
             local = Path(folder) / "complete"
             with local.open("xb") as file:
                 yield file
-            with _remote_errors(action):
+            with self._errors(action):
                 self.filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self.filesystem.put_file(str(local), target)
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Return the names in a subfolder with their sizes."""
-        self.filesystem.invalidate_cache()
-        with suppress(FileNotFoundError), _remote_errors(f"read {self.uri(folder)}"):
-            entries = self.filesystem.ls(self.filesystem_path(folder), detail=True)
-            return {f"{folder}/{_base_name(entry['name'])}": entry["size"] for entry in entries}
-        return {}
-
-    def filesystem_path(self, name: str) -> str:
-        """Return the path of a file in the file system."""
-        return f"{self._root}/{name}"
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
-        with suppress(FileNotFoundError), _remote_errors(f"remove {self.uri(name)}"):
-            self.filesystem.rm_file(self.filesystem_path(name))
-
-    def remove_temporary(self, folder: str) -> None:
-        """Do nothing: files are uploaded complete."""
 
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""
         self.filesystem.invalidate_cache()
-        with suppress(FileNotFoundError), _remote_errors(f"read {self}"):
+        with self._errors(f"read {self}"), suppress(FileNotFoundError):
             return bool(self.filesystem.ls(self._root, detail=False))
         return False
 
     def lock(self) -> AbstractContextManager[None]:
         """Do nothing: object stores have no locks."""
         return nullcontext()
+
+    @contextmanager
+    def _errors(self, action: str) -> Iterator[None]:
+        """Convert also the errors of the libraries that fsspec uses."""
+        with file_errors(action):
+            try:
+                yield
+            except (LedgerError, OSError):
+                raise
+            except Exception as error:
+                reason = cut(str(error) or type(error).__name__)
+                raise FileError(operation=action, reason=reason) from error
+
+    def _open(self, name: str) -> IO[bytes]:
+        file: IO[bytes] = self.filesystem.open(self.filesystem_path(name), "rb")
+        return file
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, int]]:
+        self.filesystem.invalidate_cache()
+        for entry in self.filesystem.ls(self.filesystem_path(folder), detail=True):
+            yield _base_name(entry["name"]), entry["size"]
+
+    def _remove(self, name: str) -> None:
+        self.filesystem.rm_file(self.filesystem_path(name))
 
 
 Folder = LocalFolder | RemoteFolder
@@ -261,7 +276,7 @@ def required_folder(out: object) -> Folder:
 
 def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
     """Return a path; raise `FileError` if something other than this kind of file is there."""
-    with suppress(FileNotFoundError), file_errors(f"use {path}"):
+    with file_errors(f"use {path}"), suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not is_kind(mode):
             reason = "it is a symbolic link" if stat.S_ISLNK(mode) else f"it is not {kind}"
@@ -270,38 +285,3 @@ def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
 
 
 _FOREIGN = "Remove it, or pass another folder: only ledgerkit writes into a collection's folder."
-
-
-def _sync(path: Path) -> None:
-    """Flush a folder to disk, so that a new file name survives a power failure."""
-    if os.name == "nt":  # Windows cannot open folders
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def file_errors(action: str) -> Iterator[None]:
-    """Convert an `OSError` to a `FileError`; callers handle `FileNotFoundError` themselves."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise FileError.failed(action, error) from error
-
-
-@contextmanager
-def _remote_errors(action: str) -> Iterator[None]:
-    """Convert errors as `file_errors`, and those of the libraries that fsspec uses."""
-    with file_errors(action):
-        try:
-            yield
-        except (LedgerError, OSError):
-            raise
-        except Exception as error:
-            reason = cut(str(error) or type(error).__name__)
-            raise FileError(operation=action, reason=reason) from error

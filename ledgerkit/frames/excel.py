@@ -10,6 +10,7 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
+from ledgerkit.files import file_errors
 from ledgerkit.frames.human import row_units
 from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO, declared_columns
 from ledgerkit.u128.array import U128Dtype
@@ -85,7 +86,7 @@ def to_excel(
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
     with (
-        validation.writing(path),
+        file_errors(f"write {path}"),
         pd.ExcelWriter(
             path,
             engine="xlsxwriter",

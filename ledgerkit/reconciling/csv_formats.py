@@ -10,6 +10,7 @@ import pandas as pd
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.files import replacing
 from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.model import NEAR, fungible
@@ -71,7 +72,8 @@ def write_csv(
         message = f"the statement has {gaps}, so the entries in {target.name} do not add up"
         user_warnings.warn(message)
     texts = (csv_text(part, header=not at) for at, part in enumerate(parts))
-    validation.replace_file(target, (text.encode() for text in texts))
+    with replacing(target) as file:
+        file.writelines(text.encode() for text in texts)
     return target
 
 

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, get_args
 
-from ledgerkit import validation
 from ledgerkit.errors import DecodeError, cut
+from ledgerkit.files import file_errors
 from ledgerkit.reconciling.model import CAUSES, Entry, Evidence
 from ledgerkit.u128 import arrow, parquet
 
@@ -73,7 +73,7 @@ class EntryStore:
 
     def _spill(self) -> None:
         write_table = arrow.library("pyarrow.parquet").write_table
-        with validation.writing(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
+        with file_errors(f"write {tempfile.gettempdir()}"), tempfile.TemporaryFile() as file:
             write_table(_to_table(self._in_memory), file, compression="zstd")
             file.flush()
             self._files.append(mmap(file.fileno(), 0, access=ACCESS_READ))

@@ -16,6 +16,7 @@ from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.api.models.transactions import TraceContext, decode_context, embed_context
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
+from ledgerkit.files import replacing
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_timeline, stake_changes
@@ -241,7 +242,8 @@ class Trace:
         path = validation.file_path(path, "path")
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
-        validation.replace_file(path, [data])
+        with replacing(path) as file:
+            file.write(data)
         return path
 
     @cached_property

@@ -24,8 +24,8 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api.calls import Surface
 from ledgerkit.errors import RecordingError
+from ledgerkit.files import file_errors, replacing
 from ledgerkit.transport.memory_cache import MemoryCache
-from ledgerkit.validation import replace_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,7 @@ class RecordWriter:
         self._path, self._digest = path, digest
         self._frame: Any = None  # the compressor of a frame that has no end yet
         self._size = 0
-        with writing(path):
+        with file_errors(f"write {path}"):
             self._file: BinaryIO = path.open("xb" if header else "ab", buffering=0)
         weakref.finalize(self, self._file.close)  # what is on disk is complete without an end
         if header is not None:
@@ -169,7 +169,7 @@ class RecordWriter:
         """Write bytes so that they can be unpacked, even if nothing follows."""
         frame, self._frame = self._frame or _compressor(), None  # without an end if this fails
         packed = frame.compress(data, frame.FLUSH_FRAME if ends_frame else frame.FLUSH_BLOCK)
-        with writing(self._path):
+        with file_errors(f"write {self._path}"):
             _write_all(self._file, packed)
         if ends_frame:
             self._size = 0
@@ -313,7 +313,8 @@ def repair(path: Path) -> None:
     for _ in source.records():
         pass
     if source.unended is not None:
-        replace_file(path, _repaired(path, *source.unended))
+        with replacing(path) as file:
+            file.writelines(_repaired(path, *source.unended))
 
 
 def _repaired(path: Path, start: int, records: bytes) -> Iterator[bytes]:

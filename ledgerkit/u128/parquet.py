@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
+from ledgerkit.files import file_errors
 from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
@@ -96,7 +97,7 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     if not hasattr(path, "write"):
         validation.file_path(path, "path")
     table, write_table = to_arrow(frame), arrow.library("pyarrow.parquet").write_table
-    with validation.writing(path):
+    with file_errors(f"write {path}"):
         write_table(table, path, write_page_checksum=True)
 
 

@@ -1,0 +1,52 @@
+"""Files that appear complete or not at all, and the errors of reading and writing them."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from ledgerkit.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def file_errors(action: str) -> Iterator[None]:
+    """Convert an `OSError` to a `FileError`; `action` completes "could not ..."."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError.failed(action, error) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing; it takes its name when the block ends, or never."""
+    hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    with file_errors(f"write {path}"):
+        try:
+            with hidden.open("xb") as file:  # follows no symbolic link
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.replace(path)
+        except BaseException:
+            with suppress(OSError):  # the folder may be missing, or no folder
+                hidden.unlink(missing_ok=True)
+            raise
+        _flush_folder(path.parent)
+
+
+def _flush_folder(path: Path) -> None:
+    """Flush a folder to disk, so that a new file name survives a power failure."""
+    if os.name == "nt":  # Windows cannot open folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
