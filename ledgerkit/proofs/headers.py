@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api.models.commitments import NO_HASH
 from ledgerkit.errors import InvalidRequestError, ProofError
-from ledgerkit.frames import base58_columns
+from ledgerkit.proofs import base58_hashes
 from ledgerkit.proofs.merkle import combine
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance, PublicKey, Signature
@@ -160,7 +160,7 @@ def verify_ed25519(public_key: str, message: bytes, signature: str) -> bool:
 
 def decode_hashes(*texts: str) -> list[bytes]:
     """Decode the base58 of hashes."""
-    data = base58_columns.decode(texts, name="hash").tobytes()
+    data = base58_hashes.decode(texts, name="hash").tobytes()
     return [data[start : start + 32] for start in range(0, len(data), 32)]
 
 

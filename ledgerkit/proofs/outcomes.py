@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import base58_columns
+from ledgerkit.proofs import base58_hashes
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance
 
@@ -62,7 +62,7 @@ def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes
         receipt_id = _success_receipt_id(outcome.status)
         if receipt_id is not None:
             texts.append(receipt_id)
-    data = base58_columns.decode(texts).tobytes()
+    data = base58_hashes.decode(texts).tobytes()
     return (data[start : start + 32] for start in range(0, len(data), 32))
 
 
