@@ -56,9 +56,10 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
 def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
     """Compute the columns of the edges frame: by child, its creation before its data edges."""
     created = np.flatnonzero(parents >= 0)
-    is_data = graph.merged_places(created, data.consumers)  # both are by child
-    creators = graph.interleave(is_data, parents[created], data.producers)
-    children = graph.interleave(is_data, created, data.consumers)
+    children = np.append(created, data.consumers)
+    by_child = np.argsort(children, kind="stable")
+    creators = np.append(parents[created], data.producers)[by_child]
+    children, is_data = children[by_child], by_child >= len(created)
     data_ids = np.full(len(is_data), None, dtype=object)
     data_ids[is_data] = data.data_ids
     return {

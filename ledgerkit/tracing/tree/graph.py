@@ -105,30 +105,10 @@ def _order_by_level(created: Pairs, roots: np.ndarray, n_rows: int, data: Pairs)
 
 def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.ndarray]:
     """Return the successors of all rows in one array, and where each row's part begins."""
-    counts = np.bincount(created[0], minlength=n_rows) + np.bincount(data[0], minlength=n_rows)
+    earlier, later = (np.append(*ends) for ends in zip(created, data, strict=True))
     starts = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    if not len(data[0]):
-        return starts, created[1]
-    by_producer = np.argsort(data[0], kind="stable")
-    is_data = merged_places(created[0], data[0][by_producer])
-    return starts, interleave(is_data, created[1], data[1][by_producer])
-
-
-def merged_places(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mark the places of the second of two sorted arrays when merged; equal values follow."""
-    is_second = np.zeros(len(first) + len(second), dtype=bool)
-    is_second[np.searchsorted(first, second, side="right") + np.arange(len(second))] = True
-    return is_second
-
-
-def interleave(is_second: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Merge two arrays of row numbers; `is_second` marks the places of the second."""
-    if not len(second):
-        return first
-    values = np.empty(len(is_second), dtype=np.int64)
-    values[is_second], values[~is_second] = second, first
-    return values
+    np.cumsum(np.bincount(earlier, minlength=n_rows), out=starts[1:])
+    return starts, later[np.argsort(earlier, kind="stable")]
 
 
 def _next_level(
