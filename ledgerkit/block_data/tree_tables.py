@@ -21,6 +21,7 @@ from ledgerkit.tracing.actions import (
 from ledgerkit.tracing.gas import ReceiptValues
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
 from ledgerkit.tracing.tree import build_forest
+from ledgerkit.tracing.tree.arrays import take
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -90,7 +91,7 @@ def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
 def _receipts(forest: Forest, transactions: Sequence[TracedTransaction]) -> Columns:
     """Return the columns of the receipts, and the heights at which they were created."""
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
-    created, is_first = forest.columns["block_height"][forest.parents], forest.parents < 0
+    created, is_first = take(forest.columns["block_height"], forest.parents), forest.parents < 0
     created[is_first] = heights[forest.trees[is_first]]
     return {**forest.columns, "created_height": created}
 

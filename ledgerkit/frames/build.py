@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,37 +100,37 @@ def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return pd.array(_objects(values), dtype=TEXT, copy=False)
 
 
-def _amount(values: Sequence[Any] | np.ndarray | U128Array, name: str) -> Any:
+def _amount(values: Any, name: str) -> Any:
     if isinstance(values, U128Array):
         return values
-    if isinstance(values, np.ndarray) and values.dtype == np.uint64:  # a masked one too
-        words = np.ma.filled(values, 0)
-        return U128Array.of((np.zeros_like(words), words), np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray | pd.arrays.IntegerArray) and values.dtype.kind == "u":
+        known = integers(values, name, np.uint64)
+        words = known.to_numpy(np.uint64, na_value=0)
+        return U128Array.of((np.zeros_like(words), words), known.isna())
     return amounts.exact(values, name=name)
 
 
-def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
-    """Return a builder of nullable integers that never passes through float64."""
-
-    def integers(values: Sequence[Any] | np.ndarray, name: str) -> Any:
-        if isinstance(values, np.ndarray) and values.dtype == kind:  # a masked one too
-            return array(np.ma.getdata(values), np.ma.getmaskarray(values))
-        if not isinstance(values, np.ndarray):
-            with suppress(TypeError, ValueError, OverflowError):  # one is missing or too large
-                known = np.fromiter(values, dtype=kind, count=len(values))
-                return array(known, np.zeros(len(known), dtype=np.bool_))
-        objects = _objects(values)
-        missing = pd.isna(objects)
-        filled = np.where(missing, 0, objects)
-        try:
-            return array(filled.astype(kind), missing)
-        except OverflowError:
-            limits = np.iinfo(kind)
-            row = next(i for i, v in enumerate(filled) if not limits.min <= v <= limits.max)
-            msg = f"{name} {filled[row]} in row {row} does not fit {np.dtype(kind).name}"
-            raise DecodeError(msg, path=f"{name}[{row}]") from None
-
-    return integers
+def integers(values: Any, name: str, kind: Any = np.int64) -> Any:
+    """Build an array of nullable integers of 64 bits, which never pass through float64."""
+    if isinstance(values, pd.arrays.IntegerArray):
+        return values
+    if not isinstance(values, np.ndarray):
+        with suppress(TypeError, ValueError, OverflowError):  # one is missing or too large
+            values = np.fromiter(values, dtype=kind, count=len(values))
+    if isinstance(values, np.ndarray) and values.dtype == kind:
+        return pd.arrays.IntegerArray(values, np.zeros(len(values), dtype=np.bool_))
+    objects = _objects(values)
+    missing = pd.isna(objects)
+    if missing.all():
+        return pd.arrays.IntegerArray(np.zeros(len(objects), kind), missing)
+    filled = np.where(missing, 0, objects)
+    try:
+        return pd.arrays.IntegerArray(filled.astype(kind), missing)
+    except OverflowError:
+        limits = np.iinfo(kind)
+        row = next(i for i, v in enumerate(filled) if not limits.min <= v <= limits.max)
+        msg = f"{name} {filled[row]} in row {row} does not fit {np.dtype(kind).name}"
+        raise DecodeError(msg, path=f"{name}[{row}]") from None
 
 
 def _floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
@@ -141,17 +142,15 @@ _NAT = np.iinfo(np.int64).min
 
 def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
     """Convert nanoseconds since 1970 to UTC times."""
-    integers = _INT64(values, name)
-    stamps = integers.to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
+    stamps = integers(values, name).to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
     return pd.DatetimeIndex(stamps).tz_localize("UTC")
 
 
-_INT64 = _integers(np.int64, pd.arrays.IntegerArray)
 _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "u128": _amount,
-    "Int64": _INT64,
-    "UInt64": _integers(np.uint64, pd.arrays.IntegerArray),
+    "Int64": integers,
+    "UInt64": partial(integers, kind=np.uint64),
     "boolean": lambda values, _: pd.array(_objects(values), dtype="boolean"),
     "bool": lambda values, _: np.asarray(values, dtype=bool),
     "float64": _floats,

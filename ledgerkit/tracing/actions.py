@@ -19,6 +19,7 @@ from ledgerkit.api.models.actions import (
 from ledgerkit.api.models.transactions import decode_member
 from ledgerkit.tracing.action_fields import decode_all_args, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
+from ledgerkit.tracing.tree.arrays import take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,15 +42,11 @@ def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
     """
     if "at" not in columns:
         return columns
-    at, heights = np.array(columns["at"], dtype=np.int64), receipts["block_height"]
-    rows = np.maximum(at, -1)  # the last element of each array stands for the transactions
-    ids = np.concatenate([receipts["receipt_id"], np.array([None])])
-    order, values = (np.append(np.ma.getdata(part), 0) for part in (receipts["order"], heights))
-    is_missing = np.append(np.ma.getmaskarray(heights), True)
+    rows = np.maximum(np.array(columns["at"], dtype=np.int64), -1)
     return {
-        "receipt_id": ids[rows],
-        "order": np.ma.MaskedArray(order[rows], at < 0),
-        "block_height": np.ma.MaskedArray(values[rows], is_missing[rows]),
+        "receipt_id": np.append(receipts["receipt_id"], None)[rows],
+        "order": take(receipts["order"], rows),
+        "block_height": take(receipts["block_height"], rows),
         **{name: values for name, values in columns.items() if name != "at"},
     }
 

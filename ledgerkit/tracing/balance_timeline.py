@@ -62,12 +62,12 @@ class _Timeline:
     """The blocks in which the receipts of a transaction were created and ran."""
 
     def __init__(self, values: ReceiptValues, included: Place) -> None:
-        heights, times = values.forest.columns["block_height"], values.forest.columns["time"]
-        columns = values.forest.columns
-        names = columns["receipt_id"], columns["method_name"], columns["actions"]
+        listed = values.forest.listed
+        names = map(listed, ("receipt_id", "method_name", "actions"))
+        places = map(listed, ("block_height", "time"))
         self._values = values
-        self._names = [*zip(*(column.tolist() for column in names), strict=True), (None,) * 3]
-        self._ran: list[Place] = [*zip(heights.tolist(), times.tolist(), strict=True), included]
+        self._names = [*zip(*names, strict=True), (None,) * 3]
+        self._ran: list[Place] = [*zip(*places, strict=True), included]
 
     def gas(self) -> Iterator[BalanceChange]:
         """List the gas that the signer bought, and what came back of it."""

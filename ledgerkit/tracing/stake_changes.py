@@ -38,9 +38,8 @@ def read_pool_lines(lines: Iterable[str]) -> Iterator[tuple[str, str, int]]:
 
 def stake_changes(values: ReceiptValues) -> list[BalanceChange]:
     """List the changes that contracts with a pool's methods logged, in the order of receipts."""
-    columns = values.forest.columns
-    heights, times = columns["block_height"].tolist(), columns["time"].tolist()
-    methods, ids = columns["method_name"].tolist(), values.forest.ids.tolist()
+    names = ("block_height", "time", "receipt_id", "method_name")
+    heights, times, ids, methods = map(values.forest.listed, names)
     changes: list[BalanceChange] = []
     for at, pool_id in enumerate(values.receivers):
         for account_id, kind, change in _changes_in(values, at):

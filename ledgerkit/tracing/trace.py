@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
-
 from ledgerkit import validation
 from ledgerkit.api.models.actions import delegate_action
 from ledgerkit.api.models.long_documents import decode_saved
@@ -423,7 +421,7 @@ class Trace:
     def block_hashes(self) -> list[str]:
         """The hashes of blocks in which receipts ran and whose heights are unknown, each once."""
         hashes, heights = self._tree.columns["block_hash"], self._tree.columns["block_height"]
-        without_height = hashes[np.ma.getmaskarray(heights)]
+        without_height = hashes[heights.isna()]
         return [
             block_hash for block_hash in dict.fromkeys(without_height) if block_hash is not None
         ]

@@ -9,22 +9,20 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
 from ledgerkit.tracing.actions import RECEIPT_COLUMNS, with_receipts
+from ledgerkit.tracing.tree.arrays import take
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pandas as pd
-
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.tracing.tree import Tree
-
-
-_NO_TIME = np.ma.MaskedArray([0], [True])
 
 
 class Traces(Mapping[str, "Trace"]):
@@ -146,8 +144,6 @@ class Traces(Mapping[str, "Trace"]):
 
     def _repr_html_(self) -> str:
         """Return a table as HTML, with one row per transaction; its texts are escaped."""
-        import pandas as pd
-
         from ledgerkit import cards
 
         # Without metadata, because it would have to be read for the tokens of every transaction.
@@ -191,7 +187,7 @@ def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
         receipts = {key: _concat([tree.columns[key] for tree in trees]) for key in RECEIPT_COLUMNS}
         columns = with_receipts(columns, receipts)
     rows[np.repeat(n_receipts == 0, counts)] = -1
-    columns["time"] = _concat([*(tree.columns["time"] for tree in trees), _NO_TIME])[rows]
+    columns["time"] = take(_concat([tree.columns["time"] for tree in trees]), rows)
     return columns
 
 
@@ -209,9 +205,8 @@ def _positions(tree: Tree, columns: Mapping[str, Any]) -> Sequence[int]:
 
 
 def _concat(parts: Sequence[Any]) -> Any:
-    if isinstance(parts[0], np.ma.MaskedArray):
-        missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
-        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)
+    if isinstance(parts[0], ExtensionArray):
+        return pd.concat(map(pd.Series, parts), ignore_index=True).array
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return list(chain.from_iterable(parts))

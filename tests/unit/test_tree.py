@@ -320,7 +320,7 @@ class TestActions:
         described = self.described({"FunctionCall": {"method_name": "m"}})
         assert described["args"] is pd.NA
         assert described["deposit"] is pd.NA
-        assert described["gas"] is None
+        assert described["gas"] is pd.NA
 
     def test_the_largest_deposit_is_exact(self):
         """2^128 - 1 survives; one more is refused."""
@@ -389,7 +389,7 @@ class TestOutcomes:
         """Nothing but an id: a row whose numbers are missing."""
         found = grown({"receipts_outcome": [{"id": "R0", "outcome": {}}]})
         assert column(found, "tokens_burnt") == [pd.NA]
-        assert found.columns["gas_burnt"].mask.tolist() == [True]
+        assert column(found, "gas_burnt") == [pd.NA]
         assert column(found, "logs") == [[]]
 
     def test_gas_below_a_receipt_is_exact(self):
@@ -401,7 +401,6 @@ class TestOutcomes:
             outcome("R2", gas_burnt=most),
         ]
         sums = grown(document(written, [])).columns["subtree_gas"]
-        assert sums.dtype == "u128"
         assert sums.tolist() == [27670116110564327421, 18446744073709551614, most]
 
 
@@ -420,14 +419,7 @@ class TestPlaces:
         written = [outcome("R0", block_hash="A"), outcome("R1", block_hash="B"), outcome("R2")]
         written.append(outcome("R3", block_hash="A", block_height=8, block_timestamp=80))
         found = grown(document(written, []), blocks={"A": (7, 70)})
-        heights = dict(
-            zip(
-                column(found, "receipt_id"),
-                found.columns["block_height"].filled(-1).tolist(),
-                strict=True,
-            )
-        )
-        assert heights == {"R0": 7, "R1": -1, "R2": -1, "R3": 8}
+        assert by_id(found, "block_height") == {"R0": 7, "R1": pd.NA, "R2": pd.NA, "R3": 8}
         assert by_id(found, "time")["R3"] == 80
 
     def test_lower_blocks_come_first(self):
@@ -611,7 +603,7 @@ def test_any_document_gives_one_row_an_id_in_topological_order(written: dict[str
         assert position[parent] < position[child]
     for id_, parent in by_id(found, "parent_id").items():
         assert parent is None or position[parent] < position[id_]
-    burnt = sum(found.columns["gas_burnt"].filled(0).tolist())
+    burnt = found.columns["gas_burnt"].sum()
     roots = [
         gas
         for gas, parent in zip(

@@ -293,12 +293,8 @@ def _verdict_on_success(tree: Tree) -> str:
 
 def _gas_of_unknown(tree: Tree) -> list[int | None]:
     """List the gas burnt by receipts of unknown status; one that has not run has burnt none."""
-    columns = tree.columns
-    rows = np.flatnonzero(columns["status"] == "unknown")
-    if not rows.size:
-        return []
-    gas: list[int | None] = columns["gas_burnt"][rows[columns["kind"][rows] != "refund"]].tolist()
-    return gas
+    columns = zip(*map(tree.listed, ("status", "kind", "gas_burnt")), strict=True)
+    return [gas for status, kind, gas in columns if status == "unknown" and kind != "refund"]
 
 
 def _overall_status(status: Status | str | None) -> str | None:

@@ -7,14 +7,19 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.errors import DecodeError
+from ledgerkit.frames import build
 from ledgerkit.frames.amounts import parse
 from ledgerkit.tracing.action_fields import parse_amount
-from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.u128.array import U128Array
 
     PathOf = Callable[[int], str]  # of the value at a position
 
@@ -70,44 +75,44 @@ def objects(values: Sequence[object], missing: object = None) -> np.ndarray:
 
 
 def integers(
-    values: list[int | None], path_of: PathOf, dtype: type[np.integer[Any]] = np.int64
-) -> np.ma.MaskedArray[Any, Any]:
-    """Build an array of 64-bit integers; row -1 is missing."""
-    known = np.zeros(len(values) + 1, dtype)
-    missing = np.ones(len(values) + 1, dtype=bool)
-    n_missing = values.count(None)
-    filled: list[Any] = [value or 0 for value in values] if n_missing else values
+    values: Sequence[int | None], path_of: PathOf, dtype: type[np.integer[Any]] = np.int64
+) -> pd.arrays.IntegerArray:
+    """Build an array of 64-bit integers."""
     try:
-        if n_missing < len(values):
-            known[:-1] = np.fromiter(filled, dtype, len(values))
-            missing[:-1] = [value is None for value in values] if n_missing else False
-    except OverflowError:
-        bounds = np.iinfo(dtype)
+        array: pd.arrays.IntegerArray = build.integers(values, "integers", dtype)
+    except DecodeError:
+        limits = np.iinfo(dtype)
     else:
-        return np.ma.MaskedArray(known, missing)
-    allowed = range(bounds.min, bounds.max + 1)
-    at, value = next((at, value) for at, value in enumerate(filled) if value not in allowed)
-    bound = f"below {bounds.min}" if value < 0 else f"above {bounds.max}"
+        return array
+    allowed = range(limits.min, limits.max + 1)
+    at, value = next(
+        (at, value) for at, value in enumerate(values) if value is not None and value not in allowed
+    )
+    bound = f"below {limits.min}" if value < 0 else f"above {limits.max}"
     path = path_of(at)
     raise DecodeError(f"the integer {value} at {path} is {bound}", path=path)
 
 
 def amounts(texts: Sequence[str | None], path_of: PathOf) -> U128Array:
-    """Build an array of exact amounts from digits; row -1 is missing."""
+    """Build an array of exact amounts from digits."""
     try:
-        known = parse(texts)
+        return parse(texts)
     except DecodeError:
         for at, text in enumerate(texts):
             if text is not None:
                 parse_amount(text, path_of(at))  # raises for the bad one
         raise
-    hi, lo = np.append(known.hi, np.uint64(0)), np.append(known.lo, np.uint64(0))
-    return U128Array.of((hi, lo), np.append(known.mask, [True]))
 
 
-def list_values(values: np.ndarray | U128Array) -> list[Any]:
+def take(values: Any, rows: np.ndarray) -> Any:
+    """Return the values of these rows; row -1 is missing."""
+    is_extension = isinstance(values, ExtensionArray)
+    return values.take(rows, allow_fill=True) if is_extension else values[rows]
+
+
+def list_values(values: np.ndarray | ExtensionArray) -> list[Any]:
     """List the values of an array, None where one is missing."""
-    if isinstance(values, U128Array):
-        values = values.to_numpy(na_value=None)
+    if isinstance(values, ExtensionArray):
+        values = values.to_numpy(dtype=object, na_value=None)
     listed: list[Any] = values.tolist()
     return listed

@@ -19,7 +19,7 @@ from ledgerkit.api.models.actions import (
 )
 from ledgerkit.api.models.transactions import ActionReceipt, DecodedList, ReceiptBody
 from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
-from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects, take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +129,9 @@ class Bodies:
 
     def columns(self, rows: np.ndarray) -> dict[str, Any]:
         """Return the columns of these rows; row -1 is a receipt without a body."""
-        return {name: self._array(name, values)[rows] for name, values in self._values.items()}
+        return {
+            name: take(self._array(name, values), rows) for name, values in self._values.items()
+        }
 
     def _array(self, name: str, values: list[Any]) -> Any:
         if name == "deposit":

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ledgerkit.api.models.transactions import Status
-from ledgerkit.frames.amounts import exact
+from ledgerkit.frames.build import integers
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.arrays import EMPTY_LIST
 from ledgerkit.tracing.tree.linking import is_free
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
-from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
+
     from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
+    from ledgerkit.u128.array import U128Array
 
     Columns = dict[str, Any]
     ShardOf = Callable[[str], int | None]
@@ -35,20 +37,20 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     outcomes["status"][_not_given(receipts, kinds)] = STATUS_NAMES[UNKNOWN]
     if shard_of is not None:
         _fill_shards(outcomes["shard_id"], receipts.outcome_at, bodies["receiver_id"], shard_of)
-    gas_burnt = outcomes["gas_burnt"].filled(0)
+    gas_burnt = outcomes["gas_burnt"].to_numpy(np.uint64, na_value=0)
     on_critical_path = np.zeros(len(kinds), dtype=bool)
     on_critical_path[_critical_path(receipts)] = True
     return {
         "receipt_id": receipts.ids.copy(),
         "parent_id": _parent_ids(receipts),
         "depth": receipts.depths,
-        "order": np.arange(len(receipts.ids)) - receipts.starts[receipts.trees],
+        "order": integers(np.arange(len(receipts.ids)) - receipts.starts[receipts.trees], "order"),
         "kind": kinds,
         "is_local": receipts.is_local,
         **outcomes,
         **bodies,
         "waits_for": _waits_for(receipts),
-        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt)),
+        "subtree_gas": graph.subtree_sums(receipts.parents, gas_burnt),
         "on_critical_path": on_critical_path,
     }
 
@@ -71,12 +73,12 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Colum
 
 
 def _fill_shards(
-    shards: np.ma.MaskedArray[Any, Any],
+    shards: pd.arrays.IntegerArray,
     outcome_at: np.ndarray,
     receivers: np.ndarray,
     shard_of: ShardOf,
 ) -> None:
-    missing = np.ma.getmaskarray(shards) & (outcome_at >= 0)
+    missing = shards.isna() & (outcome_at >= 0)
     shard_by_account = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
     for at in np.flatnonzero(missing).tolist():
         shard_id = shard_by_account.get(receivers[at])
@@ -134,11 +136,3 @@ def _critical_path(receipts: LinkedReceipts) -> list[int]:
     is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]
     data = receipts.data.producers, receipts.data.consumers
     return graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)
-
-
-def _sums(values: np.ndarray) -> U128Array:
-    """Convert sums to u128; they are Python integers only if one may exceed 64 bits."""
-    if values.dtype == object:
-        return exact(values.tolist(), name="subtree_gas")
-    words = values.astype(np.uint64)
-    return U128Array.of((np.zeros_like(words), words), np.zeros(len(words), dtype=np.bool_))

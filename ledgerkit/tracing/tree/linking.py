@@ -13,6 +13,7 @@ from pandas import NA
 from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody
 from ledgerkit.errors import DecodeError
 from ledgerkit.tracing.tree import graph
+from ledgerkit.tracing.tree.arrays import take
 from ledgerkit.tracing.tree.bodies import Bodies
 from ledgerkit.tracing.tree.outcomes import SUCCESS_RECEIPT_ID, Outcomes
 
@@ -170,10 +171,10 @@ def _causal_order(receipts: LinkedReceipts) -> np.ndarray:
         waiting = np.setdiff1d(np.arange(len(receipts.ids)), order)[0]
         name = receipts.ids[waiting]
         raise contradiction(f"receipt {name} waits for data that comes after it")
-    heights = receipts.outcomes.height[receipts.outcome_at]
-    if not np.ma.getmaskarray(heights).all():
+    heights = take(receipts.outcomes.height, receipts.outcome_at)
+    if not heights.isna().all():
         has_run = receipts.outcome_at >= 0
-        known = np.where(has_run, heights.filled(0), _NOT_YET)
+        known = np.where(has_run, heights.to_numpy(np.int64, na_value=0), _NOT_YET)
         order = graph.by_height(order, receipts.parents, ends, known)
     return order[np.argsort(receipts.trees[order], kind="stable")]
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects, take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,7 +128,7 @@ class Outcomes:
             "tokens_burnt": self.tokens_burnt,
             "logs": objects(self._logs, EMPTY_LIST),
         }
-        return {name: values[rows] for name, values in columns.items()}
+        return {name: take(values, rows) for name, values in columns.items()}
 
 
 def status_code(status: Status | str | None) -> int:
