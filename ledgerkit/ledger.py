@@ -22,7 +22,7 @@ from ledgerkit.errors import (
 )
 from ledgerkit.progress import bar, show_waits
 from ledgerkit.transport import networks
-from ledgerkit.transport.exchange import Source
+from ledgerkit.transport.exchange import Source, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -68,10 +68,11 @@ class Ledger:
         from ledgerkit.transport.session import Session
 
         self.network = settings.network
-        source: Any = settings.transport if isinstance(settings.transport, Source) else None
-        kind = None if source is None else source.kind
-        self._embedded: EmbeddedLedger | None = source if kind == "embedded" else None
-        self._replay: Replay | None = source if kind == "recording" else None
+        source: Any = settings.transport
+        is_embedded = isinstance(source, Source)
+        is_replay = isinstance(source, Transport) and source.is_recording
+        self._embedded: EmbeddedLedger | None = source if is_embedded else None
+        self._replay: Replay | None = source if is_replay else None
         self.display_name = _display_name(settings.network, self._embedded)
         self.clock: ModuleType | Replay = time if self._replay is None else self._replay
         self.session = Session(settings)

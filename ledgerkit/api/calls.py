@@ -33,7 +33,7 @@ class Response(NamedTuple):
     An HTTP response: body, status, and the pause that the host requests.
 
     `give_up` closes the connection that it was received on. `is_saved` is True for one from a file,
-    which may be the response to any request.
+    which may be the response to any request. `location` is where a redirect leads to.
     """
 
     body: bytes
@@ -41,6 +41,7 @@ class Response(NamedTuple):
     retry_after: float | None = None
     give_up: Callable[[], Awaitable[None]] | None = None
     is_saved: bool = False
+    location: str | None = None
 
 
 # Not frozen: each request would take 2 us longer.

@@ -18,13 +18,13 @@ import yarl
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import background_loop, forks, networks
-from ledgerkit.transport.exchange import HEADERS, NoConnectionError, RawResponse
+from ledgerkit.transport.exchange import HEADERS, Connections, NoConnectionError, http_response
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ledgerkit.api.calls import Surface
+    from ledgerkit.api.calls import Response, Surface
     from ledgerkit.transport.exchange import RawRequest
     from ledgerkit.transport.networks import Proxy
 
@@ -34,7 +34,7 @@ _SWITCHING_PROTOCOLS = 101
 _ADDRESS = re.compile(r"https?://\S+")
 
 
-class NetworkConnections:
+class NetworkConnections(Connections):
     """
     The connections of one ledger; they open on the loop that first uses them.
 
@@ -45,8 +45,6 @@ class NetworkConnections:
     max_connections
         Most connections at a time.
     """
-
-    in_process = False
 
     def __init__(self, addresses: Mapping[Surface, str], max_connections: int) -> None:
         self._max_connections = max_connections
@@ -70,7 +68,7 @@ class NetworkConnections:
             self._end.detach()
             self._end = None
 
-    async def send(self, request: RawRequest) -> RawResponse:
+    async def send(self, request: RawRequest) -> Response:
         """Send a request over an idle connection or a new one, and return its response."""
         proxy = self._proxies[request.surface]
         if request.needs_new_connection:
@@ -80,7 +78,7 @@ class NetworkConnections:
             pool = self._pool(proxy)
         pool.n_requests += 1
         try:
-            async with asyncio.timeout(request.limits.deadline - time.monotonic()):
+            async with asyncio.timeout(request.deadline - time.monotonic()):
                 return await _exchange(pool.session, request, proxy, partial(self._give_up, pool))
         except TimeoutError:
             raise
@@ -190,25 +188,23 @@ async def _exchange(
     request: RawRequest,
     proxy: Proxy | None,
     give_up: Callable[[], Awaitable[None]],
-) -> RawResponse:
+) -> Response:
     url = yarl.URL(request.url, encoded=True)
     options: dict[str, Any] = {"headers": request.headers}
     if proxy is not None and not proxy.is_socks:
         options = _proxy_options(proxy, url, request.headers)
-    method = "GET"
     if request.body is not None:  # not as bytes, because aiohttp warns of long ones
-        method, options["data"] = "POST", io.BytesIO(request.body)
-    async with session.request(method, url, allow_redirects=False, **options) as response:
+        options["data"] = io.BytesIO(request.body)
+    async with session.request(request.method, url, allow_redirects=False, **options) as response:
         if response.status == _SWITCHING_PROTOCOLS:
             msg = "the host continues with another protocol"
             raise ConnectionError(msg)
         headers = response.headers
         encodings = headers.getall("content-encoding", ())
-        reader = BodyReader(request.limits, encodings, headers.get("content-length"))
+        reader = BodyReader(request, encodings, headers.get("content-length"))
         while not response.content.at_eof():
             await reader.add_async(await response.content.readany())
-        pause, location = headers.get("retry-after"), headers.get("location")
-        return RawResponse(response.status, pause, reader.whole(), location, give_up)
+        return http_response(response.status, headers, reader.whole(), give_up)
 
 
 def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError, TransportError
-from ledgerkit.transport.exchange import Source
+from ledgerkit.transport.exchange import Transport
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
@@ -17,23 +17,12 @@ if TYPE_CHECKING:
 _OTHERS_S = 0.05  # for the other requests that are sent together
 
 
-class DryRun(Source):
-    """A source without answers, which notes the calls."""
-
-    kind = "dry run"
-    in_process = is_recording = False
+class DryRun(Transport):
+    """A transport without answers, which notes the calls."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self.calls: list[Call[Any]] = []
-
-    def open(self, *_: object) -> DryRun:
-        """Return this transport."""
-        return self
-
-    def wait(self, seconds: float) -> float:
-        """Return the seconds."""
-        return seconds
 
     async def exchange(self, exchange: Exchange) -> LedgerError:
         """Note a call; its answer is an error that is not retried."""
@@ -45,6 +34,3 @@ class DryRun(Source):
         self.calls.append(exchange.call)
         await asyncio.sleep(_OTHERS_S)
         return TransportError(f"{request} was not sent", request=request, retryable=False)
-
-    async def aclose(self) -> None:
-        """Do nothing."""

@@ -19,15 +19,15 @@ from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport.exchange import RawResponse, Source
+from ledgerkit.transport.exchange import Connections, Source, http_response
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ledgerkit.api.calls import Call
+    from ledgerkit.api.calls import Call, Response
     from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.transport.exchange import Connections, RawRequest, Transport
+    from ledgerkit.transport.exchange import RawRequest
 
 __all__ = [
     "EmbeddedLedger",
@@ -56,8 +56,6 @@ class EmbeddedLedger(Source):
         The name that it was opened by.
     """
 
-    kind = "embedded"
-
     def __init__(self, world: World, *, name: str = "") -> None:
         self.gateway = Gateway(world)
         self.name = name
@@ -78,11 +76,9 @@ class EmbeddedLedger(Source):
         tokens = self.world.summary.contracts.get("liquid", ())
         return (tokens,) if isinstance(tokens, str) else tuple(tokens)
 
-    def open(
-        self, over_http: Callable[[Connections], Transport], sleep: Callable[[float], None]
-    ) -> Transport:
-        """Return a transport for one ledger."""
-        return over_http(_EmbeddedConnections(self.gateway, sleep))
+    def open(self, sleep: Callable[[float], None]) -> Connections:
+        """Open connections for one ledger; other ledgers may use the world, too."""
+        return _EmbeddedConnections(self.gateway, sleep)
 
     def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
         """Return the accounts of calls that the world does not have, without repeats."""
@@ -94,7 +90,7 @@ class EmbeddedLedger(Source):
             return [i for i in account_ids if i is not None and state.account(i) is None]
 
 
-class _EmbeddedConnections:
+class _EmbeddedConnections(Connections):
     """The way to a gateway, in the caller's thread."""
 
     in_process = True
@@ -103,28 +99,21 @@ class _EmbeddedConnections:
         self._gateway = gateway
         self._sleep = sleep
 
-    async def send(self, request: RawRequest) -> RawResponse:
+    async def send(self, request: RawRequest) -> Response:
         """Return the world's response; blocks are produced while a request waits for one."""
-        clock = CallerClock(self._gateway.world, request.limits.deadline, self._sleep)
-        method = "GET" if request.body is None else "POST"
-        sent = local_request(method, request.url, request.headers, request.body or b"")
+        clock = CallerClock(self._gateway.world, request.deadline, self._sleep)
+        sent = local_request(request.method, request.url, request.headers, request.body or b"")
         try:
             response = await self._gateway.answer(sent, clock)
         except UnansweredError as error:
             raise error.error from None
         if response.dropped:
             raise ConnectionError(DROPPED)
-        reader = BodyReader(request.limits, (), None)
+        reader = BodyReader(request)
         reader.add(response.sent_body)
         if response.truncated is not None:
             raise ConnectionError(TRUNCATED)
-        headers = dict(response.headers)
-        return RawResponse(
-            response.status, headers.get("retry-after"), reader.whole(), headers.get("location")
-        )
-
-    async def aclose(self) -> None:
-        """Do nothing: other ledgers may use the world."""
+        return http_response(response.status, dict(response.headers), reader.whole())
 
 
 class CallerClock:

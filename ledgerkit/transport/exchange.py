@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit._version import __version__
 from ledgerkit.api import matching
+from ledgerkit.api.calls import Response
 from ledgerkit.errors import TransportError
-from ledgerkit.transport.response_body import ACCEPTED_ENCODING
+from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from ledgerkit.api.calls import Call, Response, Surface
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.errors import LedgerError
-    from ledgerkit.transport.response_body import BodyLimits
 
+ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
 HEADERS = {  # of every request to a host
     "accept": "application/json",
     "accept-encoding": ACCEPTED_ENCODING,
@@ -48,7 +49,7 @@ class Exchange(NamedTuple):
         return matching.replace_placeholder(body, self.call_id)
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """
     What answers the calls of a ledger: hosts, the embedded ledger, or a recording.
 
@@ -56,75 +57,74 @@ class Transport(Protocol):
     `is_recording` answers come from a file, and waits take no time.
     """
 
-    in_process: bool
-    is_recording: bool
+    in_process = False
+    is_recording = False
 
+    @abstractmethod
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange; a failure is returned without cause, context and traceback."""
 
     def wait(self, seconds: float) -> float:
         """Begin a wait; return the seconds that it takes: none in a recording."""
+        return seconds
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing open
         """Close what is open."""
-
-
-class Source(ABC):
-    """What answers a ledger in place of hosts, in this process."""
-
-    kind: Literal["embedded", "recording", "dry run"]
-
-    @abstractmethod
-    def open(
-        self, over_http: Callable[[Connections], Transport], sleep: Callable[[float], None]
-    ) -> Transport:
-        """
-        Return a transport for one ledger.
-
-        `over_http` returns one that sends HTTP over connections. `sleep` raises as soon as the
-        ledger is closed.
-        """
 
 
 class RawRequest(NamedTuple):
     """
     A GET, or a POST if there is a body, and the limits of its response.
 
-    `headers` are those beside `HEADERS`.
+    `headers` are those beside `HEADERS`, and `request` describes it in errors. The response has at
+    most `max_bytes`, as sent and unpacked, until `deadline`, a time of time.monotonic().
     """
 
     surface: Surface
     url: str
     headers: dict[str, str]
     body: bytes | None
-    limits: BodyLimits
+    request: str
+    max_bytes: int
+    deadline: float
     needs_new_connection: bool = False
 
-
-class RawResponse(NamedTuple):
-    """
-    The parts of a response that are used, with the body unpacked.
-
-    `give_up` closes the connection that it was received on.
-    """
-
-    status: int
-    retry_after: str | None
-    body: bytes
-    location: str | None = None
-    give_up: Callable[[], Awaitable[None]] | None = None
+    @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return "GET" if self.body is None else "POST"
 
 
-class Connections(Protocol):
+def http_response(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    give_up: Callable[[], Awaitable[None]] | None = None,
+) -> Response:
+    """Return a response with those of its headers that are used; its body is unpacked."""
+    pause = parse_retry_after(headers.get("retry-after"))
+    return Response(body, status, pause, give_up, location=headers.get("location"))
+
+
+class Connections(ABC):
     """What HTTP requests are sent over: the network, a caller's transport, the embedded ledger."""
 
-    in_process: bool
+    in_process = False
 
-    async def send(self, request: RawRequest) -> RawResponse:
+    @abstractmethod
+    async def send(self, request: RawRequest) -> Response:
         """Send a request, and return its response; raise TimeoutError after its deadline."""
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027 - as in `Transport`
         """Close what is open."""
+
+
+class Source(ABC):
+    """The embedded ledger as what answers a ledger in place of hosts."""
+
+    @abstractmethod
+    def open(self, sleep: Callable[[float], None]) -> Connections:
+        """Open connections for one ledger; `sleep` raises as soon as the ledger is closed."""
 
 
 class NoConnectionError(ConnectionError):

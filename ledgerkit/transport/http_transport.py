@@ -16,20 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from ledgerkit.api.calls import Response
 from ledgerkit.errors import LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import exchange as exchanges
-from ledgerkit.transport.exchange import NoConnectionError, RawRequest
-from ledgerkit.transport.response_body import BodyLimits, EncodingError
-from ledgerkit.transport.retry import parse_retry_after
+from ledgerkit.transport.exchange import NoConnectionError, RawRequest, Transport
+from ledgerkit.transport.response_body import EncodingError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from urllib.parse import SplitResult
 
-    from ledgerkit.api.calls import Surface
-    from ledgerkit.transport.exchange import Connections, Exchange, RawResponse
+    from ledgerkit.api.calls import Response, Surface
+    from ledgerkit.transport.exchange import Connections, Exchange
     from ledgerkit.transport.settings import Settings
 
 E = TypeVar("E", bound=BaseException)
@@ -48,7 +46,7 @@ _SEGMENTS = r"(?:/(?:[\w~%:\x40=&?,+-][\w~%:\x40=&?,+.-]*)?)*"  # \x40: @ after 
 _QUOTED = re.compile(r"https?://[\w.:\[\]-]+" + _SEGMENTS, re.ASCII)
 
 
-class HttpTransport:
+class HttpTransport(Transport):
     """
     The exchanges of a ledger with its hosts.
 
@@ -69,7 +67,6 @@ class HttpTransport:
         wait_for_slot: Callable[[Surface, float], Awaitable[bool]],
     ) -> None:
         self.in_process = connections.in_process
-        self.is_recording = False
         self._connections = connections
         self._wait_for_slot = wait_for_slot
         self._network = settings.network
@@ -77,10 +74,6 @@ class HttpTransport:
         self._key = settings.key
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._is_callers = settings.transport is not None
-
-    def wait(self, seconds: float) -> float:
-        """Return the seconds: a wait takes its time."""
-        return seconds
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -92,9 +85,11 @@ class HttpTransport:
         try:
             url = self._url(exchange)
             for _ in range(MAX_REDIRECTS + 1):
-                response = await self._send(exchange, url, deadline)
+                response = await self._connections.send(self._request(exchange, url, deadline))
+                if self._key is not None:
+                    response = response._replace(body=self._key.hide(response.body))
                 if response.status not in _REDIRECT:
-                    return self._response(response)
+                    return response
                 target = self._redirect_target(exchange.surface, url, response.location)
                 if target is None:
                     return self._redirect_error(exchange, response.status)
@@ -116,8 +111,8 @@ class HttpTransport:
                 return self._failure(exchange, caught)
         raise interrupt
 
-    async def _send(self, exchange: Exchange, url: str, deadline: float) -> RawResponse:
-        """Send a request with the key, and return the response with the key hidden."""
+    def _request(self, exchange: Exchange, url: str, deadline: float) -> RawRequest:
+        """Build a request with the key."""
         headers = {}
         if exchange.call.body is not None:
             headers["content-type"] = "application/json"
@@ -125,13 +120,16 @@ class HttpTransport:
             url += ("&" if "?" in url else "?") + urlencode({_KEY_PARAM: self._key.reveal()})
         elif self._key is not None:
             headers["authorization"] = f"Bearer {self._key.reveal()}"
-        limits = BodyLimits(exchange.call.request, self._max_bytes, deadline)
-        is_new = exchange.needs_new_connection
-        request = RawRequest(exchange.surface, url, headers, exchange.body, limits, is_new)
-        response = await self._connections.send(request)
-        if self._key is None:
-            return response
-        return response._replace(body=self._key.hide(response.body))
+        return RawRequest(
+            exchange.surface,
+            url,
+            headers,
+            exchange.body,
+            exchange.call.request,
+            self._max_bytes,
+            deadline,
+            exchange.needs_new_connection,
+        )
 
     def _url(self, exchange: Exchange) -> str:
         """Return the address of a call, quoted."""
@@ -143,10 +141,6 @@ class HttpTransport:
         import yarl
 
         return str(yarl.URL(url))
-
-    def _response(self, received: RawResponse) -> Response:
-        pause = parse_retry_after(received.retry_after)
-        return Response(received.body, received.status, pause, received.give_up)
 
     def _redirect_target(self, surface: Surface, url: str, location: str | None) -> str | None:
         """Return the address that a redirect leads to, if the key may be sent there; else None."""

@@ -18,14 +18,16 @@ from ledgerkit.redaction import hide
 from ledgerkit.transport.exchange import (
     HEADERS,
     HTTPX_TRANSPORT,
+    Connections,
     NoConnectionError,
-    RawResponse,
+    http_response,
 )
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ledgerkit.api.calls import Response
     from ledgerkit.transport.exchange import RawRequest
 
 T = TypeVar("T")
@@ -47,7 +49,7 @@ def _hide_keys(record: logging.LogRecord) -> bool:
 logging.getLogger("httpcore.http11").addFilter(_hide_keys)
 
 
-class HttpxConnections:
+class HttpxConnections(Connections):
     """
     The connections of a caller's transport; a synchronous one runs in threads.
 
@@ -59,8 +61,6 @@ class HttpxConnections:
         Whether it stays open when the ledger closes.
     """
 
-    in_process = False
-
     def __init__(self, transport: AnyTransport, *, is_borrowed: bool) -> None:
         if not isinstance(transport, httpx.BaseTransport | httpx.AsyncBaseTransport):
             raise InvalidRequestError.refuse("transport", transport, HTTPX_TRANSPORT)
@@ -68,9 +68,9 @@ class HttpxConnections:
         self._is_borrowed = is_borrowed
         self._outcomes: set[asyncio.Future[Any]] = set()  # of threads that run
 
-    async def send(self, request: RawRequest) -> RawResponse:
+    async def send(self, request: RawRequest) -> Response:
         """Send a request, and return its response."""
-        seconds = request.limits.deadline - time.monotonic()
+        seconds = request.deadline - time.monotonic()
         try:
             async with asyncio.timeout(seconds):
                 if isinstance(self._transport, httpx.AsyncBaseTransport):
@@ -123,26 +123,23 @@ class HttpxConnections:
 
 
 def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
-    method = "GET" if request.body is None else "POST"
-    headers, content = HEADERS | request.headers, request.body
-    return httpx.Request(
-        method, request.url, headers=headers, content=content, extensions=extensions
-    )
+    options: Any = {"headers": HEADERS | request.headers, "extensions": extensions}
+    return httpx.Request(request.method, request.url, content=request.body, **options)
 
 
-def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawRequest) -> RawResponse:
+def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawRequest) -> Response:
     """Send a request over a synchronous transport, in this thread."""
     with closing(transport.handle_request(sent)) as response:
         reader = _reader(response, request)
         chunks: Any = [response.content] if response.is_stream_consumed else response.stream
         for chunk in chunks:
             reader.add(chunk)
-        return _raw_response(response, reader.whole())
+        return _response(response, reader.whole())
 
 
 async def _send_async(
     transport: httpx.AsyncBaseTransport, sent: httpx.Request, request: RawRequest
-) -> RawResponse:
+) -> Response:
     response = await transport.handle_async_request(sent)
     try:
         reader = _reader(response, request)
@@ -152,7 +149,7 @@ async def _send_async(
             chunks: Any = response.stream  # httpx's own iterators would unpack without a limit
             async for chunk in chunks:
                 await reader.add_async(chunk)
-        return _raw_response(response, reader.whole())
+        return _response(response, reader.whole())
     finally:
         await response.aclose()
 
@@ -160,22 +157,16 @@ async def _send_async(
 def _reader(response: httpx.Response, request: RawRequest) -> BodyReader:
     """Build the reader of a body; the transport may have unpacked it."""
     if response.is_stream_consumed:
-        return BodyReader(request.limits, (), None)
+        return BodyReader(request)
     encodings = response.headers.get_list("content-encoding")
-    return BodyReader(request.limits, encodings, response.headers.get("content-length"))
+    return BodyReader(request, encodings, response.headers.get("content-length"))
 
 
-def _raw_response(response: httpx.Response, body: bytes) -> RawResponse:
-    headers = response.headers
+def _response(response: httpx.Response, body: bytes) -> Response:
     stream = response.extensions.get("network_stream")
     connection: socket.socket | None = stream and stream.get_extra_info("socket")
-    return RawResponse(
-        response.status_code,
-        headers.get("retry-after"),
-        body,
-        headers.get("location"),
-        None if connection is None else partial(_shut_down, connection),
-    )
+    give_up = None if connection is None else partial(_shut_down, connection)
+    return http_response(response.status_code, response.headers, body, give_up)
 
 
 async def _shut_down(connection: socket.socket) -> None:

@@ -10,6 +10,7 @@ from ledgerkit._version import __version__
 from ledgerkit.api import matching, rpc
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError
 from ledgerkit.transport import forks, recording_files, secret_bytes
+from ledgerkit.transport.exchange import Transport
 from ledgerkit.transport.recording_files import Header, RecordedError, RecordWriter
 from ledgerkit.transport.replay import Replay, recorded_network, request_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from ledgerkit.api.calls import Response
-    from ledgerkit.transport.exchange import Exchange, Transport
+    from ledgerkit.transport.exchange import Exchange
     from ledgerkit.transport.networks import ApiKey
     from ledgerkit.transport.recording_files import RecordedExchange, RecordedNetwork
     from ledgerkit.transport.settings import Settings
@@ -121,14 +122,19 @@ class Recorder:
         return InvalidRequestError(msg, remedy="Record each network in a file.", field="record")
 
 
-class _RecordedTransport:
+class _RecordedTransport(Transport):
     """A transport of one ledger whose exchanges are recorded."""
 
     def __init__(self, recorder: Recorder, transport: Transport, settings: Settings) -> None:
         self.in_process, self.is_recording = transport.in_process, transport.is_recording
-        self.wait, self.aclose = transport.wait, transport.aclose
         self._recorder, self._transport, self._settings = recorder, transport, settings
         self._has_begun = False
+
+    def wait(self, seconds: float) -> float:
+        return self._transport.wait(seconds)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange and record it, or answer it from what the file had."""

@@ -25,7 +25,7 @@ from ledgerkit.errors import (
     excerpt,
 )
 from ledgerkit.transport import networks
-from ledgerkit.transport.exchange import Source
+from ledgerkit.transport.exchange import Transport
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.recording_files import (
     Position,
@@ -45,9 +45,11 @@ _FRESH = re.compile(r"(?<=[?&]fresh=)[0-9a-f]+")  # a number for a proxy not to 
 _LONGEST_WAIT_S = 60.0  # for an answer that differs from the last recorded one
 
 
-class Replay(Source):
+class Replay(Transport):
     """
     A transport that answers from a recording alone, without a socket; waiting takes no time.
+
+    All ledgers that use it read on where the last one has stopped.
 
     A request that was asked several times has its answers in order. Further requests for the same
     are answered by the last recorded answer. After a minute of such waiting `NotRecordedError` is
@@ -59,7 +61,6 @@ class Replay(Source):
         The file. It is read once, and checked; the answers stay on disk.
     """
 
-    kind = "recording"
     in_process = is_recording = True
 
     def __init__(self, path: Path) -> None:
@@ -86,10 +87,6 @@ class Replay(Source):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def open(self, *_: object) -> Replay:
-        """Return this recording: all ledgers read on where the last one has stopped."""
-        return self
-
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Return the recorded answer."""
         record, is_new = self._next(request_of(exchange, self.network).key)
@@ -104,9 +101,6 @@ class Replay(Source):
         """Return the next answer to a request of a network; None if there is no further one."""
         record, is_new = self._next(request_of(exchange, network).key)
         return self._answer(record, exchange) if record and is_new else None
-
-    async def aclose(self) -> None:
-        """Do nothing: another ledger may read on."""
 
     def wait(self, seconds: float) -> float:
         """Pass over a wait, which takes 0 s; raise if there is nothing to wait for."""

@@ -6,14 +6,16 @@ import asyncio
 import io
 import time
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ledgerkit.errors import ResponseTooLargeError
+from ledgerkit.transport.exchange import ACCEPTED_ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
+    from ledgerkit.transport.exchange import RawRequest
+
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _STEP_BYTES = 2**18  # unpacked at once: takes the loop well below a millisecond
@@ -23,30 +25,24 @@ class EncodingError(ValueError):
     """The body has an encoding that is not read, or its gzip is broken."""
 
 
-class BodyLimits(NamedTuple):
-    """The limits of one response: bytes, as sent and unpacked, and a time.monotonic() deadline."""
-
-    request: str
-    max_bytes: int
-    deadline: float
-
-
 class BodyReader:
     """
     The body of one response, unpacked as it is received.
 
     Parameters
     ----------
-    limits
-        The limits, which are checked after every step.
+    request
+        The request, whose limits are checked after every step.
     encodings
         The values of the header Content-Encoding.
     length
         The value of the header Content-Length, if there is one.
     """
 
-    def __init__(self, limits: BodyLimits, encodings: Sequence[str], length: str | None) -> None:
-        self._limits = limits
+    def __init__(
+        self, request: RawRequest, encodings: Sequence[str] = (), length: str | None = None
+    ) -> None:
+        self._request = request
         self._is_stopped = False
         self._received = 0
         self._packed = b""  # received and not unpacked yet
@@ -89,7 +85,7 @@ class BodyReader:
         return self._unpack_step()
 
     def _unpack_step(self) -> bool:
-        if self._is_stopped or time.monotonic() > self._limits.deadline:
+        if self._is_stopped or time.monotonic() > self._request.deadline:
             raise TimeoutError
         part, self._packed = self._packed, b""
         if self._gzip is not None:
@@ -107,8 +103,8 @@ class BodyReader:
         return bool(self._packed)
 
     def _check_size(self, size: float) -> None:
-        if size > self._limits.max_bytes:
-            request, max_bytes, _ = self._limits
+        request, max_bytes = self._request.request, self._request.max_bytes
+        if size > max_bytes:
             sentence = f"the response to {request} has more than {max_bytes:,} bytes"
             raise ResponseTooLargeError(sentence, request=request, max_bytes=max_bytes)
 

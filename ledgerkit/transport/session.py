@@ -25,12 +25,18 @@ from ledgerkit.errors import (
     UnmatchedResponseError,
 )
 from ledgerkit.transport import background_loop, forks, networks
-from ledgerkit.transport.exchange import HTTPX_TRANSPORT, Exchange, Source, timeout_error
+from ledgerkit.transport.exchange import (
+    HTTPX_TRANSPORT,
+    Exchange,
+    Source,
+    Transport,
+    timeout_error,
+)
 from ledgerkit.transport.http_transport import HttpTransport, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
 from ledgerkit.transport.rate_limit import RateLimiter
 from ledgerkit.transport.retry import Backoff, Outage
-from ledgerkit.transport.streaming import STOP_S, InPlace, Stream, Tasks, batches_ahead
+from ledgerkit.transport.streaming import STOP_S, Stream, batches_ahead, batches_in_place
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -45,7 +51,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.exchange import Connections, Transport
+    from ledgerkit.transport.exchange import Connections
+    from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Cache, Settings
     from ledgerkit.transport.streaming import Work
@@ -92,23 +99,25 @@ class Session:
     def _open_transport(self) -> Transport:
         """Open the transport: to hosts, to what a caller passed, or in this process."""
         source = self.settings.transport
+        if isinstance(source, Transport):
+            return source
+        # Were it to hold the session, a dropped ledger would stay until garbage is collected.
+        wait = partial(Session._wait_for_slot, weakref.proxy(self))
+        return HttpTransport(self.settings, self._open_connections(source), wait)
+
+    def _open_connections(self, source: Source | AnyTransport | None) -> Connections:
         if source is None:
             from ledgerkit.transport.connections import NetworkConnections
 
             network, count = self.settings.network, self.settings.in_flight
-            return self._over_http(NetworkConnections(network.addresses, count))
+            return NetworkConnections(network.addresses, count)
         if isinstance(source, Source):
-            return source.open(self._over_http, partial(Session.sleep, weakref.proxy(self)))
+            return source.open(partial(Session.sleep, weakref.proxy(self)))
         if find_spec("httpx") is None:
             raise InvalidRequestError.refuse("transport", source, HTTPX_TRANSPORT)
         from ledgerkit.transport.httpx_transports import HttpxConnections
 
-        return self._over_http(HttpxConnections(source, is_borrowed=self.settings.borrowed))
-
-    def _over_http(self, connections: Connections) -> Transport:
-        # Were it to hold the session, a dropped ledger would stay until garbage is collected.
-        wait = partial(Session._wait_for_slot, weakref.proxy(self))
-        return HttpTransport(self.settings, connections, wait)
+        return HttpxConnections(source, is_borrowed=self.settings.borrowed)
 
     def ready(self) -> Session:
         """Return this session; raise if it is closed."""
@@ -184,9 +193,9 @@ class Session:
         self, calls: Sequence[Call[T]], *, stop_on_error: bool, progress: Callable[[int], object]
     ) -> list[T | LedgerError]:
         """Send calls concurrently, as a stream of one batch."""
-        count = self.settings.in_flight
-        workers = self._workers(self._answer_function(), count, stop_on_error=stop_on_error)
-        batches = self._batches(calls, workers, max(1, len(calls)), 0, progress)
+        size = max(1, len(calls))
+        options: Any = {"stop_on_error": stop_on_error, "progress": progress}
+        batches = self._batches(calls, self._answer_function(), size=size, **options)
         return [value for batch in batches for value in batch]
 
     def stream(
@@ -198,11 +207,9 @@ class Session:
         ahead: int | None = None,
     ) -> Generator[list[T | LedgerError], None, None]:
         """Send calls as their iterator yields them; `ahead` limits the batches sent ahead."""
-        count = self.settings.in_flight
+        ahead = batches_ahead(size, self.settings.in_flight) if ahead is None else ahead
         answer = self._answer_function(rate_limit_wait_s)
-        workers = self._workers(answer, count, stop_on_error=False)
-        ahead = batches_ahead(size, count) if ahead is None else ahead
-        return self._batches(calls, workers, size, ahead)
+        return self._batches(calls, answer, size=size, ahead=ahead)
 
     def read_each(
         self,
@@ -222,8 +229,8 @@ class Session:
         answer = self._answer_function(rate_limit_wait_s)
         reader = Reader(answer, in_process=self._transport.in_process)
         count = -(-self.settings.in_flight // n_calls)
-        workers = self._workers(partial(read, reader), count, stop_on_error=False)
-        for [value] in self._batches(subjects, workers, 1, count, progress):
+        options: Any = {"count": count, "ahead": count, "progress": progress}
+        for [value] in self._batches(subjects, partial(read, reader), size=1, **options):
             yield value
 
     def iterate(
@@ -244,22 +251,22 @@ class Session:
     def _batches(
         self,
         items: Iterable[Any],
-        workers: InPlace | Tasks,
+        work: Work,
+        *,
         size: int,
-        ahead: int,
+        ahead: int = 0,
+        count: int | None = None,
+        stop_on_error: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> Generator[list[Any], None, None]:
         """Work on items as their iterator yields them."""
-        ahead = 0 if self._transport.in_process else ahead
-        show = progress or _no_progress
-        stream = Stream(items, workers, size=size, ahead=ahead, progress=show)
-        return stream.batches(self.ready)
-
-    def _workers(self, work: Work, count: int, *, stop_on_error: bool) -> InPlace | Tasks:
         self.ready()
+        options: Any = {"stop_on_error": stop_on_error, "progress": progress or _no_progress}
         if self._transport.in_process:
-            return InPlace(work, stop_on_error=stop_on_error)
-        return Tasks(work, count, stop_on_error=stop_on_error)
+            return batches_in_place(items, work, size=size, check=self.ready, **options)
+        count = count or self.settings.in_flight
+        stream = Stream(items, work, count=count, size=size, ahead=ahead, **options)
+        return stream.batches(self.ready)
 
     def _answer_function(self, rate_limit_wait_s: float = 0.0) -> Work:
         """Return the coroutine function that answers the calls of one stream."""

@@ -131,7 +131,7 @@ class Settings:
     key: ApiKey | None = None
     key_in: Literal["header", "query"] = "header"
     # In place of the network's hosts.
-    transport: Source | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
+    transport: Transport | Source | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
     max_answer_bytes: int = 2**28
     retries: RetryPolicy = RetryPolicy()

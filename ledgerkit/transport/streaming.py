@@ -1,4 +1,4 @@
-"""Streams: items are worked on some batches ahead, and their values come in order."""
+"""A pipeline of many calls: some batches of them are sent ahead of those that are processed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 
     Work = Callable[[Any], Coroutine[Any, Any, Any]]
 
 STOP_S = 1.0  # to wait for workers that stop; one that is stuck in a transport stops later
 _SLOW_SOURCE_S = 0.01  # a batch that is complete does not wait for a source slower than this
+_NO_MORE = object()
 
 
 def batches_ahead(size: int, in_flight: int) -> int:
@@ -30,66 +31,97 @@ def batches_ahead(size: int, in_flight: int) -> int:
     return 4 - (-8 * in_flight // size)
 
 
-class InPlace:
-    """Work in the caller's thread, on each item when its value is needed; nothing suspends it."""
+def _until_error(items: Iterable[Any], errors: list[Exception]) -> Iterator[Any]:
+    """Yield items; an exception of their source is added to `errors`, and ends them."""
+    try:
+        # Not `yield from`, which would close the caller's generator.
+        for item in items:  # noqa: UP028
+            yield item
+    except Exception as error:  # noqa: BLE001 - raised after the values of earlier items
+        errors.append(error)
 
-    alive = True
 
-    def __init__(self, work: Work, *, stop_on_error: bool) -> None:
-        self._work = work
-        self._stop_on_error = stop_on_error
+def batches_in_place(
+    items: Iterable[Any],
+    work: Work,
+    *,
+    size: int,
+    stop_on_error: bool,
+    progress: Callable[[int], object],
+    check: Callable[[], object],
+) -> Generator[list[Any], None, None]:
+    """Yield what `Stream.batches` does, of work that nothing suspends, in the caller's thread."""
 
-    def add(self, item: Any) -> Any:
-        """Return the item, which is its own ticket."""
-        return item
+    def value_of(item: Any) -> Any:
+        value = background_loop.drive(work(item))
+        if stop_on_error and isinstance(value, LedgerError):
+            raise value
+        progress(1)
+        return value
 
-    def is_done(self, _ticket: Any) -> bool:
-        """Return True: there is nothing to wait for."""
-        return True
-
-    def values(self, tickets: Sequence[Any], progress: Callable[[int], object]) -> list[Any]:
-        """Work on items."""
-        values = []
-        for item in tickets:
-            value = background_loop.drive(self._work(item))
-            if self._stop_on_error and isinstance(value, LedgerError):
-                raise value
-            values.append(value)
-            progress(1)
-        return values
-
-    def stop(self, wait_s: float) -> None:
-        """Do nothing: no work is under way."""
+    errors: list[Exception] = []
+    source = _until_error(items, errors)
+    while batch := list(islice(source, size)):
+        yield [value_of(item) for item in batch]
+        check()
+    if errors:
+        raise errors.pop()
 
 
 class _Ticket:
+    """An item, and then its value."""
+
     __slots__ = ("is_done", "value")
 
-    def __init__(self) -> None:
-        self.value: Any = None
+    def __init__(self, item: Any) -> None:
+        self.value = item
         self.is_done = False
 
 
-class Tasks:
+class Stream:
     """
-    Tasks of the background loop that work on items in the order in which they were added.
+    Items that tasks of the background loop work on while the values of earlier ones are processed.
 
     Parameters
     ----------
+    items
+        The items, taken in the thread that reads the batches.
     work
         The coroutine function that makes a value of an item.
     count
         Most tasks at a time.
+    size
+        The number of values in a batch.
+    ahead
+        How many batches are begun beyond the one returned next.
     stop_on_error
         Whether the first item that fails ends the work on all; otherwise its error is its value.
+    progress
+        Called with the number of new values, in the same thread; now and then also with 0.
     """
 
-    def __init__(self, work: Work, count: int, *, stop_on_error: bool) -> None:
+    def __init__(
+        self,
+        items: Iterable[Any],
+        work: Work,
+        *,
+        count: int,
+        size: int,
+        ahead: int,
+        stop_on_error: bool,
+        progress: Callable[[int], object],
+    ) -> None:
+        self._source_errors: list[Exception] = []
+        self._items = _until_error(items, self._source_errors)
         self._work = work
         self._count = count
+        self._size = size
+        self._max_pending = size * (ahead + 1)
         self._stop_on_error = stop_on_error
+        self._progress = progress
+        self._pending: deque[_Ticket] = deque()  # whose values were not returned
         self._loop = background_loop.current()
-        self._queue: deque[tuple[Any, _Ticket]] = deque()
+        self._queue: deque[_Ticket] = deque()  # that no task works on yet
         self._n_started = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._end: BaseException | None = None  # why the work has ended early
@@ -97,37 +129,74 @@ class Tasks:
         self._changed = threading.Event()  # the awaited ticket is done, or the work has ended
         self._lock = threading.Lock()
 
-    @property
-    def alive(self) -> bool:
-        """False in a forked child."""
-        return self._loop.alive
+    # In the thread that reads the batches -------------------------------------------------
 
-    def add(self, item: Any) -> _Ticket:
-        """Queue an item, and start a task for it if there are too few."""
-        ticket = _Ticket()
+    def batches(self, check: Callable[[], object]) -> Generator[list[Any], None, None]:
+        """Yield the values, a batch at a time; `check` may raise after each."""
+        stop_s = STOP_S
+        try:
+            while self._begin_ahead():
+                try:
+                    batch = self._next_batch()
+                except CancelledError:  # perhaps another thread has closed the ledger
+                    stop_s = 0.0
+                    check()
+                    raise
+                yield batch
+                if not self._loop.alive:
+                    msg = "a stream cannot continue in a forked process"
+                    remedy = "Start a new stream in this process."
+                    raise InvalidRequestError(msg, remedy=remedy, field="stream")
+                check()
+        except KeyboardInterrupt:
+            stop_s = 0.0
+            raise
+        finally:
+            if self._pending:
+                self._stop(stop_s)
+        if self._source_errors:
+            raise self._source_errors.pop()
+
+    def _begin_ahead(self) -> bool:
+        """Begin items some batches ahead; return True if there is a value to wait for."""
+        start = time.monotonic()
+        while len(self._pending) < self._max_pending:
+            item = next(self._items, _NO_MORE)
+            if item is _NO_MORE:
+                break
+            self._begin(_Ticket(item))
+            if time.monotonic() - start > _SLOW_SOURCE_S and self._has_whole_batch():
+                break
+        return bool(self._pending)
+
+    def _begin(self, ticket: _Ticket) -> None:
+        """Queue a ticket, and start a task for it if there are too few."""
+        self._pending.append(ticket)
         with self._lock:
-            self._queue.append((item, ticket))
+            self._queue.append(ticket)
             is_needed = self._n_started < self._count
             self._n_started += is_needed
         if is_needed:
             self._loop.call_soon(self._start)
-        return ticket
 
-    def is_done(self, ticket: _Ticket) -> bool:
-        """Return True if there is a value."""
-        return ticket.is_done
+    def _has_whole_batch(self) -> bool:
+        """Return True if all values of the next batch are there."""
+        if len(self._pending) < self._size or not self._pending[self._size - 1].is_done:
+            return False
+        return all(ticket.is_done for ticket in islice(self._pending, self._size))
 
-    def values(self, tickets: Sequence[_Ticket], progress: Callable[[int], object]) -> list[Any]:
-        """Wait for values, or for the error that ends the work."""
+    def _next_batch(self) -> list[Any]:
+        """Wait for the values of a batch, or for the error that ends the work."""
+        tickets: Sequence[_Ticket] = list(islice(self._pending, self._size))
         n_reported = 0
         # The last one first: waking this thread for each value would take longer than a request.
         for ticket in reversed(tickets):
             while not self._wait_for(ticket):
                 n_done = sum(ticket.is_done for ticket in tickets)
-                progress(n_done - n_reported)
+                self._progress(n_done - n_reported)
                 n_reported = n_done
-        progress(len(tickets) - n_reported)
-        return [ticket.value for ticket in tickets]
+        self._progress(len(tickets) - n_reported)
+        return [self._pending.popleft().value for _ in tickets]
 
     def _wait_for(self, ticket: _Ticket) -> bool:
         """Wait for a value for one slice of time; return True if there is one."""
@@ -141,7 +210,7 @@ class Tasks:
             raise self._end
         return ticket.is_done
 
-    def stop(self, wait_s: float) -> None:
+    def _stop(self, wait_s: float) -> None:
         """Cancel the tasks; the garbage collector may stop a stream on any thread."""
         if self._loop.inside:
             self._finish(CancelledError())
@@ -151,13 +220,15 @@ class Tasks:
         elif self._loop.alive:
             self._loop.call_soon(self._finish, CancelledError())
 
+    # On the background loop ---------------------------------------------------------------
+
     def _start(self) -> None:
         task = asyncio.create_task(self._run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _next(self) -> tuple[Any, _Ticket] | None:
-        """Return the next item; None if the task should end."""
+    def _next(self) -> _Ticket | None:
+        """Return the next ticket; None if the task should end."""
         with self._lock:
             if self._queue and self._end is None:
                 return self._queue.popleft()
@@ -166,10 +237,9 @@ class Tasks:
 
     async def _run(self) -> None:
         """Work on items until there are no more."""
-        while entry := self._next():
-            item, ticket = entry
+        while ticket := self._next():
             try:
-                value = await self._work(item)
+                value = await self._work(ticket.value)
             except asyncio.CancelledError:  # the stream is stopped, or its ledger is closed
                 self._finish(CancelledError())
                 raise
@@ -195,109 +265,3 @@ class Tasks:
         self._finish(CancelledError())
         others = self._tasks - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
-
-
-class Stream:
-    """
-    Items that are worked on while the values of earlier ones are processed.
-
-    Parameters
-    ----------
-    items
-        The items, taken in the thread that reads the batches.
-    workers
-        What works on them.
-    size
-        The number of values in a batch.
-    ahead
-        How many batches are begun beyond the one returned next.
-    progress
-        Called with the number of new values, in the same thread; now and then also with 0.
-    """
-
-    def __init__(
-        self,
-        items: Iterable[Any],
-        workers: InPlace | Tasks,
-        *,
-        size: int,
-        ahead: int,
-        progress: Callable[[int], object],
-    ) -> None:
-        self._items = iter(items)
-        self._workers = workers
-        self._size = size
-        self._max_pending = size * (ahead + 1)
-        self._progress = progress
-        self._is_exhausted = False
-        self._source_error: Exception | None = None
-        self._pending: deque[Any] = deque()
-
-    def batches(self, check: Callable[[], object]) -> Generator[list[Any], None, None]:
-        """Yield the values, a batch at a time; `check` may raise before each."""
-        stop_s = STOP_S
-        try:
-            while self._begin_ahead():
-                try:
-                    batch = self._next_batch()
-                except CancelledError:  # perhaps another thread has closed the ledger
-                    stop_s = 0.0
-                    check()
-                    raise
-                yield batch
-                self._check_process()
-                check()
-            self._raise_source_error()
-        except KeyboardInterrupt:
-            stop_s = 0.0
-            raise
-        finally:
-            if self._pending:
-                self._workers.stop(stop_s)
-
-    def _begin_ahead(self) -> bool:
-        """Begin items some batches ahead; return True if there is a value to wait for."""
-        start = time.monotonic()
-        while not self._is_exhausted and len(self._pending) < self._max_pending:
-            try:
-                item = next(self._items)
-            except StopIteration:
-                self._is_exhausted = True
-                break
-            except Exception as error:  # noqa: BLE001 - raised after the values of earlier items
-                self._source_error, self._is_exhausted = error, True
-                break
-            self._pending.append(self._workers.add(item))
-            if time.monotonic() - start > _SLOW_SOURCE_S and self._has_whole_batch():
-                break
-        return bool(self._pending)
-
-    def _has_whole_batch(self) -> bool:
-        """Return True if all values of the next batch are there."""
-        if len(self._pending) < self._size:
-            return False
-        return all(map(self._workers.is_done, islice(self._pending, self._size)))
-
-    def _next_batch(self) -> list[Any]:
-        tickets = list(islice(self._pending, self._size))
-        values = self._workers.values(tickets, self._progress)
-        for _ in tickets:
-            self._pending.popleft()
-        return values
-
-    def _check_process(self) -> None:
-        """Raise in a forked child: the workers are the parent's."""
-        if not self._workers.alive:
-            self._pending.clear()
-            msg = "a stream cannot continue in a forked process"
-            remedy = "Start a new stream in this process."
-            raise InvalidRequestError(msg, remedy=remedy, field="stream")
-
-    def _raise_source_error(self) -> None:
-        """Raise the error of the source, if there is one."""
-        error, self._source_error = self._source_error, None
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error  # its traceback holds this frame

@@ -268,7 +268,7 @@ def test_a_timeout_ends_the_thread_that_unpacks(way, monkeypatch):
     unpack = BodyReader.unpack
 
     def watched_unpack(reader: BodyReader) -> None:
-        reader._limits = reader._limits._replace(deadline=time.monotonic() + 60)
+        reader._request = reader._request._replace(deadline=time.monotonic() + 60)
         try:
             unpack(reader)
         finally:

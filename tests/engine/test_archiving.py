@@ -739,26 +739,23 @@ class Crashing(EmbeddedLedger):
         super().__init__(world)
         self.count, self.crash_at, self.place, self.end = count, crash_at, place, end
 
-    def open(self, over_http: Any, sleep: Any) -> Any:
-        """Return a transport that answers, or crashes."""
+    def open(self, sleep: Any) -> Any:
+        """Open connections that answer, or crash."""
+        connections: Any = super().open(sleep)
+        send = connections.send
 
-        def crashing(connections: Any) -> Any:
-            send = connections.send
+        async def send_or_crash(request: object) -> object:
+            self.count[0] += 1
+            is_now = self.count[0] == self.crash_at
+            if is_now and self.place == "before":
+                raise self.end()
+            answer = await send(request)
+            if is_now:
+                raise self.end()
+            return answer
 
-            async def send_or_crash(request: object) -> object:
-                self.count[0] += 1
-                is_now = self.count[0] == self.crash_at
-                if is_now and self.place == "before":
-                    raise self.end()
-                answer = await send(request)
-                if is_now:
-                    raise self.end()
-                return answer
-
-            connections.send = send_or_crash
-            return over_http(connections)
-
-        return super().open(crashing, sleep)
+        connections.send = send_or_crash
+        return connections
 
 
 def connect(source: Any) -> lk.Ledger:

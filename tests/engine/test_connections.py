@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledgerkit.api.calls import Response
 from ledgerkit.errors import ResponseTooLargeError
 from ledgerkit.transport.connections import NetworkConnections
-from ledgerkit.transport.exchange import RawRequest, RawResponse
-from ledgerkit.transport.response_body import BodyLimits, EncodingError
+from ledgerkit.transport.exchange import RawRequest
+from ledgerkit.transport.response_body import EncodingError
 
 BODY = b'{"account_id":"a.near","tokens":[]}'
 PACKED = gzip.compress(BODY)
@@ -42,6 +43,12 @@ RESPONSES = {
 }
 
 
+def request_to(url: str, timeout_s: float = 60.0) -> RawRequest:
+    """Return a GET of an address."""
+    deadline = time.monotonic() + timeout_s
+    return RawRequest("api", url, {}, None, "the test", LIMIT, deadline)
+
+
 def exchange(
     pieces: list[bytes],
     requests: int = 1,
@@ -51,7 +58,7 @@ def exchange(
     origin: str = "",
     path: str = f"/?apiKey={KEY}",
     **fields: Any,
-) -> tuple[list[RawResponse], int]:
+) -> tuple[list[Response], int]:
     """
     Return the responses of a host that sends these pieces, and its number of connections.
 
@@ -75,7 +82,7 @@ def exchange(
                 break
         writer.close()
 
-    async def work() -> list[RawResponse]:
+    async def work() -> list[Response]:
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with pytest.MonkeyPatch.context() as patch:
@@ -84,9 +91,7 @@ def exchange(
                 patch.setenv("no_proxy", "")
             pool = NetworkConnections({"api": origin or url}, 4)
         try:
-            limits = BodyLimits("the test", LIMIT, time.monotonic() + timeout_s)
-            request = RawRequest("api", (origin or url) + path, {}, None, limits)
-            request = request._replace(**fields)
+            request = request_to((origin or url) + path, timeout_s)._replace(**fields)
             return [await pool.send(request) for _ in range(requests)]
         finally:
             await pool.aclose()
@@ -114,7 +119,7 @@ def test_a_header_that_would_be_another_request(headers):
     assert KEY not in str(caught.value)
 
 
-def response_or_error(pieces: list[bytes]) -> RawResponse | BaseException:
+def response_or_error(pieces: list[bytes]) -> Response | BaseException:
     """Return the response of a host that sends these pieces, or the error."""
     try:
         return exchange(pieces, timeout_s=TIMEOUT_S)[0][0]
@@ -134,7 +139,7 @@ def split(data: bytes, places: list[int]) -> list[bytes]:
 def test_a_response_in_any_pieces(kind, places):
     """Wherever a host splits a response, it is the same one."""
     [response], _ = exchange(split(RESPONSES[kind], places))
-    assert (response.status, response.retry_after, response.body) == (200, "7", BODY)
+    assert (response.status, response.retry_after, response.body) == (200, 7.0, BODY)
 
 
 @pytest.mark.parametrize("kind", RESPONSES)
@@ -151,7 +156,7 @@ def test_a_damaged_response(kind, place, removed, inserted, places):
     place %= len(whole)
     damaged = whole[:place] + inserted + whole[place + removed :]
     result = response_or_error(split(damaged, places))
-    if isinstance(result, RawResponse):
+    if isinstance(result, Response):
         assert len(result.body) <= LIMIT
     assert KEY not in str(result)
 
