@@ -9,7 +9,17 @@ next nonce and sent, in turn with other senders of the key.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    ParamSpec,
+    Required,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from ledgerkit import client, units, validation
 from ledgerkit.errors import InvalidRequestError
@@ -89,6 +99,14 @@ class Options(TypedDict, total=False):
     ledger: Ledger | None
 
 
+class _DryRun(Options):
+    dry_run: Required[Literal[True]]
+
+
+class _Sending(Options, total=False):
+    dry_run: Literal[False]
+
+
 def _check_options(
     *,
     signer_id: str | None = None,
@@ -160,17 +178,9 @@ def sends(verb: Callable[P, T]) -> Callable[P, T]:
 
 
 @overload
-def transfer(
-    receiver_id: str, amount: int | str, *, dry_run: Literal[True], **options: Unpack[Options]
-) -> pd.DataFrame: ...
+def transfer(receiver_id: str, amount: int | str, **options: Unpack[_DryRun]) -> pd.DataFrame: ...
 @overload
-def transfer(
-    receiver_id: str,
-    amount: int | str,
-    *,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
-) -> Submission: ...
+def transfer(receiver_id: str, amount: int | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def transfer(
     receiver_id: str, amount: int | str, *, dry_run: bool = False, **options: Unpack[Options]
@@ -206,8 +216,7 @@ def call(
     *,
     gas: int | str = "30 Tgas",
     deposit: int | str = 0,
-    dry_run: Literal[True],
-    **options: Unpack[Options],
+    **options: Unpack[_DryRun],
 ) -> pd.DataFrame: ...
 @overload
 def call(
@@ -217,8 +226,7 @@ def call(
     *,
     gas: int | str = "30 Tgas",
     deposit: int | str = 0,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
+    **options: Unpack[_Sending],
 ) -> Submission: ...
 @sends
 def call(
@@ -268,19 +276,11 @@ def call(
 
 @overload
 def send(
-    receiver_id: str,
-    actions: Sequence[Action],
-    *,
-    dry_run: Literal[True],
-    **options: Unpack[Options],
+    receiver_id: str, actions: Sequence[Action], **options: Unpack[_DryRun]
 ) -> pd.DataFrame: ...
 @overload
 def send(
-    receiver_id: str,
-    actions: Sequence[Action],
-    *,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
+    receiver_id: str, actions: Sequence[Action], **options: Unpack[_Sending]
 ) -> Submission: ...
 @sends
 def send(
@@ -324,8 +324,7 @@ def add_key(
     receiver_id: str | None = None,
     method_names: Sequence[str] = (),
     allowance: int | str | None = None,
-    dry_run: Literal[True],
-    **options: Unpack[Options],
+    **options: Unpack[_DryRun],
 ) -> pd.DataFrame: ...
 @overload
 def add_key(
@@ -334,8 +333,7 @@ def add_key(
     receiver_id: str | None = None,
     method_names: Sequence[str] = (),
     allowance: int | str | None = None,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
+    **options: Unpack[_Sending],
 ) -> Submission: ...
 @sends
 def add_key(
@@ -391,13 +389,9 @@ def add_key(
 
 
 @overload
-def delete_key(
-    public_key: PublicKey | str, *, dry_run: Literal[True], **options: Unpack[Options]
-) -> pd.DataFrame: ...
+def delete_key(public_key: PublicKey | str, **options: Unpack[_DryRun]) -> pd.DataFrame: ...
 @overload
-def delete_key(
-    public_key: PublicKey | str, *, dry_run: Literal[False] = False, **options: Unpack[Options]
-) -> Submission: ...
+def delete_key(public_key: PublicKey | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def delete_key(
     public_key: PublicKey | str, *, dry_run: bool = False, **options: Unpack[Options]
@@ -429,8 +423,7 @@ def create_account(
     *,
     public_key: PublicKey | str,
     balance: int | str,
-    dry_run: Literal[True],
-    **options: Unpack[Options],
+    **options: Unpack[_DryRun],
 ) -> pd.DataFrame: ...
 @overload
 def create_account(
@@ -438,8 +431,7 @@ def create_account(
     *,
     public_key: PublicKey | str,
     balance: int | str,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
+    **options: Unpack[_Sending],
 ) -> Submission: ...
 @sends
 def create_account(
@@ -497,8 +489,7 @@ def deploy(
     *,
     account_id: str | None = None,
     publish: Literal["hash", "account_id"] | None = None,
-    dry_run: Literal[True],
-    **options: Unpack[Options],
+    **options: Unpack[_DryRun],
 ) -> pd.DataFrame: ...
 @overload
 def deploy(
@@ -506,8 +497,7 @@ def deploy(
     *,
     account_id: str | None = None,
     publish: Literal["hash", "account_id"] | None = None,
-    dry_run: Literal[False] = False,
-    **options: Unpack[Options],
+    **options: Unpack[_Sending],
 ) -> Submission: ...
 @sends
 def deploy(
@@ -629,13 +619,9 @@ def delegate(
 
 
 @overload
-def relay(
-    delegate: Delegate, *, dry_run: Literal[True], **options: Unpack[Options]
-) -> pd.DataFrame: ...
+def relay(delegate: Delegate, **options: Unpack[_DryRun]) -> pd.DataFrame: ...
 @overload
-def relay(
-    delegate: Delegate, *, dry_run: Literal[False] = False, **options: Unpack[Options]
-) -> Submission: ...
+def relay(delegate: Delegate, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def relay(
     delegate: Delegate, *, dry_run: bool = False, **options: Unpack[Options]
