@@ -737,6 +737,9 @@ class ProhibitedInViewError(ContractError):
     remedy = "Call the method in a signed transaction instead of a view call."
 
 
+NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
+
+
 class DecodeError(LedgerError):
     """The response does not have the documented form."""
 
@@ -745,6 +748,15 @@ class DecodeError(LedgerError):
     remedy = (
         "Try again; if the error persists, the service has changed and ledgerkit needs an update."
     )
+
+
+def not_as_documented(
+    document: str, problem: object, place: str = "$", **details: Any
+) -> DecodeError:
+    """Build the error for what a decoder found in a document, or in the part of it at `place`."""
+    reason, _, path = str(problem).partition(" - at `$")
+    path = place + path.rstrip("`")
+    return DecodeError(f"{document}{NOT_AS_DOCUMENTED}{reason} at {path}", path=path, **details)
 
 
 # HTTP errors without a documented body --------------------------------------------------

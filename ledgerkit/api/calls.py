@@ -23,7 +23,6 @@ RestSurface = Literal["api", "transactions", "transfers", "blocks", "kv"]
 Surface = Literal[NodeSurface, RestSurface]
 Kind = Literal["", "block", "chunk", "transaction", "read", "metadata"]
 
-NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
 _NODE_SURFACES = get_args(NodeSurface)
 
@@ -223,10 +222,7 @@ def read_saved(call: Call[T], body: bytes) -> T:
 
 def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeError:
     """Build the error for a response that could not be decoded, with the path in the document."""
-    reason, _, path = str(decode_error).partition(" - at `")
-    path = path.rstrip("`") or "$"
-    sentence = f"the response to {request}{NOT_AS_DOCUMENTED}{reason} at {path}"
-    return errors.DecodeError(sentence, request=request, path=path)
+    return errors.not_as_documented(f"the response to {request}", decode_error, request=request)
 
 
 class _EnvelopeMembers(msgspec.Struct):

@@ -219,7 +219,4 @@ def current_time(ledger: Ledger) -> tuple[int, int | None, str | None]:
 
 def embedded_world(ledger: Ledger) -> World | None:
     """Return the world of the embedded ledger; None for other ledgers."""
-    try:
-        return ledger.world
-    except InvalidRequestError:  # another ledger
-        return None
+    return ledger.world if ledger.is_embedded else None

@@ -316,9 +316,7 @@ def find_signer(signer_id: str | None, key: object, ledger: Ledger) -> Signer:
 
 
 def _published_signer(ledger: Ledger, name: AccountId | None) -> Signer | None:
-    try:
-        keys = ledger.world.keys()
-    except InvalidRequestError:  # another ledger
+    if name is None or not ledger.is_embedded:
         return None
-    text = None if name is None else keys.get(name)
-    return None if name is None or text is None else Signer(name, SecretKey.from_text(text))
+    text = ledger.world.keys().get(name)
+    return None if text is None else Signer(name, SecretKey.from_text(text))

@@ -22,7 +22,8 @@ from ledgerkit.transport.exchange import HEADERS, Connections, NoConnectionError
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from ledgerkit.api.calls import Response, Surface
     from ledgerkit.transport.exchange import RawRequest
@@ -78,8 +79,13 @@ class NetworkConnections(Connections):
             pool = self._pool(proxy)
         pool.n_requests += 1
         try:
-            async with asyncio.timeout(request.deadline - time.monotonic()):
-                return await _exchange(pool.session, request, proxy, partial(self._give_up, pool))
+            async with (
+                asyncio.timeout(request.deadline - time.monotonic()),
+                _begin(pool.session, request, proxy) as response,
+            ):
+                body = await _body(response, request)
+                give_up = partial(self._give_up, pool)
+                return http_response(response.status, response.headers, body, give_up)
         except TimeoutError:
             raise
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError) as error:
@@ -183,28 +189,28 @@ def _close_later(pools: _Pools) -> None:
     background_loop.current().run_later(pools.aclose())
 
 
-async def _exchange(
-    session: aiohttp.ClientSession,
-    request: RawRequest,
-    proxy: Proxy | None,
-    give_up: Callable[[], Awaitable[None]],
-) -> Response:
+def _begin(
+    session: aiohttp.ClientSession, request: RawRequest, proxy: Proxy | None
+) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    """Return a context manager that sends a request, and receives the head of its response."""
     url = yarl.URL(request.url, encoded=True)
     options: dict[str, Any] = {"headers": request.headers}
     if proxy is not None and not proxy.is_socks:
         options = _proxy_options(proxy, url, request.headers)
     if request.body is not None:  # not as bytes, because aiohttp warns of long ones
         options["data"] = io.BytesIO(request.body)
-    async with session.request(request.method, url, allow_redirects=False, **options) as response:
-        if response.status == _SWITCHING_PROTOCOLS:
-            msg = "the host continues with another protocol"
-            raise ConnectionError(msg)
-        headers = response.headers
-        encodings = headers.getall("content-encoding", ())
-        reader = BodyReader(request, encodings, headers.get("content-length"))
-        while not response.content.at_eof():
-            await reader.add_async(await response.content.readany())
-        return http_response(response.status, headers, reader.whole(), give_up)
+    return session.request(request.method, url, allow_redirects=False, **options)
+
+
+async def _body(response: aiohttp.ClientResponse, request: RawRequest) -> bytes:
+    if response.status == _SWITCHING_PROTOCOLS:
+        msg = "the host continues with another protocol"
+        raise ConnectionError(msg)
+    encodings = response.headers.getall("content-encoding", ())
+    reader = BodyReader(request, encodings, response.headers.get("content-length"))
+    while not response.content.at_eof():
+        await reader.add_async(await response.content.readany())
+    return reader.whole()
 
 
 def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:

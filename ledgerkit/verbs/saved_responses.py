@@ -11,7 +11,7 @@ from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
 from ledgerkit.api.models.block_documents import Chunk, decode_document, decode_shard
 from ledgerkit.block_data import block_frames
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.errors import NOT_AS_DOCUMENTED, DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
@@ -134,7 +134,7 @@ _INCOMPLETE = "Check that the document is complete, and that it is a response of
 
 def _reason(error: DecodeError) -> str:
     """Return what is wrong with a document, without the request that was not sent."""
-    return error.sentence.rpartition(calls.NOT_AS_DOCUMENTED)[2]
+    return error.sentence.rpartition(NOT_AS_DOCUMENTED)[2]
 
 
 def read_source(source: bytes | str | PathLike[str]) -> bytes:

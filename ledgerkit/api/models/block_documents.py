@@ -27,7 +27,7 @@ from ledgerkit.api.models.transactions import (
     WholeOutcome,
     decode_error,
 )
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, not_as_documented
 
 
 class Execution(ExecutionOutcome, gc=False):
@@ -310,5 +310,4 @@ def _mismatch(execution: Execution, expected_id: str) -> str:
 
 
 def _refuse(problem: str, path: str, request: str) -> NoReturn:
-    sentence = f"the response to {request} is not as documented: {problem} at {path}"
-    raise DecodeError(sentence, request=request, path=path)
+    raise not_as_documented(f"the response to {request}", problem, path, request=request)

@@ -112,11 +112,9 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
     try:
         decoded = json_decoding.convert(config, _ProtocolConfig)
     except msgspec.DecodeError as problem:
-        reason, _, path = str(problem).partition(" - at `")
-        path = path.rstrip("`") or "$"
-        sentence = f"the protocol configuration is not as documented: {reason} at {path}"
         remedy = "Pass the whole result of EXPERIMENTAL_protocol_config."
-        raise errors.DecodeError(sentence, remedy=remedy, path=path) from None
+        document = "the protocol configuration"
+        raise errors.not_as_documented(document, problem, remedy=remedy) from None
     costs = decoded.runtime_config.transaction_costs
     # The layout is an object of one member, whose name is the layout's version. Old versions of
     # the protocol have none.

@@ -478,10 +478,7 @@ def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _AN
     try:
         return decoder.decode(raw)
     except msgspec.DecodeError as problem:
-        reason, _, inner = str(problem).partition(" - at `$")
-        path += inner.rstrip("`")
-        sentence = f"the document is not as documented: {reason} at {path}"
-        raise errors.DecodeError(sentence, path=path) from None
+        raise errors.not_as_documented("the document", problem, path) from None
 
 
 def _from_node(result: Result | None, path: str, request: str) -> TxResult:
@@ -549,11 +546,9 @@ def decode_error(
     problem: Exception, data: bytes, request: str, place: str = "$"
 ) -> errors.DecodeError:
     """Build the error for a document, or for the part of it at `place`."""
-    reason, _, path = str(problem).partition(" - at `$")
-    path = place + path.rstrip("`")
+    document = f"the response to {request}"
     if isinstance(problem, msgspec.ValidationError):
-        sentence = f"the response to {request} is not as documented: {reason} at {path}"
-    else:
-        start = errors.excerpt(data[:400].decode("utf-8", "replace"), 60)
-        sentence = f"the response to {request} is not JSON ({reason}); it starts with {start!r}"
-    return errors.DecodeError(sentence, request=request, path=path)
+        return errors.not_as_documented(document, problem, place, request=request)
+    start = errors.excerpt(data[:400].decode("utf-8", "replace"), 60)
+    sentence = f"{document} is not JSON ({problem}); it starts with {start!r}"
+    return errors.DecodeError(sentence, request=request, path=place)
