@@ -23,6 +23,7 @@ from ledgerkit.errors import (
 from ledgerkit.progress import bar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.exchange import Source, Transport
+from ledgerkit.transport.settings import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -360,8 +361,7 @@ class Ledger:
         >>> [len(batch) for batch in ledger.stream(calls, size=20)]
         [20, 20, 7]
         """
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
+        count("size", size)
         return self.session.stream(calls, size=size, rate_limit_wait_s=rate_limit_wait_s)
 
     def sibling(self, *, in_flight: int | None = None, rate: float | None = None) -> Ledger:

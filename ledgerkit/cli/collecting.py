@@ -8,6 +8,7 @@ from ledgerkit import errors
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.cli.arguments import FORM, NETWORK, Argument
 from ledgerkit.cli.commands import Command
+from ledgerkit.frames.collected import VIEWS
 
 if TYPE_CHECKING:
     import argparse
@@ -68,6 +69,7 @@ def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
     return exit_codes.SUCCESS
 
 
+_ACCOUNT_VIEWS = VIEWS["accounts"]
 _FIRST = "the first block: a height, a hash or an ISO time"
 _BLOCK_VIEWS = (
     "some of blocks,chunks,transactions,receipts,events,transfers, and of block documents "
@@ -89,7 +91,7 @@ COLLECTING = {
         Argument("IDS", "a file of account ids: text, CSV or Parquet", type=str),
         _OUT,
         *NETWORK,
-        Argument("--views", "some of accounts,ft,nft,staking,exposure"),
+        Argument("--views", f"some of {','.join(_ACCOUNT_VIEWS)}"),
         Argument("--column", "the column of ids in the file"),
         *_RUN,
         show=_print_summary,
@@ -126,7 +128,7 @@ COLLECTING = {
         "collecting.diff:diff",
         Argument("BEFORE", "the folder of the earlier collection"),
         Argument("AFTER", "the folder of the later collection"),
-        Argument("--view", "accounts, ft, nft, staking or exposure"),
+        Argument("--view", f"{', '.join(_ACCOUNT_VIEWS[:-1])} or {_ACCOUNT_VIEWS[-1]}"),
         *FORM,
         schema=lambda args: f"diff_{args.view}",
         show=_print_changes,

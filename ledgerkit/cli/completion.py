@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.cli import exit_codes, output
+from ledgerkit.frames.collected import VIEWS
 
 if TYPE_CHECKING:
     import argparse
@@ -13,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
     "name": ("demo", "empty", "crowd"),
-    "view": ("accounts", "ft", "nft", "staking", "exposure"),
+    "view": VIEWS["accounts"],
     **dict.fromkeys(("at", "start", "stop", "until"), ("final", "genesis", "optimistic")),
 }
 
@@ -33,8 +34,6 @@ def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> d
         schema = parser.get_default("spec").frame(parser.namespace)
         values = {column.name: column.meaning for column in SCHEMAS.get(schema, ())}
     elif action.dest == "views":
-        from ledgerkit.frames.collected import VIEWS
-
         views = {"history": ("accounts", "ft", "staking"), "collect": VIEWS["accounts"]}
         values = dict.fromkeys(views.get(parser.prog.split()[-1], VIEWS["blocks"]), "")
     elif action.dest == "network":

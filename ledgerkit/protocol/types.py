@@ -41,7 +41,7 @@ _HASHED = "ml-dsa-65-hash"
 _HASHED_TAG = b"\3"
 _HASH_DOMAIN = b"near:ml-dsa-65-pubkey-hash:v1"
 _KEY_BYTES = {**validation.KEY_BYTES, _HASHED: HASH_BYTES}
-_SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
+SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
 # A node does not decode an ed25519 signature whose last byte has any of these bits set, because
 # its second half is then no reduced scalar.
 _UNREDUCED = 0b1110_0000
@@ -473,7 +473,7 @@ class Signature(_CurveBytes):
     packed: bytes = field(init=False, repr=False, compare=False)
     _name: ClassVar[str] = "signature"
     _rule: ClassVar[str] = _SIGNATURE_RULE
-    _sizes: ClassVar[Mapping[str, int]] = _SIGNATURE_BYTES
+    _sizes: ClassVar[Mapping[str, int]] = SIGNATURE_BYTES
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

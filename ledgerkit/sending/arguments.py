@@ -29,6 +29,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, action_list, attached_gas, deposits
+from ledgerkit.protocol.types import SIGNATURE_BYTES
 from ledgerkit.units import U128_MAX, gas_text
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _check_sums(actions: Sequence[Action]) -> None:
 
 def check_size(tx: Transaction) -> int:
     """Check a transaction's size and return it, in bytes with its signature."""
-    size = tx.size + {"ed25519": 65, "secp256k1": 66}[tx.public_key.curve]
+    size = tx.size + 1 + SIGNATURE_BYTES[tx.public_key.curve]  # one byte names the curve
     most = limits.MAX_TRANSACTION_BYTES
     if size > most:
         rule = f"at most {most} bytes with its signature; send several transactions"

@@ -13,11 +13,12 @@ import weakref
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
+from ledgerkit.api.calls import Kind
 from ledgerkit.extras import require
-from ledgerkit.transport import forks
+from ledgerkit.transport import forks, networks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-KINDS = ("block", "chunk", "transaction", "read", "metadata")
+KINDS = tuple(filter(None, get_args(Kind)))
 
 _FILE = "answers-1.sqlite3"  # the number changes with the format of the file
 _SUFFIXES = ("", "-wal", "-shm", "-journal")  # SQLite's names of one database
@@ -76,8 +77,8 @@ def default_folder() -> Path:
 def _service(url: str) -> str:
     """Return the host, port and path of a service: the parts that identify it."""
     parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return f"{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
+    host = (parts.hostname or "").lower()
+    return f"{host}:{networks.port_of(parts)}{parts.path.rstrip('/')}"
 
 
 def _digest(*parts: bytes) -> bytes:

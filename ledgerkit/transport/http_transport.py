@@ -19,12 +19,12 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from ledgerkit.errors import LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import exchange as exchanges
+from ledgerkit.transport import networks
 from ledgerkit.transport.exchange import NoConnectionError, RawRequest, Transport
 from ledgerkit.transport.response_body import EncodingError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from urllib.parse import SplitResult
 
     from ledgerkit.api.calls import Response, Surface
     from ledgerkit.transport.exchange import Connections, Exchange
@@ -149,7 +149,7 @@ class HttpTransport(Transport):
         try:
             target = urlsplit(urljoin(url, location))
             own = urlsplit(self._network.address(surface) or "")
-            is_same_port = _port(target) == _port(own)
+            is_same_port = networks.port_of(target) == networks.port_of(own)
         except ValueError:
             return None
         host, own_host = target.hostname or "", own.hostname or ""
@@ -205,10 +205,6 @@ def _is_cancelled(error: BaseException) -> bool:
     """Return True if the task is cancelled; a caller's transport may raise the error by itself."""
     task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0
-
-
-def _port(address: SplitResult) -> int:
-    return address.port or (443 if address.scheme == "https" else 80)
 
 
 def _location(error: BaseException) -> str:

@@ -8,15 +8,18 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
-from ledgerkit.api.calls import Surface
+from ledgerkit.api.calls import RestSurface, Surface
 from ledgerkit.api.chain_errors import AccountDoesNotExistError
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownAccountError, cut, quote
 from ledgerkit.redaction import SecretText, secret_in
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 SURFACES: tuple[Surface, ...] = get_args(Surface)
 SERVICES: dict[Surface, str] = {
@@ -43,8 +46,7 @@ _MAINNET_ARCHIVES = tuple(
 _PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
 KEY_PER_MINUTE = 10_000  # of the smallest plan; others have 20,000 and 50,000 (the same notes)
 
-# The names of the addresses of the services beside JSON-RPC and the REST API.
-_SERVICE_URLS = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
+_SERVICE_URLS = tuple(f"{surface}_url" for surface in get_args(RestSurface) if surface != "api")
 _URLS_OF_ENVIRONMENT = ("rpc_url", "api_url", *_SERVICE_URLS)
 
 LOCAL = "local"  # the embedded ledger
@@ -255,6 +257,11 @@ def per_minute(host: str, *, has_key: bool) -> int | None:
         if host.endswith(f".{domain}"):
             return KEY_PER_MINUTE if has_key else anonymous
     return None
+
+
+def port_of(address: SplitResult) -> int:
+    """Return the port of an address, or that of its scheme; raise ValueError if it is none."""
+    return address.port or (443 if address.scheme == "https" else 80)
 
 
 def is_exposed(url: str) -> bool:

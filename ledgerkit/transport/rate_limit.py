@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ledgerkit.transport import forks
 
 # A second more than the window of the hosts: requests need different times to arrive.
-_MINUTE_S = 61.0
+MINUTE_S = 61.0
 _RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
 _SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
 _CHANCE = 2.5  # so many refusals above that share may be a coincidence
@@ -45,14 +45,14 @@ class Limit:
         """The maximum number of requests a second over many minutes; None is no limit."""
         if self.per_minute is None:
             return self.rate
-        return min(self.rate or math.inf, self.per_minute / _MINUTE_S)
+        return min(self.rate or math.inf, self.per_minute / MINUTE_S)
 
     def seconds(self, requests: int) -> float | None:
         """Return the minimum time of some requests in seconds; None if there is no limit."""
         if self.sustained_rate is None:
             return None
         minutes = 0 if self.per_minute is None else max(0, requests - 1) // self.per_minute
-        return max(minutes * _MINUTE_S, requests / (self.rate or math.inf))
+        return max(minutes * MINUTE_S, requests / (self.rate or math.inf))
 
     def __str__(self) -> str:
         if self.sustained_rate is None:
@@ -116,7 +116,7 @@ class RateLimiter:
             now = time.monotonic()
             start = max(now, self._free_at)
             if len(self._starts) == self._per_minute:
-                start = max(start, self._starts[0] + _MINUTE_S)
+                start = max(start, self._starts[0] + MINUTE_S)
             if start > until:
                 return None
             self._starts.append(start)

@@ -34,7 +34,7 @@ from ledgerkit.transport.exchange import (
 )
 from ledgerkit.transport.http_transport import HttpTransport, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
-from ledgerkit.transport.rate_limit import RateLimiter
+from ledgerkit.transport.rate_limit import MINUTE_S, RateLimiter
 from ledgerkit.transport.retry import Backoff, Outage
 from ledgerkit.transport.streaming import STOP_S, Stream, batches_ahead, batches_in_place
 
@@ -61,7 +61,6 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger("ledgerkit")
 _LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
-_MINUTE_S = 60.0  # a host's limit for a minute has room again after this time
 _CLOSING_S = 3 * STOP_S
 _OK = 200
 
@@ -81,7 +80,7 @@ class Session:
         # event's lock, and another thread may hold it when the process forks.
         self._is_closed = False
         self._rate_limiters = _rate_limiters(settings)
-        self._disk_cache = _disk_cache(settings.cache, settings.network.addresses)
+        self.disk_cache = _disk_cache(settings.cache, settings.network.addresses)
         self._transport = self._open_transport()
         if settings.recorder is not None:
             self._transport = settings.recorder.over(self._transport, settings)
@@ -138,8 +137,8 @@ class Session:
         else:
             with suppress(TimeoutError):  # a caller's transport may block the loop
                 background_loop.current().run(self._end_calls(), _CLOSING_S)
-        if self._disk_cache is not None:
-            self._disk_cache.close()
+        if self.disk_cache is not None:
+            self.disk_cache.close()
         recorder = self.settings.recorder
         if recorder is not None and not (recorder.is_shared or self.settings.borrowed):
             recorder.close()
@@ -384,7 +383,7 @@ class Session:
         # The attempts are spread over the total time, because the host refuses all requests
         # until its limit for a minute has room.
         retries = self.settings.retries
-        return min(_MINUTE_S, retries.total_s / retries.attempts)
+        return min(MINUTE_S, retries.total_s / retries.attempts)
 
     async def _wait_in_time(self, surface: Surface, backoff: Backoff) -> bool:
         """Wait for a slot within the deadline, which a limit for each minute moves on."""
@@ -457,20 +456,15 @@ class Session:
 
     # Responses that cannot change: in memory, and on request on disk -----------------------
 
-    @property
-    def disk_cache(self) -> DiskCache | None:
-        """The disk cache, if there is one."""
-        return self._disk_cache
-
     def clear_caches(self) -> None:
         """Drop all cached responses, in memory and on disk."""
         self._memory_cache.clear()
-        if self._disk_cache is not None:
-            self._disk_cache.clear()
+        if self.disk_cache is not None:
+            self.disk_cache.clear()
 
     def cached(self, call: Call[Any]) -> tuple[Any] | None:
         """Return the cached answer to a call as a tuple of one; None if there is none."""
-        disk_cache = self._disk_cache if call.kind else None
+        disk_cache = self.disk_cache if call.kind else None
         body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)
         answer = None if body is None else (self._decode(call, Response(body)),)
         if disk_cache is not None:
@@ -494,7 +488,7 @@ class Session:
 
     def _add_to_caches(self, call: Call[Any], surface: Surface, response: Response) -> None:
         """Add a response that cannot change, on disk under the address that sent it."""
-        disk_cache = self._disk_cache
+        disk_cache = self.disk_cache
         if disk_cache is None or not call.kind:
             self._memory_cache.put(call.key, response.body)
             return
@@ -507,7 +501,9 @@ class Session:
     def _has_key(self, body: bytes) -> bool:
         """Return True if a body repeats the key, hidden or too short to be hidden."""
         key = self.settings.key
-        return key is not None and (b"[key hidden]" in body or key.reveal().encode() in body)
+        return key is not None and any(
+            text.encode() in body for text in (key.placeholder, key.reveal())
+        )
 
 
 class Reader:

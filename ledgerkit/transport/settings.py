@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
 _MIN_CACHE_BYTES = 2**20
-_COUNT_RULE = "an integer from 1 up"
+
+
+def count(field: str, value: object) -> None:
+    """Raise if a value is not an integer above zero."""
+    if type(value) is not int or value < 1:
+        raise InvalidRequestError.refuse(field, value, "an integer from 1 up")
 
 
 def positive(field: str, value: object) -> None:
@@ -68,8 +73,7 @@ class RetryPolicy:
     total_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.attempts, int) and self.attempts >= 1):
-            raise InvalidRequestError.refuse("attempts", self.attempts, _COUNT_RULE)
+        count("attempts", self.attempts)
         positive("total_s", self.total_s)
 
 
@@ -103,8 +107,7 @@ class Cache:
         if self.path is not None and not (isinstance(self.path, str | os.PathLike) and self.path):
             raise InvalidRequestError.refuse("path", self.path, "a folder")
         validation.no_secret(self.path, "path")
-        is_integer = isinstance(self.max_bytes, int) and not isinstance(self.max_bytes, bool)
-        if not (is_integer and self.max_bytes >= _MIN_CACHE_BYTES):
+        if type(self.max_bytes) is not int or self.max_bytes < _MIN_CACHE_BYTES:
             rule = f"an integer from {_MIN_CACHE_BYTES} (1 MiB) up"
             raise InvalidRequestError.refuse("max_bytes", self.max_bytes, rule)
         positive("metadata_s", self.metadata_s)
@@ -144,8 +147,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         positive("timeout_s", self.timeout_s)
-        if not (type(self.max_answer_bytes) is int and self.max_answer_bytes >= 1):
-            raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, _COUNT_RULE)
+        count("max_answer_bytes", self.max_answer_bytes)
         if self.rate is not None:
             positive("rate", self.rate)
         validation.one_of(self.key_in, "key_in", ("header", "query"))
@@ -172,11 +174,11 @@ class Settings:
 
     def limit(self, surface: Surface) -> Limit:
         """Return the limit of requests to the host of a surface."""
-        count = self.per_minute(surface) if self.polite else None
-        if count is None:
+        per_minute = self.per_minute(surface) if self.polite else None
+        if per_minute is None:
             return Limit(self.rate)
         reason = "without an API key" if self.key is None else "with the API key"
-        return Limit(self.rate or max(BURST_RATE, count / 60), count, reason)
+        return Limit(self.rate or max(BURST_RATE, per_minute / 60), per_minute, reason)
 
     def lowest_limit(self, surfaces: Iterable[Surface] = networks.SURFACES) -> Limit:
         """Return the limit of the host of these surfaces that accepts the fewest requests."""
@@ -198,16 +200,16 @@ class Settings:
 
     def rate_limit_remedy(self, surface: Surface) -> str | None:
         """Return what to do if a host refuses more requests; None for an unknown host."""
-        host, count = self.network.host(surface), self.per_minute(surface)
-        if count is None:
+        host, per_minute = self.network.host(surface), self.per_minute(surface)
+        if per_minute is None:
             return None
         if self.key is not None:
             return (
-                f"{host} accepts {count:,} requests a minute with an API key of the smallest "
+                f"{host} accepts {per_minute:,} requests a minute with an API key of the smallest "
                 "plan: wait a minute, lower rate=, or use a key of a larger plan."
             )
         return (
-            f"{host} accepts about {count} requests a minute without an API key: wait a minute, "
+            f"{host} accepts about {per_minute} requests a minute without an API key: wait a minute, "
             f"or connect with a key, which allows {networks.KEY_PER_MINUTE:,} or more."
         )
 

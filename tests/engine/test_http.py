@@ -825,7 +825,7 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, float], None]:
     def limit(count: int, window_s: float) -> None:
         monkeypatch.setattr(session, "_shared_limiters", {})
         monkeypatch.setattr(networks, "_PER_MINUTE", {"0.0.1": count})
-        monkeypatch.setattr(rate_limit, "_MINUTE_S", window_s)
+        monkeypatch.setattr(rate_limit, "MINUTE_S", window_s)
 
     return limit
 
