@@ -167,11 +167,11 @@ def whole_block(at: BlockReference) -> Call[commitments.WholeBlock]:
     """Build the call for a block with its whole header; cached as `block` is."""
     from ledgerkit.api.models import commitments
 
-    return _block(at, commitments.WholeBlock)
+    return _block(at, commitments.WholeBlock, "the header of block" if at.pinned else "block")
 
 
-def _block(at: BlockReference, result: Any) -> Call[Any]:
-    request = f"block {next(iter(at.params.values()))}"
+def _block(at: BlockReference, result: Any, noun: str = "block") -> Call[Any]:
+    request = f"{noun} {next(iter(at.params.values()))}"
     cached: Any = {"keep": _always, "kind": "block"} if at.pinned else {}
     return calls.rpc("block", at.params, result, request=request, **cached)
 

@@ -21,6 +21,7 @@ import msgspec
 from ledgerkit import cards, validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
 from ledgerkit.frames.human import human
@@ -380,10 +381,8 @@ class Submission:
         outcome = answer.result.transaction_outcome
         hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
-        calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in missing]
-        for block in self.ledger.send_many(calls, progress=False):
-            header = block.header
-            self._blocks[header.hash] = (header.height, header.time_ns or 0)
+        for block_hash, header in headers_by_hash(self.ledger, missing).items():
+            self._blocks[block_hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
         if self.tracker.answer is None:
