@@ -197,6 +197,7 @@ def test_a_new_verb_needs_no_list(part, monkeypatch):
     """A name added to `__all__` has a page and a line; without a group it is under More."""
 
     def history(account_id):
+        """Read a balance over time."""
         return account_id
 
     monkeypatch.setattr(ledgerkit, "history", history, raising=False)
