@@ -16,18 +16,15 @@ import random
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 import base58
 
-from ledgerkit.localnet.services.block_documents import document
 from tests.loopback import Reply, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from ledgerkit.localnet import World
 
     # Called with the path and the number of earlier requests for it: a fault, or None.
     Fault = Callable[[str, int], Reply | None]
@@ -40,15 +37,6 @@ _MAX_HEIGHT = 10**15
 _DAY = {"cache-control": f"public, max-age={24 * 60 * 60}"}
 _YEAR = {"cache-control": f"public, max-age={365 * 24 * 60 * 60}"}
 _JSON = {"content-type": "application/json; charset=utf-8"}
-
-
-def documents_of(world: World) -> dict[int, Any]:
-    """Return the parsed document of each final block of a world by its height."""
-    return {
-        block.height: json.loads(json.dumps(document(world, block)))
-        for block in world.chain.blocks()
-        if block.height <= world.chain.final.height
-    }
 
 
 class DocumentHost:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 import ledgerkit as lk
 from tests.collected_blocks import assert_same, collect, ends, read_rows, yielding_world
-from tests.document_host import documents_of
 from tests.document_rows import own_tables, plain_rows
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.full_world import FullWorld
+from tests.world_hosts import documents_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ def test_settled_worlds_are_the_same_by_both_sources(
     assert len(read_rows(documents, "receipts")) > 200
     assert len(read_rows(documents, "events"))
     assert len(read_rows(documents, "transfers")) > 200
-    plain = [own_tables(each) for each in documents_of(world).values()]
+    plain = [own_tables(json.loads(each)) for each in documents_of(world).values()]
     for view in ("outcomes", "actions", "balances", "data_receipts"):
         expected = [row for tables in plain for row in tables[view]]
         assert plain_rows(documents.pandas(view)[list(expected[0])]) == expected

@@ -13,10 +13,10 @@ from pandas.testing import assert_frame_equal
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
 from tests import document_host, loopback
-from tests.document_host import DocumentHost, documents_of, small_documents
+from tests.document_host import DocumentHost, small_documents
 from tests.loopback import Reply
 from tests.unit.localnet.full_world import FullWorld
-from tests.world_hosts import hosts
+from tests.world_hosts import documents_of, hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -307,7 +307,7 @@ def test_contradictory_contents_are_not_stored(
     """The heights that need it fail with a typed error, and are in no table; the others are."""
     ledger = lk.connect(world=world, make_default=False)
     heights = range(world.chain.genesis.height, world.chain.final.height + 1)
-    documents: Documents = documents_of(world)
+    documents: Documents = {h: json.loads(each) for h, each in documents_of(world).items()}
     whole = collect(ledger, tmp_path / "whole", heights)
     change(documents)
     bodies = {height: json.dumps(each).encode() for height, each in documents.items()}
