@@ -261,7 +261,7 @@ def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
     ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     done = subprocess.run(
-        [*ignoring, "tests/engine/test_streaming.py"],
+        [*ignoring, "tests/engine/test_http.py"],
         cwd=ROOT,
         env=variables,
         capture_output=True,

@@ -69,7 +69,7 @@ def test_gaps_in_the_chain_are_the_same_by_both_sources(tmp_path: Path) -> None:
         collect(*heights, tmp_path / source, ledger, views=SHARED, source=source)
         for source in ("rpc", "documents")
     ]
-    assert_same(*runs, TABLES)
+    assert_same(runs[0], runs[1], TABLES)
     assert runs[1].counts["skipped"] >= 13
     assert not read_rows(runs[1], "chunks")["is_new"].all()
 
@@ -83,7 +83,7 @@ def test_waiting_heights_are_the_same_by_both_sources(tmp_path: Path) -> None:
     for source in ("rpc", "documents"):
         with pytest.warns(UserWarning, match="1 height with transactions that are not final yet"):
             runs.append(collect(*heights, tmp_path / source, ledger, views=SHARED, source=source))
-    assert_same(*runs, TABLES)
+    assert_same(runs[0], runs[1], TABLES)
     assert [run.counts["waiting"] for run in runs] == [1, 1]
     receipts = read_rows(runs[1], "receipts")
     of_transaction = receipts[receipts["tx_hash"] == waiting]
@@ -99,7 +99,7 @@ def test_a_yielded_receipt_is_the_same_by_both_sources(tmp_path: Path) -> None:
         collect(*heights, tmp_path / source, ledger, views=SHARED, source=source)
         for source in ("rpc", "documents")
     ]
-    assert_same(*runs, TABLES)
+    assert_same(runs[0], runs[1], TABLES)
     receipts = read_rows(runs[1], "receipts")
     of_transaction = receipts[receipts["tx_hash"] == waiting]
     assert (of_transaction["block_height"] - of_transaction["created_height"]).max() == 71
