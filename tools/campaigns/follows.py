@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import ledgerkit as lk
-from ledgerkit.progress import NoLine
+from ledgerkit.progress import Line
 from tests.served_world import addresses
 from tools.campaigns import sends
 from tools.campaigns._killing import differing, tables
@@ -84,14 +84,14 @@ class Follower:
 @contextmanager
 def interrupted_wait(is_due: Callable[[], bool]) -> Iterator[None]:
     """Press Ctrl-C in a wait for a block, once it is due."""
-    show = NoLine.show
+    show = Line.show
 
-    def interrupt(line: NoLine, text: str) -> None:
+    def interrupt(line: Line, text: str) -> None:
         show(line, text)
         if "waiting for" in text and is_due():
             signal.raise_signal(signal.SIGINT)
 
-    with mock.patch.object(NoLine, "show", interrupt):
+    with mock.patch.object(Line, "show", interrupt):
         yield
 
 
