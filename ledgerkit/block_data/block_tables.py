@@ -68,9 +68,7 @@ def node_tables(
         ),
     }
     return {
-        view: arrow_tables.table_of_columns(view, columns[view]())
-        for view in views
-        if view in columns
+        view: arrow_tables.of_columns(view, columns[view]()) for view in views if view in columns
     }
 
 
@@ -97,7 +95,7 @@ def _balances(documents: Sequence[BlockDocument]) -> Any:
         "tx_hash": [cause.tx_hash or tx_hashes.get(cause.receipt_hash or "") for cause in causes],
         "receipt_id": [cause.receipt_hash for cause in causes],
     }
-    return arrow_tables.table_of_columns("collected_balances", columns)
+    return arrow_tables.of_columns("balances", columns)
 
 
 def _data_receipts(documents: Sequence[BlockDocument]) -> Any:
@@ -119,7 +117,7 @@ def _data_receipts(documents: Sequence[BlockDocument]) -> Any:
         "data": [data.data for *_, data in rows],
         "is_promise_resume": [data.is_promise_resume for *_, data in rows],
     }
-    return arrow_tables.table_of_columns("collected_data_receipts", columns)
+    return arrow_tables.of_columns("data_receipts", columns)
 
 
 _TABLES: dict[str, Callable[[Sequence[BlockDocument]], Any]] = {

@@ -108,7 +108,7 @@ def outcomes(executed: Sequence[Executed]) -> Any:
         **_profile_columns(results),
         "nonce_index": [row.nonce_index for row in executed],
     }
-    return arrow_tables.table_of_columns("collected_outcomes", columns)
+    return arrow_tables.of_columns("outcomes", columns)
 
 
 def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def actions(executed: Sequence[Executed]) -> Any:
         "details": list(map(action_details, listed)),
         "args_base64": list(map(_base64_args, calls, args)),
     }
-    return arrow_tables.table_of_columns("collected_actions", columns)
+    return arrow_tables.of_columns("actions", columns)
 
 
 def _json_args(call: FunctionCall) -> str | None:

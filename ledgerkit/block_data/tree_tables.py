@@ -12,7 +12,7 @@ from ledgerkit.api.models.actions import read_actions
 from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult
 from ledgerkit.block_data.protocol_rules import common_rules
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import (
     event_columns,
     parse_events,
@@ -78,7 +78,7 @@ def _table(
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
     hashes = np.array([item.hash for item in transactions], dtype=object)
     own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
-    return arrow_tables.table_of_columns(collected.schema_name(view), own | columns)
+    return arrow_tables.of_columns(view, own | columns)
 
 
 def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:

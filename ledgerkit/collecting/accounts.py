@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting.outcomes import hold_unanswered, read_each
+from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables, collected
@@ -41,6 +41,7 @@ def request_for(views: Sequence[str]) -> str:
 class AccountReader:
     """A reader of views of accounts; the liquid tokens are those that count for the exposure."""
 
+    noun = "accounts"
     surfaces: tuple[Surface, ...] = ("api",)
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
@@ -51,13 +52,13 @@ class AccountReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request accounts; yield their outcomes in order, a batch at a time."""
-        return hold_unanswered(read_each(ledger, subjects, self._call), "accounts")
+        return read_each(ledger, subjects, self._call)
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
         return {
-            view: arrow_tables.table_of_columns(view, columns(views))
+            view: arrow_tables.of_columns(view, columns(views))
             for view, columns in self._columns.items()
         }
 

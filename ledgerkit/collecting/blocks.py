@@ -1,26 +1,22 @@
-"""Collecting blocks: the requests for a height, and the tables of the responses."""
+"""Collecting blocks, from a node or from block documents: their requests, and their tables."""
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import closing
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.block_tables import node_tables
-from ledgerkit.block_data.contents import waiting_error
+from ledgerkit.block_data.block_tables import block_tables, node_tables
+from ledgerkit.block_data.contents import DocumentContents, read_contents, waiting_error
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
 from ledgerkit.collecting.manifests import SKIPPED
-from ledgerkit.collecting.outcomes import (
-    MAX_RATE_LIMITED_S,
-    Outcome,
-    hold_unanswered,
-    read_subjects,
-)
+from ledgerkit.collecting.outcomes import MAX_RATE_LIMITED_S, Outcome
 from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import (
     DecodeError,
@@ -38,12 +34,15 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.block_data.contents import ContentsRead
+    from ledgerkit.block_data.node_blocks import NodeRead
     from ledgerkit.block_data.tree_tables import TracedTransaction
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
 RPC_VIEWS = collected.VIEWS["blocks"][:6]  # block documents have more
+_CALLS = 4  # of one block are sent together, about
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _ARCHIVE = (
@@ -75,6 +74,7 @@ class BlockReader:
         Some of `RPC_VIEWS`.
     """
 
+    noun = "heights"
     surfaces: tuple[Surface, ...] = ("rpc", "archival_rpc")
 
     def __init__(self, views: Sequence[str]) -> None:
@@ -85,8 +85,15 @@ class BlockReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
-        blocks = self._read_blocks(ledger, subjects)
-        return hold_unanswered(read_subjects(ledger, blocks, self._read_contents), "heights")
+        outcomes = ledger.session.read_each(
+            self._read_blocks(ledger, subjects),
+            self._read_contents,
+            n_calls=_CALLS,
+            rate_limit_wait_s=MAX_RATE_LIMITED_S,
+        )
+        with closing(outcomes):
+            for outcome in outcomes:
+                yield [outcome]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -97,30 +104,27 @@ class BlockReader:
         trees = tree_tables(traced, transactions) if traced else {}
         return {**node_tables(self._views, blocks), **trees}
 
-    def _read_blocks(
-        self, ledger: Ledger, subjects: Iterable[Subject]
-    ) -> Iterator[tuple[Subject, chain.Block | Skipped | LedgerError]]:
+    def _read_blocks(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[NodeRead]:
         """Read the blocks of heights, some ahead: receipts run in the blocks after theirs."""
         heights = (subject.position for subject in subjects)
         wait_s = MAX_RATE_LIMITED_S
         reads = read_node_blocks(ledger, heights, size=_AHEAD, ahead=1, rate_limit_wait_s=wait_s)
-        read: deque[tuple[Subject, chain.Block | Skipped | LedgerError]] = deque()
+        pending: deque[NodeRead] = deque()
         with closing(reads):
-            for height, value in reads:
-                if not isinstance(value, Skipped | LedgerError):
-                    self._cache_header(value.header)
-                read.append((height_subject(height), value))
-                if len(read) > _AHEAD:
-                    yield read.popleft()
-        yield from read
+            for height, block in reads:
+                if not isinstance(block, Skipped | LedgerError):
+                    self._cache_header(block.header)
+                pending.append((height, block))
+                if len(pending) > _AHEAD:
+                    yield pending.popleft()
+        yield from pending
 
-    async def _read_contents(
-        self, reader: Reader, read: tuple[Subject, chain.Block | Skipped | LedgerError]
-    ) -> Outcome:
+    async def _read_contents(self, reader: Reader, read: NodeRead) -> Outcome:
         """Read what the views need of a block, or return why it cannot be read."""
-        subject, block = read
+        height, block = read
+        subject = height_subject(height)
         if isinstance(block, Skipped):
-            return skipped(subject, block)
+            return _skipped(subject, block)
         if isinstance(block, UnknownBlockError):
             msg = f"this host does not have block {subject.text}"
             msg = f"{msg}, and no block shows that it was skipped"
@@ -180,7 +184,55 @@ class BlockReader:
                 add_rules(self._rules, epoch, await reader.answer(call), must_answer=True)
 
 
-def skipped(subject: Subject, value: Skipped) -> Outcome:
+class DocumentReader:
+    """
+    A reader of block heights from block documents.
+
+    Parameters
+    ----------
+    views
+        Some of ``collected.VIEWS["blocks"]``.
+    verify
+        Whether a document that the chain does not commit to is an error.
+    """
+
+    noun = "heights"
+    surfaces: tuple[Surface, ...] = ("blocks",)
+
+    def __init__(self, views: Sequence[str], *, verify: bool = False) -> None:
+        self._views = tuple(views)
+        self._verify = verify
+
+    @property
+    def is_traced(self) -> bool:
+        """True if a view has the receipts of transactions."""
+        return not set(TRACED).isdisjoint(self._views)
+
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Read heights; yield their outcomes in order, once their transactions are complete."""
+        numbers = count()
+        for _, run in groupby(subjects, key=lambda subject: subject.position - next(numbers)):
+            heights = (subject.position for subject in run)
+            reads = read_contents(ledger, heights, is_traced=self.is_traced, verify=self._verify)
+            with closing(reads):
+                for read in reads:
+                    yield [outcome_of(read)]
+
+    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
+        contents = [value for _, value in outcomes if isinstance(value, DocumentContents)]
+        return block_tables(self._views, contents)
+
+
+def outcome_of(read: ContentsRead) -> Outcome:
+    """Return the outcome of a height."""
+    subject = height_subject(read.height)
+    if isinstance(read.value, Skipped):
+        return _skipped(subject, read.value)
+    return Outcome(subject, read.value)
+
+
+def _skipped(subject: Subject, value: Skipped) -> Outcome:
     """Return the outcome of a height that the chain skipped."""
     message = (
         f"the chain skipped height {subject.text}: the previous block is {value.previous_height}"

@@ -180,8 +180,6 @@ def collect(
 class SourceRun(Run):
     """A run over the account ids of a source."""
 
-    noun = "accounts"
-
     def __init__(self, source: Source) -> None:
         self._source = source
         self.total = source.total

@@ -9,8 +9,7 @@ from ledgerkit.block_data.archives import BLOCKS
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader
-from ledgerkit.collecting.document_reader import DocumentReader
+from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader, DocumentReader
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.collecting.sources import height_subject
@@ -269,8 +268,6 @@ def resolve_height(ledger: Ledger, at: BlockReference) -> int:
 
 class BlockRun(Run):
     """The run of `collect_blocks`: the heights between two blocks."""
-
-    noun = "heights"
 
     def __init__(self, manifest: Manifest, start: BlockReference, stop: BlockReference) -> None:
         self._manifest = manifest

@@ -284,11 +284,8 @@ class Collection:
             names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._account_filter(table, account_ids)
         rows = self.files.read(table, names, where)
-        schema = collected.schema_name(table)
         with self.files.reading(table):
-            frame = arrow_tables.frame(schema, rows)
-        frame.attrs.update(network=self.network, source=self.path, schema=schema)
-        return frame
+            return arrow_tables.frame(table, rows, network=self.network, source=self.path)
 
     def _account_filter(self, table: str, account_ids: object) -> Any:
         declared = {name for name, _ in self.files.manifest.schemas[table]}
@@ -531,9 +528,8 @@ class Collection:
 
 def _partition(folder: Folder, table: str, schema: Any, commit: Commit | None) -> pd.DataFrame:
     """Read the rows of one part, after comparing its file with the commit."""
-    name = collected.schema_name(table)
     if commit is None:
-        return arrow_tables.frame(name, schema.empty_table())
+        return arrow_tables.frame(table, schema.empty_table())
     rows = read_table(folder, commit, table, schema)
     with parquet.reading(f"the table {table} of {commit.path}", commit.remedy):
-        return arrow_tables.frame(name, rows)
+        return arrow_tables.frame(table, rows)

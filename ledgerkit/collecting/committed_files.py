@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.part_files import check_file, read_table
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
 
@@ -112,7 +112,7 @@ class CommittedFiles:
         """Return the Arrow schema of a table, with the columns that the run declared."""
         validation.one_of(table, "table", self.tables)
         declared = {name for name, _ in self.manifest.schemas[table]}
-        full = arrow_tables.schema(collected.schema_name(table))
+        full = arrow_tables.schema(table)
         fields = [field for field in full if _column_name(field) in declared]
         return arrow.library().schema(fields, metadata=full.metadata)
 
@@ -123,11 +123,7 @@ class CommittedFiles:
         return dataset.FileSystemDataset.from_paths(
             [self.folder.filesystem_path(name) for name in self.names(table)],
             schema=self.schema(table),
-            format=dataset.ParquetFileFormat(
-                default_fragment_scan_options=dataset.ParquetFragmentScanOptions(
-                    page_checksum_verification=True
-                )
-            ),
+            format=parquet.checked_format(),
             filesystem=systems.LocalFileSystem()
             if filesystem is None
             else systems.PyFileSystem(systems.FSSpecHandler(filesystem)),

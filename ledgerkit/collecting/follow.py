@@ -17,13 +17,13 @@ from ledgerkit.block_data.following import DocumentFeed, Link
 from ledgerkit.block_data.headers import final_header
 from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.collecting import manifests, resuming, storage
+from ledgerkit.collecting.blocks import DocumentReader, outcome_of
 from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height
-from ledgerkit.collecting.document_reader import DocumentReader, outcome_of
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import arrow_tables
 from ledgerkit.progress import Line
 
 if TYPE_CHECKING:
@@ -266,9 +266,8 @@ class FollowedBlock(Mapping[str, pd.DataFrame]):
         self._tables = tables
 
     def __getitem__(self, view: str) -> pd.DataFrame:
-        frame = arrow_tables.frame(collected.schema_name(view), self._tables[view])
-        frame.attrs.update(network=self._network, block_height=self.height, behind=self.behind)
-        return frame
+        attrs = {"network": self._network, "block_height": self.height, "behind": self.behind}
+        return arrow_tables.frame(view, self._tables[view], **attrs)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
@@ -416,10 +415,9 @@ def _read_rules(feed: DocumentFeed, ledger: Ledger, header: BlockHeader) -> None
 
 
 def _last_block(folder: Folder, commits: Sequence[Commit]) -> Link | None:
-    schema = arrow_tables.schema("blocks")
     for commit in reversed(commits):
         if "blocks" in commit.files:
-            blocks = read_table(folder, commit, "blocks", schema)
+            blocks = read_table(folder, commit, "blocks")
             heights, hashes = blocks["block_height"], blocks["block_hash"]
             return Link(heights[-1].as_py(), hashes[-1].as_py())
     return None

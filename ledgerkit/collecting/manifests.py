@@ -256,13 +256,6 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
     return manifest
 
 
-def check_resume(folder: Folder, new: Manifest, *, resume: bool) -> None:
-    """Raise if a folder has a collection of another run, or any collection if not `resume`."""
-    if check_same_run(folder, new) is not None and not resume:
-        msg = f"out {str(folder)!r} has a collection already: pass resume=True to continue it"
-        raise InvalidRequestError(msg, field="out", value=str(folder))
-
-
 def read_commits(folder: Folder) -> list[Commit]:
     """Read all commits, by position; raise `DecodeError` if one is malformed or two overlap."""
     names = [name for name in folder.list_files(_COMMITS) if name.endswith(".json")]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ledgerkit.errors import (
     AuthError,
@@ -15,17 +14,13 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
-    from ledgerkit.transport.session import Reader
-
-S = TypeVar("S")
 
 BATCH = 256
-_CALLS = 4  # of one block are sent together, about
 MAX_RATE_LIMITED_S = 600.0
 _MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
 _RUN_AGAIN = "Run the same command again later: stored data is kept and not requested again."
@@ -41,30 +36,16 @@ class Outcome(NamedTuple):
 class SubjectReader(Protocol):
     """The requests for one kind of subject, and the tables made of the responses."""
 
+    noun: str  # the plural noun for the subjects, such as "accounts"
     surfaces: tuple[Surface, ...]  # those that are sent requests
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Request subjects; yield their outcomes in order, a batch at a time."""
+        """Request subjects; yield their outcomes in order, a batch at a time; see `read_held`."""
         ...
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` of the responses for each view."""
         ...
-
-
-def read_subjects(
-    ledger: Ledger,
-    subjects: Iterable[S],
-    read: Callable[[Reader, S], Coroutine[Any, Any, Outcome]],
-) -> Iterator[list[Outcome]]:
-    """Read subjects that need several requests each; yield their outcomes in order."""
-    with closing(
-        ledger.session.read_each(
-            subjects, read, n_calls=_CALLS, rate_limit_wait_s=MAX_RATE_LIMITED_S
-        )
-    ) as outcomes:
-        for outcome in outcomes:
-            yield [outcome]
 
 
 def read_each(
@@ -94,9 +75,11 @@ def read_each(
         yield [Outcome(pending.popleft(), None) for _ in range(min(BATCH, len(pending)))]
 
 
-def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[list[Outcome]]:
+def read_held(
+    reader: SubjectReader, ledger: Ledger, subjects: Iterable[Subject]
+) -> Iterator[list[Outcome]]:
     """
-    Pass outcomes on; those without a response wait until a later subject has one.
+    Read subjects; outcomes without a response wait until a later subject has one.
 
     If the service is down they are not stored as failed. A request that was not sent, because
     the host is down, ends the run like many subjects in a row without a response.
@@ -106,7 +89,7 @@ def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[lis
     """
     unanswered: list[Outcome] = []
     n_unanswered = 0
-    for batch in batches:
+    for batch in reader.read(ledger, subjects):
         ready: list[Outcome] = []
         for outcome in batch:
             value = outcome.value
@@ -118,7 +101,7 @@ def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[lis
                 n_unanswered += 1
                 if n_unanswered >= _MAX_UNANSWERED or value.not_sent:
                     yield ready
-                    raise _no_response(n_unanswered, noun, value)
+                    raise _no_response(n_unanswered, reader.noun, value)
             elif value is None and 0 < len(unanswered) < BATCH:  # it was not requested
                 unanswered.append(outcome)
             else:

@@ -19,7 +19,7 @@ from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.files import file_errors
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
@@ -76,16 +76,10 @@ class _TableWriter:
     """A Parquet file being written."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
-        self._schema = arrow_tables.schema(collected.schema_name(name))
-        repeated = [column for column in _DICTIONARY_COLUMNS if column in self._schema.names]
+        schema = arrow_tables.schema(name)
+        repeated = [column for column in _DICTIONARY_COLUMNS if column in schema.names]
         self._file = _HashedFile(file)
-        self._writer = arrow.library("pyarrow.parquet").ParquetWriter(
-            self._file,
-            self._schema,
-            compression="zstd",
-            use_dictionary=repeated,
-            write_page_checksum=True,
-        )
+        self._writer = parquet.open_writer(self._file, schema, use_dictionary=repeated)
         self._buffer: list[Any] = []
         self._n_buffered = self._n_bytes = 0
         self.rows = 0
@@ -192,12 +186,13 @@ class _PartDiscarded(Exception):  # noqa: N818 - internal, never raised to a cal
     """The part was not committed: its files are removed."""
 
 
-def read_table(folder: Folder, commit: Commit, name: str, schema: Any) -> Any:
+def read_table(folder: Folder, commit: Commit, name: str, schema: Any = None) -> Any:
     """
-    Read a table of one part into a `pyarrow.Table` of a schema.
+    Read a table of one part into a `pyarrow.Table` of a schema; None is that of today's files.
 
     Raises `DecodeError` if the file is missing or damaged, `FileError` if it cannot be read.
     """
+    schema = arrow_tables.schema(name) if schema is None else schema
     if name not in commit.files:
         return schema.empty_table()
     file = commit.files[name]

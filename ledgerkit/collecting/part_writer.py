@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
+from ledgerkit.collecting.outcomes import read_held
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
@@ -57,7 +58,7 @@ def write(
     """
     with closing(PartWriter(job)) as writer:
         try:
-            for batch in job.reader.read(ledger, subjects):
+            for batch in read_held(job.reader, ledger, subjects):
                 yield from writer.add(batch)
                 done(len(batch))
         finally:  # an interrupted run stores the responses it has
@@ -236,7 +237,4 @@ def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
         "fetched_at": [at] * len(bad),
     }
     columns = {collected.SUBJECTS: subjects, collected.ERRORS: failures}
-    return {
-        table: arrow_tables.table_of_columns(collected.schema_name(table), values)
-        for table, values in columns.items()
-    }
+    return {table: arrow_tables.of_columns(table, values) for table, values in columns.items()}

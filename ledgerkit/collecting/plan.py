@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import manifests
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import arrow_tables
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ledgerkit.collecting.manifests import Commit, Manifest
+    from ledgerkit.collecting.manifests import Manifest
     from ledgerkit.transport.rate_limit import Limit
 
 
@@ -41,8 +39,6 @@ class Plan:
         Number of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
-    expected_bytes
-        The size of the files to write, if they are as those that are stored; None if none is.
 
     Examples
     --------
@@ -64,7 +60,6 @@ class Plan:
     failed: int
     skipped: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, dict[str, str]] = field(default_factory=dict)
-    expected_bytes: int | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -87,8 +82,6 @@ class Plan:
             f"  time       {time}",
             f"  stored     {stored}",
         ]
-        if self.expected_bytes is not None:
-            lines.append(f"  files      about {_size_text(self.expected_bytes)}, as those stored")
         lines += [
             f"  {kind:<11}{count:,}: recorded, not requested"
             for kind, count in self.skipped.items()
@@ -108,25 +101,9 @@ def duration_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h"
 
 
-def expected_bytes(commits: Sequence[Commit], n_subjects: int | None) -> int | None:
-    """Return the size of the files of some subjects, if they are as those that are stored."""
-    n_stored = manifests.count_subjects(commits)
-    if n_subjects is None or not n_stored:
-        return None
-    n_bytes = sum(file.size for commit in commits for file in commit.files.values())
-    return n_bytes * n_subjects // n_stored
-
-
-def _size_text(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
-
-
 def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:
     """Return the columns of each table of a run with their Arrow types."""
     return {
-        table: {
-            field.name: str(field.type)
-            for field in arrow_tables.schema(collected.schema_name(table))
-        }
+        table: {field.name: str(field.type) for field in arrow_tables.schema(table)}
         for table in manifests.table_names(manifest)
     }

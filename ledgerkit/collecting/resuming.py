@@ -10,11 +10,12 @@ import numpy as np
 
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
+from ledgerkit.collecting.outcomes import read_held
 from ledgerkit.collecting.part_files import Part, read_table
 from ledgerkit.collecting.part_writer import in_batches, kind_of, to_tables
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.frames import collected
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def retry(job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str]) -> Com
     replaced: list[Subject] = []
     new: dict[str, list[Any]] = {}
     counts = Counter(commit.counts)
-    for read in in_batches(job.reader.read(ledger, subjects)):
+    for read in in_batches(read_held(job.reader, ledger, subjects)):
         usable = [
             outcome
             for outcome in read
@@ -121,7 +122,7 @@ def has_waiting_before(job: Job, commit: Commit, height: int) -> bool:
 
 def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     """Return position, text and kind of the subjects of a part that are not ok."""
-    errors = _read(job, commit, collected.ERRORS)
+    errors = read_table(job.folder, commit, collected.ERRORS)
     with parquet.reading(f"the errors of {commit.path}", commit.remedy):
         columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
     positions, texts, kinds = columns
@@ -135,11 +136,6 @@ def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     return list(zip(positions, texts, kinds, strict=True))
 
 
-def _read(job: Job, commit: Commit, table: str) -> Any:
-    schema = arrow_tables.schema(collected.schema_name(table))
-    return read_table(job.folder, commit, table, schema)
-
-
 def _merged(
     job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, list[Any]]
 ) -> Iterator[tuple[str, Any]]:
@@ -149,13 +145,13 @@ def _merged(
     texts = [subject.text for subject in replaced]
     order = None
     for name in (collected.ERRORS, collected.SUBJECTS):
-        stored = _without(_read(job, commit, name), "position", positions)
+        stored = _without(read_table(job.folder, commit, name), "position", positions)
         table = concat([stored, *new.pop(name)]).sort_by("position")
         yield name, table
         order = table["subject"]
     for name, tables in new.items():
         key_column = collected.key_column(name)
-        stored = _without(_read(job, commit, name), key_column, texts)
+        stored = _without(read_table(job.folder, commit, name), key_column, texts)
         yield name, _sorted_by_subject(concat([stored, *tables]), key_column, order)
 
 

@@ -13,7 +13,8 @@ from ledgerkit.collecting import dask_engine, manifests, part_writer, resuming, 
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.manifests import FAILED, WAITING
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
-from ledgerkit.collecting.plan import Plan, arrow_types, expected_bytes
+from ledgerkit.collecting.plan import Plan, arrow_types
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class Run(ABC):
     All kinds have one way of planning, reading, storing, resuming and retrying.
     """
 
-    noun: str  # the plural noun for the subjects, such as "accounts"
     total: int | None  # the number of subjects, if it is known
     span = range(sys.maxsize)  # their positions
     settled = 0  # the position below which a waiting subject would be complete if read again
@@ -114,7 +114,7 @@ class Run(ABC):
             manifests.writing(job.folder, manifest) as stored,
         ):
             self._fill(job, paced, dask or LocalEngine(), stored, options)
-        self._warn_of_failures(job.folder)
+        _warn_of_failures(job)
         return Collection(job.folder)
 
     def print_plan(self, ledger: Ledger, out: object, options: Options) -> Plan:
@@ -138,7 +138,6 @@ class Run(ABC):
             manifests.count(commits, [FAILED]),
             skipped,
             arrow_types(manifest),
-            expected_bytes(commits, n_subjects),
         )
         print(plan)  # noqa: T201 - the purpose of a dry run
         return plan
@@ -148,10 +147,17 @@ class Run(ABC):
         """Check all arguments, and find the subjects."""
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
         choice = dask_engine.choose(options.engine, options.workers, ledger)
-        folder = storage.required_folder(out)
+        if out is None:
+            raise InvalidRequestError.required("out", "the folder to write to")
+        folder = storage.folder(out)
         with ledger.sibling(in_flight=options.in_flight, rate=options.rate) as paced:
             manifest = self.manifest(paced, folder)
-            manifests.check_resume(folder, manifest, resume=options.resume)
+            stored = manifests.check_same_run(folder, manifest)
+            if stored is not None and not options.resume:
+                msg = (
+                    f"out {str(folder)!r} has a collection already: pass resume=True to continue it"
+                )
+                raise InvalidRequestError(msg, field="out", value=str(folder))
             job = Job(folder, self.open(paced, manifest), options.part_size)
             yield _Opened(job, manifest, paced, choice)
 
@@ -169,7 +175,7 @@ class Run(ABC):
         bar: Any = progress.bar(
             total=None if self.total is None else self.total + manifests.count(retried, kinds),
             initial=self.count_stored(stored),
-            unit=f" {self.noun}",
+            unit=f" {job.reader.noun}",
             desc=f"collect to {job.folder}",
             disable=not options.progress,
             delay=0.5,
@@ -193,17 +199,18 @@ class Run(ABC):
             if commit.start not in starts and resuming.has_waiting_before(job, commit, self.settled)
         ]
 
-    def _warn_of_failures(self, folder: Folder) -> None:
-        commits = manifests.read_commits(folder)
-        noun = self.noun.removesuffix("s")
-        errors = f"see open_collection({str(folder)!r}).errors()"
-        if n_failed := manifests.count(commits, [FAILED]):
-            user_warnings.warn(
-                f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
-                " retry_failed=True to request them again."
-            )
-        if n_waiting := manifests.count(commits, [WAITING]):
-            user_warnings.warn(
-                f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
-                " Repeat the call later to complete them."
-            )
+
+def _warn_of_failures(job: Job) -> None:
+    commits = manifests.read_commits(job.folder)
+    noun = job.reader.noun.removesuffix("s")
+    errors = f"see open_collection({str(job.folder)!r}).errors()"
+    if n_failed := manifests.count(commits, [FAILED]):
+        user_warnings.warn(
+            f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
+            " retry_failed=True to request them again."
+        )
+    if n_waiting := manifests.count(commits, [WAITING]):
+        user_warnings.warn(
+            f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
+            " Repeat the call later to complete them."
+        )

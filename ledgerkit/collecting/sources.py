@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
 
 def height_subject(height: int) -> Subject:
-    """Return the subject of a block height."""
+    """Return the subject of a height, which is its position too."""
     return Subject(height, str(height))
 
 

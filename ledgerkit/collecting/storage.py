@@ -267,13 +267,6 @@ def folder(out: object) -> Folder:
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 
-def required_folder(out: object) -> Folder:
-    """Return the folder for the `out` argument; raise if it is None."""
-    if out is None:
-        raise InvalidRequestError.required("out", "the folder to write to")
-    return folder(out)
-
-
 def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
     """Return a path; raise `FileError` if something other than this kind of file is there."""
     with file_errors(f"use {path}"), suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Conversion of frames to Arrow tables with a fixed schema each, and back, exactly."""
+"""Conversion of the tables of collections: from frames to Arrow, by a fixed schema, and back."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
+from ledgerkit.frames.collected import schema_name
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, object_columns, parquet, planes
 from ledgerkit.u128.array import U128Array, U128Dtype
@@ -49,20 +50,20 @@ _UNBOUNDED = (
 
 
 @cache
-def schema(name: str) -> Any:
-    """Return the `pyarrow.Schema` of a frame's files; its metadata has the pandas dtypes."""
-    pa = arrow.library()
-    table = parquet.to_arrow(build.empty_frame(name))
-    metadata = json.loads(table.schema.metadata[b"pandas"])
+def schema(table: str) -> Any:
+    """Return the `pyarrow.Schema` of a table's files; its metadata has the pandas dtypes."""
+    pa, name = arrow.library(), schema_name(table)
+    empty = parquet.to_arrow(build.empty_frame(name))
+    metadata = json.loads(empty.schema.metadata[b"pandas"])
     metadata["index_columns"] = []
     metadata["columns"] = [
-        column for column in metadata["columns"] if column["name"] in table.column_names
+        column for column in metadata["columns"] if column["name"] in empty.column_names
     ]
     return pa.schema(_fields(name), metadata={b"pandas": json.dumps(metadata).encode()})
 
 
 def _fields(name: str) -> Iterator[Any]:
-    """Yield the Arrow fields of a frame's files."""
+    """Yield the Arrow fields of a table's files."""
     pa = arrow.library()
     for column in SCHEMAS[name]:
         if column.name in _LISTS:
@@ -93,7 +94,7 @@ def _types() -> dict[str, Any]:
     }
 
 
-def table(name: str, frame: pd.DataFrame) -> Any:
+def of_frame(table: str, frame: pd.DataFrame) -> Any:
     """
     Convert a frame to a `pyarrow.Table` with its fixed schema.
 
@@ -105,21 +106,22 @@ def table(name: str, frame: pd.DataFrame) -> Any:
         column: values.to_numpy() if values.dtype == object else values.array
         for column, values in columns.items()
     }
-    return _table(name, arrays)
+    return _of_arrays(table, arrays)
 
 
-def table_of_frames(name: str, frames: Iterable[pd.DataFrame]) -> Any:
-    """Convert frames as `table` does, one below the other; without one the table is empty."""
-    tables = [table(name, frame) for frame in frames]
-    return arrow.library().concat_tables([schema(name).empty_table(), *tables])
+def of_frames(table: str, frames: Iterable[pd.DataFrame]) -> Any:
+    """Convert frames as `of_frame` does, one below the other; without one the table is empty."""
+    tables = [of_frame(table, frame) for frame in frames]
+    return arrow.library().concat_tables([schema(table).empty_table(), *tables])
 
 
-def table_of_columns(name: str, columns: Mapping[str, Any]) -> Any:
+def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
     """
-    Convert columns, as `build.build_frame` takes them, as `table` converts their frame.
+    Convert columns, as `build.build_frame` takes them, as `of_frame` converts their frame.
 
     Arrow arrays are taken as they are; of lists, most are converted without pandas between.
     """
+    name = schema_name(table)
     plain = {c.name: c for c in SCHEMAS[name] if c.dtype not in ("str", "object")}
     arrays = {
         column: _plain_array(f"{name}.{column}", plain[column], values)
@@ -127,7 +129,7 @@ def table_of_columns(name: str, columns: Mapping[str, Any]) -> Any:
         else values
         for column, values in columns.items()
     }
-    return _table(name, arrays)
+    return _of_arrays(table, arrays)
 
 
 def _plain_array(place: str, column: Column, values: Any) -> Any:
@@ -167,9 +169,9 @@ def _has_only_digits(array: Any) -> bool:
     return bool(codes.min() >= ord("0") and codes.max() <= ord("9"))
 
 
-def _table(name: str, columns: Mapping[str, Any]) -> Any:
+def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
     """Convert columns: arrays of Arrow or pandas or, of texts and of objects, any sequences."""
-    fixed_schema = schema(name)
+    fixed_schema, name = schema(table), schema_name(table)
     arrays = [_array(name, columns, field) for field in fixed_schema]
     return arrow.library().Table.from_arrays(arrays, schema=fixed_schema)
 
@@ -222,13 +224,14 @@ def _large_as_text(values: U128Array) -> Any:
     return pa.array(texts, type=pa.string())
 
 
-def frame(name: str, rows: Any) -> pd.DataFrame:
+def frame(table: str, rows: Any, **attrs: Any) -> pd.DataFrame:
     """
-    Convert a `pyarrow.Table` of a fixed schema to its frame.
+    Convert a `pyarrow.Table` of a table's rows to a frame, with `attrs` and those of its schema.
 
-    The frame is typed as `schema(name)`, amounts of 10**38 and more included. If the table
-    has only some of the columns, so has the frame.
+    Amounts of 10**38 and more are included. If `rows` has only some of the columns, so has the
+    frame.
     """
+    name = schema_name(table)
     whole = parquet.restore_large(rows)
     empty = build.empty_frame(name)
     names = [column for column in empty.columns if column in whole.column_names]
@@ -237,7 +240,9 @@ def frame(name: str, rows: Any) -> pd.DataFrame:
     result: pd.DataFrame = converted.astype({column: empty[column].dtype for column in plain})
     for column in set(names) - set(plain):
         result[column] = pd.Series(_objects(whole[column], _missing(column)), dtype=object)
-    return result[names]
+    result = result[names]
+    result.attrs.update(attrs, schema=name)
+    return result
 
 
 @cache

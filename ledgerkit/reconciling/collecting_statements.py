@@ -10,7 +10,7 @@ from ledgerkit import client, validation
 from ledgerkit.block_data.contents import waiting_error
 from ledgerkit.collecting import manifests, sources
 from ledgerkit.collecting.collect import SourceRun
-from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
+from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.collecting.run import Options
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
@@ -194,6 +194,7 @@ class _Read(NamedTuple):
 class StatementReader:
     """A reader of statements, given the blocks after which they start and stop."""
 
+    noun = "accounts"
     surfaces: tuple[Surface, ...] = ("transactions", "transfers", "rpc", "archival_rpc")
 
     def __init__(self, start: Point | None, stop: Point) -> None:
@@ -201,10 +202,6 @@ class StatementReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read several statements at a time; yield each outcome, in the order of the accounts."""
-        batches = ([outcome] for outcome in self._outcomes(ledger, subjects))
-        return hold_unanswered(batches, "accounts")
-
-    def _outcomes(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[Outcome]:
         pending: deque[tuple[Subject, Future[Any] | None]] = deque()
         executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ledgerkit_statement")
         try:
@@ -213,9 +210,9 @@ class StatementReader:
                 task = executor.submit(self._read, ledger, subject.text) if is_valid else None
                 pending.append((subject, task))
                 if len(pending) > _AT_ONCE:
-                    yield _outcome(*pending.popleft())
+                    yield [_outcome(*pending.popleft())]
             while pending:
-                yield _outcome(*pending.popleft())
+                yield [_outcome(*pending.popleft())]
         finally:  # the tasks under way end when the ledger is closed
             executor.shutdown(wait=False, cancel_futures=True)
 
@@ -233,9 +230,8 @@ class StatementReader:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         read = [value.statement for _, value in batch if isinstance(value, _Read)]
         return {
-            view: arrow_tables.table_of_frames(
-                collected.schema_name(view),
-                (frame for statement in read for frame in _frames(view, statement)),
+            view: arrow_tables.of_frames(
+                view, (frame for statement in read for frame in _frames(view, statement))
             )
             for view in _VIEWS
         }

@@ -6,6 +6,7 @@ import re
 import tempfile
 from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -63,18 +64,14 @@ class EntryStore:
 
     def tables(self) -> Iterator[Any]:
         """Yield the entries as `pyarrow.Table`s, at most `MAX_IN_MEMORY` in each."""
-        for file in tuple(self._files):
-            with parquet.reading(_SOURCE):
-                source = arrow.library().BufferReader(file)
-                table = arrow.library("pyarrow.parquet").read_table(source)
-            yield table
-        if self._in_memory:
-            yield _to_table(self._in_memory)
+        entries = iter(self)
+        while some := list(islice(entries, MAX_IN_MEMORY)):
+            yield _to_table(some)
 
     def _spill(self) -> None:
-        write_table = arrow.library("pyarrow.parquet").write_table
         with file_errors(f"write {tempfile.gettempdir()}"), tempfile.TemporaryFile() as file:
-            write_table(_to_table(self._in_memory), file, compression="zstd")
+            with parquet.open_writer(file, schema()) as writer:
+                writer.write_table(_to_table(self._in_memory))
             file.flush()
             self._files.append(mmap(file.fileno(), 0, access=ACCESS_READ))
         self._n_stored += len(self._in_memory)

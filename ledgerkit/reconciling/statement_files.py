@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit import json_decoding, validation
-from ledgerkit.collecting import storage
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.files import file_errors, replacing
 from ledgerkit.reconciling import entry_store
 from ledgerkit.reconciling.entry_store import REMEDY, EntryStore
 from ledgerkit.reconciling.model import Facts
@@ -50,11 +50,9 @@ def write(path: str | PathLike[str], facts: Facts, entries: EntryStore) -> Path:
     body = msgspec.json.encode(document)
     metadata = {_FACTS: body, _CHECKSUM: hashlib.sha256(body).hexdigest()}
     schema = entry_store.schema().with_metadata(metadata)
-    open_writer = arrow.library("pyarrow.parquet").ParquetWriter
-    with (
-        storage.LocalFolder(target.parent).create(target.name) as file,
-        open_writer(file, schema, compression="zstd", write_page_checksum=True) as writer,
-    ):
+    with file_errors(f"write {target}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file, parquet.open_writer(file, schema) as writer:
         for table in entries.tables():
             writer.write_table(table.replace_schema_metadata(metadata))
     return target

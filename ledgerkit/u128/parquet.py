@@ -101,6 +101,12 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
         write_table(table, path, write_page_checksum=True)
 
 
+def open_writer(file: Any, schema: Any, **options: Any) -> Any:
+    """Open a `pyarrow.parquet.ParquetWriter` of a file that ledgerkit checks when it reads it."""
+    writer = arrow.library("pyarrow.parquet").ParquetWriter
+    return writer(file, schema, compression="zstd", write_page_checksum=True, **options)
+
+
 # Reading --------------------------------------------------------------------------------
 
 
@@ -174,17 +180,22 @@ def reading(source: object, remedy: str = _REMEDY) -> Iterator[None]:
 def _read(path: str | PathLike[str]) -> Any:
     """Read all columns of a file, or of all files of a folder."""
     # Only in a folder can the names of subfolders be columns, such as "month=1".
-    dataset_library = arrow.library("pyarrow.dataset")
-    checking = dataset_library.ParquetFragmentScanOptions(page_checksum_verification=True)
     options = {
-        "format": dataset_library.ParquetFileFormat(default_fragment_scan_options=checking),
+        "format": checked_format(),
         "partitioning": "hive" if Path(path).is_dir() else None,
     }
-    open_dataset = dataset_library.dataset
+    open_dataset = arrow.library("pyarrow.dataset").dataset
     dataset = open_dataset(path, **options)
     if not dataset.files:
         raise FileError(operation=f"read {path}", reason="the folder has no file")
     return open_dataset(path, schema=_common_schema(dataset), **options).to_table()
+
+
+def checked_format() -> Any:
+    """Return the format of a dataset whose pages are compared with their checksums."""
+    dataset = arrow.library("pyarrow.dataset")
+    checking = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    return dataset.ParquetFileFormat(default_fragment_scan_options=checking)
 
 
 def _common_schema(dataset: Any) -> Any:

@@ -15,7 +15,6 @@ from ledgerkit.errors import NOT_AS_DOCUMENTED, DecodeError, InvalidRequestError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.frames import collected
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.verbs import document_kinds
@@ -216,10 +215,7 @@ def _table_of_block(view: str) -> Reader:
         from ledgerkit.frames import arrow_tables
 
         contents = DocumentContents(decode_document(body, _REQUEST), [], len(body))
-        name = collected.schema_name(view)
-        frame = arrow_tables.frame(name, block_tables([view], [contents])[view])
-        frame.attrs["schema"] = name
-        return frame
+        return arrow_tables.frame(view, block_tables([view], [contents])[view])
 
     return read_body
 

@@ -16,7 +16,7 @@ LARGEST = 10**38 - 1  # of 38 digits; the supply of NEAR has 34
 
 def amounts(texts: list[Any]) -> Any:
     """Convert amounts as a column of a table."""
-    return arrow_tables.table_of_columns("gas_price", {"gas_price": texts})["gas_price"]
+    return arrow_tables.of_columns("gas_price", {"gas_price": texts})["gas_price"]
 
 
 @given(st.lists(st.integers(0, LARGEST) | st.none()))

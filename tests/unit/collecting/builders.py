@@ -150,8 +150,8 @@ def write_part(
     }
     tables = {}
     for table in (*views, "subjects", "errors"):
-        name = collected.schema_name(table)
-        tables[table] = arrow_tables.table(name, build.build_frame(name, columns[table]))
+        frame = build.build_frame(collected.schema_name(table), columns[table])
+        tables[table] = arrow_tables.of_frame(table, frame)
     write_tables(out, subjects, tables)
 
 

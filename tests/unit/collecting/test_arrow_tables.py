@@ -47,7 +47,7 @@ def through(name: str, **held: Any) -> pd.DataFrame:
     rows = len(next(iter(held.values())))
     blank = {"bool": False, "float64": 0.0}
     told = {c.name: [blank.get(c.dtype)] * rows for c in SCHEMAS[name]} | held
-    return arrow_tables.frame(name, arrow_tables.table(name, build.build_frame(name, told)))
+    return arrow_tables.frame(name, arrow_tables.of_frame(name, build.build_frame(name, told)))
 
 
 @given(st.lists(HELD, min_size=1, max_size=5))

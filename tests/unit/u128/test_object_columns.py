@@ -149,7 +149,7 @@ def test_an_unknown_missing_amount_is_null_in_a_collection():
         "amount": [None, "1"],
         "note": ["a"] * 2,
     }
-    table = arrow_tables.table("statement_gaps", build.build_frame("statement_gaps", columns))
+    table = arrow_tables.of_frame("gaps", build.build_frame("statement_gaps", columns))
 
     assert table["missing"].to_pylist() == [None, str(-(2**127))]
-    assert arrow_tables.frame("statement_gaps", table)["missing"].tolist() == columns["missing"]
+    assert arrow_tables.frame("gaps", table)["missing"].tolist() == columns["missing"]
