@@ -14,7 +14,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
 from tests.loopback import as_json, serve
@@ -230,33 +230,6 @@ def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
     assert (first.n_subjects, len(first.pandas("ft")), first.finished) == (4, 4, False)
     assert (second.n_subjects, len(second.pandas("ft")), second.finished) == (13, 13, True)
     assert "not finished" in repr(first)
-
-
-READERS: dict[str, Any] = {
-    "pandas": lambda collection: collection.pandas("ft"),
-    "arrow": lambda collection: collection.arrow("ft"),
-    "dataset": lambda collection: collection.dataset("ft"),
-    "duckdb": lambda collection: collection.duckdb(),
-    "polars": lambda collection: collection.polars("ft"),
-    "dask": lambda collection: collection.dask("ft"),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("harm", ["missing", "cut"])
-def test_a_damaged_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path: Path) -> None:
-    """A committed file that is gone or too short is named, with what to do; no row is lost."""
-    collection = write_collection(tmp_path / "run", accounts(), part_size=4)
-    file = tmp_path / "run/ft/part-000000000004.parquet"
-    body = file.read_bytes()
-    file.unlink()
-    if harm == "cut":
-        file.write_bytes(body[:-1])
-    with pytest.raises(DecodeError) as caught:
-        READERS[reader](collection)
-    problem = "is missing" if harm == "missing" else f"has {len(body) - 1:,} of {len(body):,} bytes"
-    assert f"{file}, a file of commits/000000000004.json, {problem}" in str(caught.value)
-    assert "Remove commits/000000000004.json: the next collect() requests" in str(caught.value)
 
 
 def test_a_rewritten_part_is_told_from_a_damaged_one(tmp_path: Path) -> None:

@@ -96,8 +96,6 @@ def test_what_is_not_in_memory_is_in_files_in_the_same_order():
     assert list(store) == list(map(entry, range(31)))
     assert (len(store), store.last) == (31, entry(30))
     assert sum(len(table) for table in store.tables()) == 31
-    assert len(store._files) == 4
-    assert len(store._in_memory) == 3
 
 
 @pytest.mark.usefixtures("small")
@@ -153,12 +151,6 @@ def test_without_pyarrow_all_is_in_memory(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     store = EntryStore(map(entry, range(20)))
     assert list(store) == list(map(entry, range(20)))
-
-
-def test_an_empty_store():
-    """It has no last entry, and no table."""
-    store = EntryStore()
-    assert (len(store), store.last, list(store), list(store.tables())) == (0, None, [], [])
 
 
 @given(st.lists(ENTRIES, max_size=20), FACTS)
