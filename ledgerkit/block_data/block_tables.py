@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     Columns = dict[str, Any]
 
-# Those of the blocks and chunks that a node sends too.
-NODE_TABLES = ("blocks", "chunks", "transactions")
-
 
 def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> dict[str, Any]:
     """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""

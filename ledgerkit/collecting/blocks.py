@@ -24,7 +24,6 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
-from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
-RPC_VIEWS = collected.VIEWS["blocks"][:6]  # block documents have more
 _CALLS = 4  # of one block are sent together, about
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
@@ -71,7 +69,7 @@ class BlockReader:
     Parameters
     ----------
     views
-        Some of `RPC_VIEWS`.
+        Some of `collected.NODE_VIEWS`.
     """
 
     noun = "heights"

@@ -9,7 +9,7 @@ from ledgerkit.block_data.archives import BLOCKS
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.blocks import RPC_VIEWS, BlockReader, DocumentReader
+from ledgerkit.collecting.blocks import BlockReader, DocumentReader
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.collecting.sources import height_subject
@@ -243,7 +243,7 @@ def blocks_manifest(
     if verify and (source != "documents" or ledger.network.address("rpc") is None):
         expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
         raise InvalidRequestError.refuse("verify", verify, expected)
-    available = collected.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
+    available = collected.VIEWS["blocks"] if source == "documents" else collected.NODE_VIEWS
     names = validation.subset_of(
         available if views is None else views, "views", collected.VIEWS["blocks"]
     )

@@ -199,6 +199,13 @@ class Task:
             return commit
 
 
+class LocalEngine:
+    """The engine of this process; `DaskEngine` has the same methods."""
+
+    write = staticmethod(part_writer.write)
+    retry = staticmethod(resuming.retry_parts)
+
+
 class DaskEngine:
     """An engine that reads and writes with a cluster, given its `dask.distributed.Client`."""
 
@@ -427,18 +434,19 @@ def _dask_errors() -> Iterator[None]:
         raise TransportError(sentence, remedy=_RUN_AGAIN) from error
 
 
-def choose(
-    engine: Any, workers: int | None, ledger: Ledger
-) -> AbstractContextManager[DaskEngine | None]:
+Engine = LocalEngine | DaskEngine
+
+
+def choose(engine: Any, workers: int | None, ledger: Ledger) -> AbstractContextManager[Engine]:
     """
-    Return the engine for the arguments `engine` and `workers`; with None this process reads.
+    Return the engine for the arguments `engine` and `workers`.
 
     Workers of this machine start when the context is entered, and end with it. Raises
     `InvalidRequestError` if the engine is not an open client, or if workers in other processes
     cannot use the ledger.
     """
     if engine == "local" and workers is None:
-        return nullcontext(None)
+        return nullcontext(LocalEngine())
     if workers is None:
         _check_client(engine)
     elif engine != "local":

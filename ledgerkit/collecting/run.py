@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import progress, user_warnings, validation
-from ledgerkit.collecting import dask_engine, manifests, part_writer, resuming, storage
+from ledgerkit.collecting import dask_engine, manifests, resuming, storage
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.manifests import FAILED, WAITING
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from ledgerkit.collecting.dask_engine import DaskEngine
+    from ledgerkit.collecting.dask_engine import Engine
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import SubjectReader
     from ledgerkit.collecting.sources import Subject
@@ -54,14 +54,7 @@ class _Opened(NamedTuple):
     job: Job
     manifest: Manifest
     ledger: Ledger
-    dask: AbstractContextManager[DaskEngine | None]
-
-
-class LocalEngine:
-    """The engine of this process; `DaskEngine` has the same methods."""
-
-    write = staticmethod(part_writer.write)
-    retry = staticmethod(resuming.retry_parts)
+    engine: AbstractContextManager[Engine]
 
 
 class Run(ABC):
@@ -109,11 +102,11 @@ class Run(ABC):
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
         """Fill the folder; return its collection."""
         with (
-            self._opened(ledger, out, options) as (job, manifest, paced, choice),
-            choice as dask,
+            self._opened(ledger, out, options) as (job, manifest, paced, opening),
+            opening as engine,
             manifests.writing(job.folder, manifest) as stored,
         ):
-            self._fill(job, paced, dask or LocalEngine(), stored, options)
+            self._fill(job, paced, engine, stored, options)
         _warn_of_failures(job)
         return Collection(job.folder)
 
@@ -146,7 +139,7 @@ class Run(ABC):
     def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_Opened]:
         """Check all arguments, and find the subjects."""
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
-        choice = dask_engine.choose(options.engine, options.workers, ledger)
+        engine = dask_engine.choose(options.engine, options.workers, ledger)
         if out is None:
             raise InvalidRequestError.required("out", "the folder to write to")
         folder = storage.folder(out)
@@ -159,13 +152,13 @@ class Run(ABC):
                 )
                 raise InvalidRequestError(msg, field="out", value=str(folder))
             job = Job(folder, self.open(paced, manifest), options.part_size)
-            yield _Opened(job, manifest, paced, choice)
+            yield _Opened(job, manifest, paced, engine)
 
     def _fill(
         self,
         job: Job,
         ledger: Ledger,
-        engine: LocalEngine | DaskEngine,
+        engine: Engine,
         stored: Sequence[Commit],
         options: Options,
     ) -> None:

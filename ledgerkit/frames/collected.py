@@ -28,7 +28,6 @@ _KINDS = {
         "receipts": _View("collected_receipts", "tx_block_height"),
         "events": _View("collected_events", "tx_block_height"),
         "transfers": _View("collected_transfers", "tx_block_height"),
-        # Only block documents have these.
         "outcomes": _View("collected_outcomes", "block_height"),
         "actions": _View("collected_actions", "block_height"),
         "balances": _View("collected_balances", "block_height"),
@@ -43,6 +42,9 @@ _KINDS = {
 }
 _VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
 VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
+# Only block documents have these; a node has the other views of blocks.
+DOCUMENT_VIEWS = ("outcomes", "actions", "balances", "data_receipts")
+NODE_VIEWS = tuple(view for view in VIEWS["blocks"] if view not in DOCUMENT_VIEWS)
 TRACED = tuple(name for name, view in _VIEWS.items() if view.key == "tx_block_height")
 # The tables that each collection has beside its views.
 SUBJECTS, ERRORS = "subjects", "errors"

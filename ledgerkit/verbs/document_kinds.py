@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledgerkit import json_decoding
+from ledgerkit.frames.collected import DOCUMENT_VIEWS
 
 
 class Kind(NamedTuple):
@@ -19,10 +20,9 @@ class Kind(NamedTuple):
 
 
 _TRACE_VIEWS = ("receipts", "edges", "events")
-BLOCK_TABLES = ("outcomes", "actions", "balances", "data_receipts")
 WHOLE_BLOCK = Kind(
     "a whole block of the block service or NEAR Lake",
-    ("blocks", "chunks", "transactions", "receipts", "events", *BLOCK_TABLES),
+    ("blocks", "chunks", "transactions", "receipts", "events", *DOCUMENT_VIEWS),
 )
 SHARD = Kind(
     "one shard of a block of the block service or NEAR Lake",

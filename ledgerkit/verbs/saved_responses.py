@@ -17,6 +17,7 @@ from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames import transactions as transaction_frames
+from ledgerkit.frames.collected import DOCUMENT_VIEWS
 from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ _VIEWS: dict[str, Reader] = {
         lambda shard: block_frames.events([shard]),
         lambda body, _: _trace(body).events,
     ),
-    **{view: _table_of_block(view) for view in document_kinds.BLOCK_TABLES},
+    **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
     "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
     "validators": _rpc_reader(

@@ -70,7 +70,7 @@ def test_the_last_final_block_is_the_first(ledger: lk.Ledger) -> None:
     assert (block.height, block.behind, block.waiting) == (final, 0, None)
     assert list(block) == ["blocks", "transactions"]
     assert repr(block) == f"<FollowedBlock {final} of local, 0 behind: blocks 1, transactions 0>"
-    attrs = {"network": "local", "block_height": final, "behind": 0}
+    attrs = {"network": "local", "block_height": final, "behind": 0, "schema": "blocks"}
     assert block["blocks"].attrs.items() >= attrs.items()
 
 
