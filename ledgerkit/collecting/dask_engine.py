@@ -16,6 +16,7 @@ from ledgerkit import client as ledgers
 from ledgerkit import validation
 from ledgerkit._version import __version__
 from ledgerkit.collecting import manifests, part_writer, resuming
+from ledgerkit.collecting.part_writer import Extent
 from ledgerkit.collecting.storage import LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.extras import require
@@ -376,22 +377,18 @@ _RUN_AGAIN = "Find out why the workers die and run the same command again: store
 def _split(
     subjects: Iterable[Subject], seconds: float, part_size: Callable[[], int]
 ) -> Iterator[tuple[Subject, ...]]:
-    """Split subjects at gaps in the positions, at the maximum size, and after some time."""
-    pending: list[Subject] = []
-    size, deadline = 0, 0.0
+    """Split subjects into the parts that tasks write."""
+    part: list[Subject] = []
+    extent = Extent(0, 0, 0.0)  # that takes nothing
     for subject in subjects:
-        if pending and (
-            subject.position != pending[-1].position + 1
-            or len(pending) >= size
-            or time.monotonic() > deadline
-        ):
-            yield tuple(pending)
-            pending = []
-        if not pending:
-            size, deadline = part_size(), time.monotonic() + seconds
-        pending.append(subject)
-    if pending:
-        yield tuple(pending)
+        if not extent.takes(subject.position):
+            if part:
+                yield tuple(part)
+            part, extent = [], Extent(subject.position, part_size(), seconds)
+            extent.takes(subject.position)
+        part.append(subject)
+    if part:
+        yield tuple(part)
 
 
 def _wait(futures: Iterable[Any], seconds: float, until: str) -> None:

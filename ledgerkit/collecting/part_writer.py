@@ -98,14 +98,28 @@ def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
     yield batch.take()
 
 
+class Extent:
+    """How far a part goes: consecutive positions, up to a maximum size and age."""
+
+    def __init__(self, start: int, size: int, seconds: float) -> None:
+        self._next, self._stop = start, start + size
+        self._ends_at = time.monotonic() + seconds
+
+    def takes(self, position: int) -> bool:
+        """Return True if the next subject belongs to the part, which then goes up to it."""
+        is_within = position == self._next < self._stop and time.monotonic() <= self._ends_at
+        self._next += is_within
+        return is_within
+
+
 class PartWriter:
     """A writer of outcomes, one part after another."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._part: Part | None = None
-        self._part_ends = 0.0
-        self._part_bytes = 0
+        self._extent = Extent(0, 0, 0.0)  # that takes nothing
+        self._n_bytes = 0
         self._pending = Batch()
 
     def add(self, outcomes: Sequence[Outcome]) -> Iterator[Commit]:
@@ -119,36 +133,26 @@ class PartWriter:
 
     def _flush(self) -> Iterator[Commit]:
         """Store the pending outcomes; a part ends at a gap in the positions, or when full."""
-        batch = self._pending.take()
-        while batch:
-            part = self._part
-            if part and (batch[0].subject.position != part.stop or self._is_full(part)):
+        batch: list[Outcome] = []
+        for outcome in self._pending.take():
+            position = outcome.subject.position
+            if self._n_bytes >= self._job.part_bytes or not self._extent.takes(position):
+                self._store(batch)
+                batch = []
                 yield from self._commit()
-            n_fitting = self._count_fitting(batch)
-            self._store(batch[:n_fitting])
-            batch = batch[n_fitting:]
-
-    def _is_full(self, part: Part) -> bool:
-        n_subjects, job = part.stop - part.start, self._job
-        is_large = n_subjects >= job.part_size or self._part_bytes >= job.part_bytes
-        return is_large or time.monotonic() > self._part_ends
-
-    def _count_fitting(self, batch: Sequence[Outcome]) -> int:
-        """Count the outcomes that are consecutive and fit into the part."""
-        first = batch[0].subject.position
-        start = self._part.start if self._part else first
-        room = start + self._job.part_size - first
-        gaps = (n for n, outcome in enumerate(batch) if outcome.subject.position != first + n)
-        return min(room, next(gaps, len(batch)))
+                self._extent = Extent(position, self._job.part_size, self._job.part_s)
+                self._extent.takes(position)
+            batch.append(outcome)
+        self._store(batch)
 
     def _store(self, batch: Sequence[Outcome]) -> None:
         """Add outcomes to the part; the conversion to tables may fail, so it comes first."""
+        if not batch:
+            return
         batch, tables = to_tables(self._job.reader, batch)
         if self._part is None:
             self._part = Part(self._job.folder, batch[0].subject.position)
-            self._part_ends = time.monotonic() + self._job.part_s
-            self._part_bytes = 0
-        self._part_bytes += sum(map(_size, batch))
+        self._n_bytes += sum(map(_size, batch))
         try:
             for outcome in batch:
                 self._part.add_subject(outcome.subject, kind_of(outcome))
@@ -159,7 +163,7 @@ class PartWriter:
             raise
 
     def _commit(self) -> Iterator[Commit]:
-        part, self._part = self._part, None
+        part, self._part, self._n_bytes = self._part, None, 0
         if part is not None:
             with closing(part):
                 commit = part.commit()
