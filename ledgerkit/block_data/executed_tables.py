@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pandas import NA
 
-from ledgerkit.api.models.actions import Action, action_name, action_rows, deposit_digits
-from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.api.models.actions import action_rows, deposit_digits, function_call
+from ledgerkit.api.models.transactions import Status
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.action_fields import decode_args
-from ledgerkit.tracing.actions import action_details
-from ledgerkit.tracing.tree.outcomes import FAILURE, STATUS_NAMES, failure_texts, status_code
+from ledgerkit.tracing.actions import shared_columns
+from ledgerkit.tracing.tree.outcomes import (
+    FAILURE,
+    STATUS_NAMES,
+    Failure,
+    read_failure,
+    status_code,
+)
 from ledgerkit.u128 import arrow, object_columns
 
 if TYPE_CHECKING:
@@ -113,22 +119,19 @@ def outcomes(executed: Sequence[Executed]) -> Any:
 
 def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     unknown = Status()
+    statuses: list[Any]
     statuses = [r.status if type(r.status) is Status else unknown for r in results]
-    codes = list(map(status_code, statuses))
-    failures: dict[bytes, tuple[str, str, Any]] = {}  # equal ones are decoded once
-    errors: list[tuple[str | None, str | None, Any]] = [(None, None, None)] * len(results)
-    for at in [at for at, code in enumerate(codes) if code == FAILURE]:
-        failure: Any = statuses[at].failure
-        key = bytes(failure)
-        if key not in failures:
-            failures[key] = *failure_texts(failure, _FAILURE), decode_member(failure, _FAILURE)
-        errors[at] = failures[key]
+    codes, known = list(map(status_code, statuses)), dict[bytes, Failure]()
+    failures = [
+        read_failure(status.failure, _FAILURE, known) if code == FAILURE else None
+        for status, code in zip(statuses, codes, strict=True)
+    ]
     values = [status.success_value for status in statuses]
     return {
         "status": [STATUS_NAMES[code] for code in codes],
-        "error_kind": [kind for kind, _, _ in errors],
-        "error_message": [message for _, message, _ in errors],
-        "failure": [failure for *_, failure in errors],
+        "error_kind": [failure and failure.kind for failure in failures],
+        "error_message": [failure and failure.message for failure in failures],
+        "failure": [failure and failure.value for failure in failures],
         "success_value": [value if isinstance(value, str) else None for value in values],
         "success_receipt_id": [status.success_receipt_id for status in statuses],
     }
@@ -162,24 +165,17 @@ def actions(executed: Sequence[Executed]) -> Any:
         )
     )
     receipts = [executed[row.at] for row in rows]
-    listed = [row.action for row in rows]
-    calls = [action.function_call if type(action) is Action else None for action in listed]
+    calls = [function_call(row.action) for row in rows]
     args = [None if call is None else _json_args(call) for call in calls]
-    pa = arrow.library()
+    pa, shared = arrow.library(), shared_columns(rows)
     columns = {
         "block_height": [receipt.execution.block_height for receipt in receipts],
         "tx_hash": [receipt.tx_hash for receipt in receipts],
         "receipt_id": [receipt.receipt_id for receipt in receipts],
-        "action_index": [row.action_index for row in rows],
-        "inner_index": [row.inner_index for row in rows],
-        "action": list(map(action_name, listed)),
-        "sender_id": [row.sender_id for row in rows],
-        "receiver_id": [row.receiver_id for row in rows],
-        "method_name": [call.method_name if call else None for call in calls],
+        **shared,
         "args": pa.array(args, pa.string()),
-        "gas_attached": _gas("gas_attached", [call.gas if call else None for call in calls]),
-        "deposit": list(map(deposit_digits, listed)),
-        "details": list(map(action_details, listed)),
+        "gas_attached": _gas("gas_attached", shared["gas_attached"]),
+        "deposit": [deposit_digits(row.action) for row in rows],
         "args_base64": list(map(_base64_args, calls, args)),
     }
     return arrow_tables.of_columns("actions", columns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.actions import action_name, delegate_action, kind_of
+from ledgerkit.api.models.actions import action_name, delegate_action, function_call, kind_of
 from ledgerkit.protocol import DeployContract, UseGlobalContract
 from ledgerkit.tracing.action_fields import decode_args, deposit
 from ledgerkit.tracing.actions import action_details
@@ -88,8 +88,7 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     n_keys = names.count("AddKey")
     parts += ["a key" if n_keys == 1 else f"{n_keys} keys"] if n_keys else []
     parts += ["a contract"] if any(map(_gives_code, actions)) else []
-    calls = [action.function_call for action in actions if not isinstance(action, str)]
-    parts += [f"a call of {_method(call)}" for call in calls if call]
+    parts += [f"a call of {_method(call)}" for call in map(function_call, actions) if call]
     listed = list_texts(parts)
     object_text = account(request.receiver_id) + (f" with {listed}" if listed else "")
     return _phrase("create", "created", object_text)
@@ -111,8 +110,9 @@ def list_texts(texts: list[str]) -> str:
 
 
 def _describe_action(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
-    if not isinstance(action, str) and action.function_call is not None:
-        return _describe_call(action.function_call, request, amounts)
+    call = function_call(action)
+    if call is not None:
+        return _describe_call(call, request, amounts)
     kind = kind_of(action)
     if kind is None or kind.phrase is None:
         return _describe_members(action, request, amounts)

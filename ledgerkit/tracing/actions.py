@@ -14,16 +14,18 @@ from ledgerkit.api.models.actions import (
     action_name,
     action_rows,
     delegate_action,
+    function_call,
     named_content,
 )
 from ledgerkit.api.models.transactions import decode_member
 from ledgerkit.tracing.action_fields import decode_all_args, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
-from ledgerkit.tracing.tree.arrays import take
+from ledgerkit.tracing.tree.arrays import objects, take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ledgerkit.api.models.actions import ActionRow
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
@@ -44,7 +46,7 @@ def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
         return columns
     rows = np.maximum(np.array(columns["at"], dtype=np.int64), -1)
     return {
-        "receipt_id": np.append(receipts["receipt_id"], None)[rows],
+        "receipt_id": objects(receipts["receipt_id"])[rows],
         "order": take(receipts["order"], rows),
         "block_height": take(receipts["block_height"], rows),
         **{name: values for name, values in columns.items() if name != "at"},
@@ -55,20 +57,28 @@ def action_columns(forest: Forest) -> Columns:
     """Compute the columns of the actions frame, by position of the receipt."""
     parties = forest.columns["predecessor_id"], forest.columns["receiver_id"]
     rows = list(action_rows(zip(forest.actions(), *parties, strict=True)))
-    calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
-    deposits = [deposit(row.action) for row in rows]
+    calls = [function_call(row.action) for row in rows]
     return {
         "at": [row.at for row in rows],
+        **shared_columns(rows),
+        "args": decode_all_args([call.args if call else None for call in calls]),
+        "deposit": [deposit(row.action) for row in rows],
+    }
+
+
+def shared_columns(rows: Sequence[ActionRow]) -> Columns:
+    """Compute the columns of actions that the frames of traces and of blocks build alike."""
+    actions = [row.action for row in rows]
+    calls = list(map(function_call, actions))
+    return {
         "action_index": [row.action_index for row in rows],
         "inner_index": [row.inner_index for row in rows],
-        "action": [action_name(row.action) for row in rows],
+        "action": list(map(action_name, actions)),
         "sender_id": [row.sender_id for row in rows],
         "receiver_id": [row.receiver_id for row in rows],
         "method_name": [call.method_name if call else None for call in calls],
-        "args": decode_all_args([call.args if call else None for call in calls]),
         "gas_attached": [call.gas if call else None for call in calls],
-        "deposit": [NA if yocto is None else yocto for yocto in deposits],
-        "details": [action_details(row.action) for row in rows],
+        "details": list(map(action_details, actions)),
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.api.models.actions import action_name
+from ledgerkit.api.models.actions import action_name, function_call
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
@@ -118,7 +118,7 @@ def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
 
 def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
     """Return the calls of actions; none if another action is among them."""
-    calls = [None if isinstance(action, str) else action.function_call for action in actions or ()]
+    calls = [function_call(action) for action in actions or ()]
     return [] if None in calls else [call for call in calls if call is not None]
 
 

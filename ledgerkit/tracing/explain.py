@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ledgerkit.api.models.actions import action_name
+from ledgerkit.api.models.actions import action_name, function_call
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -80,7 +80,7 @@ def _list_actions(actions: Actions | None) -> str:
 
 
 def _describe_action(action: Action | str) -> str:
-    call = None if isinstance(action, str) else action.function_call
+    call = function_call(action)
     yocto = deposit(action)
     amount = near_amount(yocto) if yocto else ""
     if call is None:

@@ -15,7 +15,7 @@ from msgspec import Raw
 from pandas import NA
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.actions import Action, action_name
+from ledgerkit.api.models.actions import Action, action_name, function_call
 from ledgerkit.api.models.transactions import Metadata, decode_member
 from ledgerkit.protocol.actions import call_bytes
 from ledgerkit.tracing.action_fields import deposit, parse_amount, total_deposit
@@ -235,7 +235,7 @@ class ReceiptValues:
             return None  # the result does not say which actions ran
         total = rules.receipt_gas
         for action in actions:
-            call = None if isinstance(action, str) else action.function_call
+            call = function_call(action)
             if call is None or call.args is None:
                 return None
             total += rules.call_gas

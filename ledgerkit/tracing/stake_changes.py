@@ -38,8 +38,8 @@ def read_pool_lines(lines: Iterable[str]) -> Iterator[tuple[str, str, int]]:
 
 def stake_changes(values: ReceiptValues) -> list[BalanceChange]:
     """List the changes that contracts with a pool's methods logged, in the order of receipts."""
-    names = ("block_height", "time", "receipt_id", "method_name")
-    heights, times, ids, methods = map(values.forest.listed, names)
+    columns = ("block_height", "time", "receipt_id", "method_name")
+    heights, times, ids, methods = map(values.forest.listed, columns)
     changes: list[BalanceChange] = []
     for at, pool_id in enumerate(values.receivers):
         for account_id, kind, change in _changes_in(values, at):

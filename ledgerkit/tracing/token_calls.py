@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.actions import Action
+from ledgerkit.api.models.actions import function_call
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.token_standards import (
     FUNGIBLE,
@@ -103,7 +103,7 @@ class CallReader:
         actions = self.values.actions[at] or ()
         calls = []
         for index, action in enumerate(actions, 1):
-            call = action.function_call if isinstance(action, Action) else None
+            call = function_call(action)
             if call is None or call.method_name not in _RULES:
                 continue
             contract_id, rules = self.values.receivers[at] or "", _RULES[call.method_name]

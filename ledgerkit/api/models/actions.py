@@ -286,14 +286,18 @@ def action_rows(
                 yield ActionRow(at, index, inner_index, inner_action, *signers)
 
 
+def function_call(action: Action | str) -> FunctionCall | None:
+    """Return the call of an action; None for any other action."""
+    return None if isinstance(action, str) else action.function_call
+
+
 def function_calls(actions: Actions) -> Iterator[FunctionCall]:
     """List the function calls of actions, including those inside a Delegate."""
     for action in actions:
-        if isinstance(action, Action):
-            if action.function_call is not None:
-                yield action.function_call
-            inner = delegate_action(action)
-            yield from function_calls((inner.actions if inner else None) or ())
+        call, inner = function_call(action), delegate_action(action)
+        if call is not None:
+            yield call
+        yield from function_calls((inner.actions if inner else None) or ())
 
 
 def total_gas(calls: Iterable[FunctionCall]) -> int | None:

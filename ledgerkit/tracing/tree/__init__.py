@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec import UNSET
 
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction
@@ -21,10 +20,12 @@ from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.tracing.tree.arrays import list_values, objects
 from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
 from ledgerkit.tracing.tree.linking import LinkedReceipts
-from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, failure_texts, status_code
+from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, read_failure, status_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
 
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
@@ -310,7 +311,7 @@ def _conversion(result: TxResult) -> Conversion:
     outcome = first.outcome if first else Outcome()
     failure = outcome.status.failure if isinstance(outcome.status, Status) else UNSET
     path = "$..transaction_outcome.outcome.status.Failure"
-    kind, message = (None, None) if failure is UNSET else failure_texts(failure, path)
+    read = None if failure is UNSET else read_failure(failure, path, {})
     tokens = outcome.tokens_burnt
     return Conversion(
         tx_hash=transaction.hash or (first.id if first else None),
@@ -318,6 +319,6 @@ def _conversion(result: TxResult) -> Conversion:
         gas_burnt=outcome.gas_burnt,
         tokens_burnt=None if tokens is None else parse_amount(tokens, "$..transaction_outcome"),
         status=STATUS_NAMES[status_code(outcome.status) if first else NOT_EXECUTED],
-        error_kind=kind,
-        error_message=message,
+        error_kind=read and read.kind,
+        error_message=read and read.message,
     )

@@ -110,9 +110,9 @@ def take(values: Any, rows: np.ndarray) -> Any:
     return values.take(rows, allow_fill=True) if is_extension else values[rows]
 
 
-def list_values(values: np.ndarray | ExtensionArray) -> list[Any]:
+def list_values(values: Any) -> list[Any]:
     """List the values of an array, None where one is missing."""
-    if isinstance(values, ExtensionArray):
-        values = values.to_numpy(dtype=object, na_value=None)
-    listed: list[Any] = values.tolist()
+    is_extension = isinstance(values, ExtensionArray)
+    array = values.to_numpy(dtype=object, na_value=None) if is_extension else values
+    listed: list[Any] = array.tolist()
     return listed

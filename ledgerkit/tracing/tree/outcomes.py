@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET
@@ -45,13 +45,13 @@ class Outcomes:
 
     def __init__(self, results: Sequence[TxResult], blocks: Blocks, texts: Texts) -> None:
         self._blocks, self._texts = blocks, texts
-        self._failure_texts: dict[bytes, tuple[str, str]] = {}
+        self._known_failures: dict[bytes, Failure] = {}
         self.lists = JoinedLists()  # of the results
         self.ids: list[str] = []
         self.created_ids: list[str] = []  # one after another
         self.n_created: list[int] = []
         self.codes = bytearray()
-        self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by row
+        self.failures: dict[int, Failure] = {}  # by row
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
         self._hashes: list[str | None] = []
         self._logs: list[list[str]] = []
@@ -98,14 +98,8 @@ class Outcomes:
             if codes[at] == SUCCESS_RECEIPT_ID:
                 self.result_ids[row] = status.success_receipt_id
             else:
-                self.failures[row] = self._describe_failure(status.failure, row)
-
-    def _describe_failure(self, failure: Raw, row: int) -> tuple[str, str]:
-        key = bytes(failure)
-        if key not in self._failure_texts:
-            path = self._path_of("outcome.status.Failure")(row)
-            self._failure_texts[key] = failure_texts(failure, path)
-        return self._failure_texts[key]
+                path = self._path_of("outcome.status.Failure")(row)
+                self.failures[row] = read_failure(status.failure, path, self._known_failures)
 
     def _path_of(self, member: str) -> PathOf:
         return lambda row: f"{self.lists.path(row)}.{member}"
@@ -114,8 +108,8 @@ class Outcomes:
         """Return the columns of these rows; row -1 is a receipt that has not run."""
         n_rows = len(self.ids)
         kinds, messages = np.full((2, n_rows + 1), None, dtype=object)
-        for row, (kind, message) in self.failures.items():
-            kinds[row], messages[row] = kind, message
+        for row, failure in self.failures.items():
+            kinds[row], messages[row] = failure.kind, failure.message
         columns: dict[str, Any] = {
             "block_hash": objects(self._hashes),
             "block_height": self.height,
@@ -142,6 +136,18 @@ def status_code(status: Status | str | None) -> int:
     return UNKNOWN if status.success_value is UNSET else SUCCESS_VALUE
 
 
-def failure_texts(failure: Raw, path: str) -> tuple[str, str]:
-    """Return the kind of a failure (the ledger's names, joined by dots) and a sentence."""
-    return chain_errors.failure_text(decode_member(failure, path))
+class Failure(NamedTuple):
+    """A failure: its kind (the ledger's names, joined by dots), a sentence, and its JSON."""
+
+    kind: str
+    message: str
+    value: Any
+
+
+def read_failure(failure: Raw, path: str, known: dict[bytes, Failure]) -> Failure:
+    """Decode a failure, whose place is `path`; equal ones are `known` and decoded once."""
+    key = bytes(failure)
+    if key not in known:
+        value = decode_member(failure, path)
+        known[key] = Failure(*chain_errors.failure_text(value), value)
+    return known[key]
