@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect, insort
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
@@ -149,3 +150,9 @@ def rules_by_height(ledger: Ledger, heights: Iterable[int]) -> dict[int, Rules |
                 known.add(height, _rules_or_none(answer))
         unread -= set(to_read)
     return {height: known.get(height) for height in requested}
+
+
+def rules_by_span(ledger: Ledger, spans: Sequence[tuple[int, int] | None]) -> list[Rules | None]:
+    """Read the rules that both ends of each span share; None without a span."""
+    at = rules_by_height(ledger, chain.from_iterable(filter(None, spans)))
+    return [common_rules([at[height] for height in span or ()]) for span in spans]

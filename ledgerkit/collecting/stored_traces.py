@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ledgerkit import validation
 from ledgerkit.api.models.transactions import decode_indexed
-from ledgerkit.block_data.protocol_rules import common_rules, rules_by_height
+from ledgerkit.block_data.protocol_rules import rules_by_span
 from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
 from ledgerkit.tracing.trace import Trace
@@ -50,22 +49,15 @@ def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger 
     answers = [stored.answer(tx_hash) for tx_hash in hashes]
     attrs = {"network": files.manifest.network, "source": str(files.folder)}
     options: dict[str, Any] = {"attrs": attrs}
+    rules: list[Rules | None] = [None] * len(answers)
     if ledger is not None:
         options["tokens"] = partial(read_token_facts, ledger)
-    rules = _rules(answers, ledger)
+        rules = rules_by_span(ledger, [answer.result.height_span() for answer in answers])
     traces = [
         Trace(answer.result, answer.body, rules=rule, **options)
         for answer, rule in zip(answers, rules, strict=True)
     ]
     return Traces(dict(zip(hashes, traces, strict=True)), attrs=attrs)
-
-
-def _rules(answers: Sequence[TransactionResponse], ledger: Ledger | None) -> list[Rules | None]:
-    if ledger is None:
-        return [None] * len(answers)
-    spans = [answer.result.height_span() or () for answer in answers]
-    at = rules_by_height(ledger, chain.from_iterable(spans))
-    return [common_rules([at[height] for height in span]) for span in spans]
 
 
 class _Stored:

@@ -11,7 +11,7 @@ from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.block_data.protocol_rules import (
     common_rules,
     headers_with_rules,
-    rules_by_height,
+    rules_by_span,
 )
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
@@ -38,7 +38,7 @@ def build_traces(
         answer.result.block_hashes() if blocks and span is None else []
         for answer, span in zip(answers, spans, strict=True)
     ]
-    rules_at = rules_by_height(ledger, chain.from_iterable(filter(None, spans)))
+    rules_at = rules_by_span(ledger, spans)
     unique = list(dict.fromkeys(chain.from_iterable(hashes)))
     headers, rules_in = headers_with_rules(ledger, unique, progress=progress)
     options: dict[str, Any] = {
@@ -47,12 +47,9 @@ def build_traces(
     }
 
     def build(at: int, answer: TransactionResponse, places: dict[str, tuple[int, int]]) -> Trace:
-        span, own_headers = spans[at], [headers[block_hash] for block_hash in hashes[at]]
-        rules = common_rules(
-            [rules_in.get(header.epoch_id) for header in own_headers]
-            if span is None
-            else [rules_at[height] for height in span]
-        )
+        own_headers = [headers[block_hash] for block_hash in hashes[at]]
+        rules_of_headers = common_rules([rules_in.get(h.epoch_id) for h in own_headers])
+        rules = rules_of_headers if spans[at] is None else rules_at[at]
         attrs = provenance(ledger, source_of([answer]))
         result, body = answer.result, answer.body
         return Trace(result, body, blocks=places, rules=rules, attrs=attrs, **options)
