@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ledgerkit import units
-from ledgerkit.frames import amounts, build
+from ledgerkit.frames import build
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def transfers_of(
             "symbol": [symbol for symbol, _ in tokens],
             "amount": [_text(c, d) for c, (_, d) in zip(changes, tokens, strict=True)],
             "usd_amount": [row.usd_amount for row in rows],
-            "balance_before": amounts.parse([row.start_of_block_balance for row in rows]),
-            "balance_after": amounts.parse([row.end_of_block_balance for row in rows]),
+            "balance_before": [row.start_of_block_balance for row in rows],
+            "balance_after": [row.end_of_block_balance for row in rows],
             "signer_id": [row.signer_id for row in rows],
             "predecessor_id": [row.predecessor_id for row in rows],
         },

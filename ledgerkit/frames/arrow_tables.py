@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.errors import DecodeError
-from ledgerkit.frames import amounts, build
+from ledgerkit.frames import build
 from ledgerkit.frames.collected import schema_name
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, object_columns, parquet, planes
@@ -136,15 +136,12 @@ def _plain_array(place: str, column: Column, values: Any) -> Any:
     """Convert numbers and times: with Arrow if it can, or as `build.build_array` does."""
     pa = arrow.library()
     if isinstance(values, list) and place not in _UNBOUNDED:
-        try:
+        with suppress(OverflowError, TypeError, pa.ArrowInvalid):
             if column.dtype == "u128":
                 return _decimals(values)
             if column.dtype == "time":
                 return pa.array(values, pa.int64()).cast(_types()["time"])
             return pa.array(values, _types()[column.dtype])
-        except (OverflowError, TypeError, pa.ArrowInvalid):
-            if column.dtype == "u128" and any(isinstance(value, str) for value in values):
-                return amounts.parse(values, name=column.name)
     return build.build_array(column, values)
 
 

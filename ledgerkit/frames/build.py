@@ -107,6 +107,8 @@ def _amount(values: Any, name: str) -> Any:
         known = integers(values, name, np.uint64)
         words = known.to_numpy(np.uint64, na_value=0)
         return U128Array.of((np.zeros_like(words), words), known.isna())
+    if any(isinstance(value, str) for value in values):
+        return amounts.parse(values, name=name.rpartition(".")[2])
     return amounts.exact(values, name=name)
 
 

@@ -44,8 +44,8 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
         "chunks_included": [head.chunks_included for head in headers],
         "gas_used": [None if new is None else sum(c.gas_used for c in new) for new in new_chunks],
         "gas_limit": [None if new is None else sum(c.gas_limit for c in new) for new in new_chunks],
-        "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
-        "total_supply": amounts.parse([head.total_supply for head in headers], name="total_supply"),
+        "gas_price": [head.gas_price for head in headers],
+        "total_supply": [head.total_supply for head in headers],
         "protocol_version": [head.latest_protocol_version for head in headers],
     }
 
@@ -81,9 +81,7 @@ def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
         "height_included": [head.height_included for head in headers],
         "gas_used": [head.gas_used for head in headers],
         "gas_limit": [head.gas_limit for head in headers],
-        "balance_burnt": amounts.parse(
-            [head.balance_burnt for head in headers], name="balance_burnt"
-        ),
+        "balance_burnt": [head.balance_burnt for head in headers],
         "n_transactions": [c and len(c.transactions) for c in contents],
         "n_receipts": [c and len(c.receipts) for c in contents],
     }
@@ -139,7 +137,7 @@ def _one_row(name: str, row: dict[str, Any]) -> pd.DataFrame:
 
 def gas_price(response: chain.GasPrice) -> pd.DataFrame:
     """Build the gas_price frame: one row."""
-    return build.build_frame("gas_price", {"gas_price": amounts.parse([response.gas_price])})
+    return build.build_frame("gas_price", {"gas_price": [response.gas_price]})
 
 
 _COUNTERS = (
@@ -156,9 +154,8 @@ def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:
     """Build the validators frame of an epoch's validators, proposals or kickouts."""
     columns: dict[str, Any] = {
         name: [getattr(row, name, None) for row in rows]
-        for name in ("account_id", "public_key", "shards", *_COUNTERS)
+        for name in ("account_id", "public_key", "shards", "stake", *_COUNTERS)
     }
-    columns["stake"] = amounts.parse([getattr(row, "stake", None) for row in rows], name="stake")
     columns["reason"] = [_reason(getattr(row, "reason", None)) for row in rows]
     return build.build_frame("validators", columns)
 

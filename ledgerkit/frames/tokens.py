@@ -8,7 +8,7 @@ import numpy as np
 from pandas import NA
 
 from ledgerkit.errors import cut
-from ledgerkit.frames import amounts, build
+from ledgerkit.frames import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_SYMBOL = 64
 _MAX_DECIMALS = 255
-_OK = np.array(["ok"], dtype=object)
 
 
 class TokenFacts(NamedTuple):
@@ -84,11 +83,9 @@ def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
     """Return balance and status: null means not indexed yet, "" that the contract call failed."""
-    if all(texts):
-        return {"balance": amounts.parse(texts), "status": np.repeat(_OK, len(texts))}
     statuses = {None: "pending", "": "broken"}
     return {
-        "balance": amounts.parse([text or None for text in texts]),
+        "balance": [text or None for text in texts],
         "status": [statuses.get(text, "ok") for text in texts],
     }
 
@@ -218,8 +215,8 @@ class Position(NamedTuple):
 def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
     """Build the frame of positions in staking pools, typed as `schema("staking_positions")`."""
     columns = pool_columns(rows) | {
-        "staked": amounts.parse([p.staked for p in positions], name="staked"),
-        "unstaked": amounts.parse([p.unstaked for p in positions], name="unstaked"),
+        "staked": [p.staked for p in positions],
+        "unstaked": [p.unstaked for p in positions],
         "can_withdraw": [p.can_withdraw for p in positions],
         "status": [p.status for p in positions],
         "source": [row.source for row in rows],
