@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerkit.tracing import gas
 from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_tokens
 from ledgerkit.tracing.trace import Trace
 from tests.unit.builders import (
@@ -364,25 +363,6 @@ def test_a_deleted_gas_key_burns_its_balance():
     account = deleted(deletion, {"DeleteAccount": {"beneficiary_id": "heir.near"}}, left=3)
     assert changes(account, "gas_key") == {"alice.near": -3}
     assert "0.007 NEAR of a gas key of alice.near burnt" in found.explain()
-
-
-def test_many_refunds_to_a_gas_key_are_read_once(monkeypatch: pytest.MonkeyPatch):
-    """The actions of each receipt are searched once for the deletion of the key."""
-    ids = [f"F{at}" for at in range(200)]
-    document = result(
-        [outcome("R0", ids), *(outcome(id_, tokens=0) for id_ in ids)],
-        [body("R0", call()), *(refund(id_, 5) for id_ in ids)],
-    )
-    document["transaction"] |= {"nonce_index": 0, "public_key": "ed25519:K"}
-    searched: list[Any] = []
-
-    def no_keys(actions: Any) -> list[str | None]:
-        searched.append(actions)
-        return []
-
-    monkeypatch.setattr(gas, "deleted_keys", no_keys)
-    assert len(Trace.from_json(document, rules=RULES).transfers) == 1
-    assert len(searched) == 201
 
 
 def test_a_deletion_in_a_block_of_unknown_price():

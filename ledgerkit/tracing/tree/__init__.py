@@ -18,7 +18,11 @@ from msgspec import UNSET
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction
 from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.tracing.tree.arrays import list_values, objects
-from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
+from ledgerkit.tracing.tree.frame_columns import (
+    LEVELS_BEFORE_REFUNDS,
+    edge_columns,
+    receipt_columns,
+)
 from ledgerkit.tracing.tree.linking import LinkedReceipts
 from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, read_failure, status_code
 
@@ -278,14 +282,13 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
 
 _FINAL = ("failure", "success_value")
 _STARTING = ("NotStarted", "Started")
-_ALL_BUT_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL")
 
 
 def _verdict_on_success(tree: Tree) -> str:
     statuses = tree.columns["status"]
     if (statuses == "failure").any():
         return "succeeded_with_failed_receipts"
-    unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in _ALL_BUT_REFUNDS
+    unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in (*LEVELS_BEFORE_REFUNDS, "FINAL")
     kinds = tree.columns["kind"][statuses == "not_executed"]
     if not all_ran and ((kinds != "refund").any() or 0 in unknown_gas):
         return "pending"

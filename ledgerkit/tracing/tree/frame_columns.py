@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"  # the sender of refunds
+LEVELS_BEFORE_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED")  # all other receipts have run
 _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
@@ -113,7 +114,7 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
         level = result.final_execution_status
         if level == "FINAL":
             has_run[rows] = True
-        elif level in ("EXECUTED_OPTIMISTIC", "EXECUTED"):  # only refunds may be missing
+        elif level in LEVELS_BEFORE_REFUNDS:
             has_run[rows] = kinds[rows] == _RECEIPT_KINDS[0]
         if isinstance(result.status, Status):  # the result comes from the first receipt
             has_run[first] |= receipts.ids[first] in result.created_ids()
