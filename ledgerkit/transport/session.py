@@ -260,7 +260,8 @@ class Session:
     ) -> Generator[list[Any], None, None]:
         """Work on items as their iterator yields them."""
         self.ready()
-        options: Any = {"stop_on_error": stop_on_error, "progress": progress or _no_progress}
+        progress = progress or (lambda _count: None)
+        options: Any = {"stop_on_error": stop_on_error, "progress": progress}
         if self._transport.in_process:
             return batches_in_place(items, work, size=size, check=self.ready, **options)
         count = count or self.settings.in_flight
@@ -276,15 +277,16 @@ class Session:
     ) -> Any:
         """Return the value of a call or its error, from the caches or from the hosts."""
         self.ready()  # again: `close` in another thread may have missed this call
+        outage = outage or Outage()
         if call.keep and (cached := self.cached(call)):
             return cached[0]
         if self._transport.in_process:
-            return await self._read(call, rate_limit_wait_s, outage or Outage())
+            return await self._read(call, rate_limit_wait_s, outage)
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
             async with self._slots:
-                return await self._read(call, rate_limit_wait_s, outage or Outage())
+                return await self._read(call, rate_limit_wait_s, outage)
         finally:
             self._tasks.discard(task)
 
@@ -579,7 +581,3 @@ def _disk_cache(settings: Cache | None, roots: Mapping[Surface, str]) -> DiskCac
     from ledgerkit.transport.disk_cache import DiskCache
 
     return DiskCache(settings, roots)
-
-
-def _no_progress(_count: int) -> None:
-    """Report nothing."""

@@ -385,7 +385,11 @@ def _block_of(page: chain.KeyList, at: validation.BlockReference) -> validation.
 
 def _join(pages: list[chain.KeyList]) -> chain.KeyList:
     entries = [entry for page in pages for entry in page.keys]
-    return chain.KeyList(entries, None, pages[0].block_height, pages[0].block_hash)
+    return _key_list(entries, pages[0])
+
+
+def _key_list(entries: list[chain.KeyEntry], read: chain.AtBlock) -> chain.KeyList:
+    return chain.KeyList(entries, block_height=read.block_height, block_hash=read.block_hash)
 
 
 def _one_key(
@@ -393,10 +397,7 @@ def _one_key(
 ) -> list[tuple[str, chain.KeyList]]:
     calls = {name: rpc.view_access_key(name, public_key, at) for name in account_ids}
     fetched = fetcher.fetch(calls, "accounts")
-    return [
-        (name, chain.KeyList([chain.KeyEntry(public_key, k)], None, k.block_height, k.block_hash))
-        for name, k in fetched
-    ]
+    return [(name, _key_list([chain.KeyEntry(public_key, key)], key)) for name, key in fetched]
 
 
 @verb

@@ -24,32 +24,33 @@ class Envelope(Struct, Generic[T], gc=False):
     error: Raw | UnsetType = UNSET
 
 
-class QueryFailure(Struct, gc=False):
-    """An error that `query` sends as a result."""
+class AtBlock(Struct, gc=False, kw_only=True):
+    """A result of `query`, with the block that it was read at."""
 
-    error: str
     block_height: int | None = None
     block_hash: str | None = None
 
 
-class Account(Struct, gc=False):
+class QueryFailure(AtBlock, gc=False):
+    """An error that `query` sends as a result."""
+
+    error: str
+
+
+class Account(AtBlock, gc=False):
     """``view_account``."""
 
     amount: str
     locked: str
     code_hash: str
     storage_usage: int
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
-class AccessKey(Struct, gc=False):
+class AccessKey(AtBlock, gc=False):
     """``view_access_key``; the permission is a string or an object of one member."""
 
     nonce: int
     permission: str | dict[str, Any]
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
 class KeyEntry(Struct, gc=False):
@@ -59,22 +60,18 @@ class KeyEntry(Struct, gc=False):
     access_key: AccessKey
 
 
-class KeyList(Struct, gc=False):
+class KeyList(AtBlock, gc=False):
     """``view_access_key_list``."""
 
     keys: list[KeyEntry]
     last_key: str | None = None
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
-class CallResult(Struct, gc=False):
+class CallResult(AtBlock, gc=False):
     """``call_function``: the returned bytes as integers."""
 
     result: list[int]
     logs: list[str] = []
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
 class StateItem(Struct, gc=False):
@@ -84,22 +81,18 @@ class StateItem(Struct, gc=False):
     value: bytes
 
 
-class State(Struct, gc=False):
+class State(AtBlock, gc=False):
     """``view_state``."""
 
     values: list[StateItem]
     last_key: str | None = None
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
-class Code(Struct, gc=False):
+class Code(AtBlock, gc=False):
     """``view_code``; base64 on the wire."""
 
     code_base64: bytes
     hash: str
-    block_height: int | None = None
-    block_hash: str | None = None
 
 
 class ChunkHeader(Struct, gc=False):
@@ -325,9 +318,7 @@ class NftToken(Struct, gc=False):
     approved_account_ids: dict[str, Any] | None = None
 
 
-class GasKeyNonces(Struct, gc=False):
+class GasKeyNonces(AtBlock, gc=False):
     """``view_gas_key_nonces``: one nonce an index."""
 
     nonces: list[int]
-    block_height: int | None = None
-    block_hash: str | None = None
