@@ -109,7 +109,7 @@ def rpc(
     return Call(
         surface=surface,
         request=request,
-        read=_checked(read, members, request, is_rest=False),
+        read=partial(_read_checked, read, members, request, is_rest=False),
         body=body,
         keep=keep,
         kind=kind,
@@ -133,18 +133,11 @@ def get(
     """
     members = matching.expected_of_path(path) if surface == "api" else expected or {}
     read = read or (lambda response: read_api(response, result, request))
-    checked = _checked(read, members, request, is_rest=True)
+    checked = partial(_read_checked, read, members, request, is_rest=True)
     return Call(surface=surface, request=request, read=checked, path=path)
 
 
-def _checked(
-    read: Callable[[Response], T], expected: matching.Expected, request: str, *, is_rest: bool
-) -> Callable[[Response], T]:
-    """Return a reader that also checks the members of a response that repeat the request."""
-    # Of closures, each call would have ten objects more for the garbage collector.
-    return partial(_read_checked, read, expected, request, is_rest=is_rest)
-
-
+# Bound by `partial`: of closures, each call would have ten objects more for the garbage collector.
 def _read_checked(
     read: Callable[[Response], T],
     expected: matching.Expected,
@@ -153,6 +146,7 @@ def _read_checked(
     *,
     is_rest: bool,
 ) -> T:
+    """Decode a response, and check the members that repeat the request."""
     try:
         value = read(response)
     except errors.LedgerError as error:

@@ -233,10 +233,8 @@ class RecordFile:
                     raise self._damaged("a record was changed, moved or left out")
                 yield record
             if not frame.is_ended:
-                self.unended, self.torn_bytes = (
-                    (start, frame.data[:offset]),
-                    len(frame.data) - offset,
-                )
+                self.unended = start, frame.data[:offset]
+                self.torn_bytes = len(frame.data) - offset
             elif offset < len(frame.data):
                 raise self._damaged("a record is incomplete")
             start = frame.end
