@@ -209,8 +209,8 @@ class Settings:
                 "plan: wait a minute, lower rate=, or use a key of a larger plan."
             )
         return (
-            f"{host} accepts about {per_minute} requests a minute without an API key: wait a minute, "
-            f"or connect with a key, which allows {networks.KEY_PER_MINUTE:,} or more."
+            f"{host} accepts about {per_minute} requests a minute without an API key: wait a "
+            f"minute, or connect with a key, which allows {networks.KEY_PER_MINUTE:,} or more."
         )
 
     def _check_addresses(self) -> None:

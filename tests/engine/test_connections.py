@@ -43,12 +43,6 @@ RESPONSES = {
 }
 
 
-def request_to(url: str, timeout_s: float = 60.0) -> RawRequest:
-    """Return a GET of an address."""
-    deadline = time.monotonic() + timeout_s
-    return RawRequest("api", url, {}, None, "the test", LIMIT, deadline)
-
-
 def exchange(
     pieces: list[bytes],
     requests: int = 1,
@@ -91,7 +85,9 @@ def exchange(
                 patch.setenv("no_proxy", "")
             pool = NetworkConnections({"api": origin or url}, 4)
         try:
-            request = request_to((origin or url) + path, timeout_s)._replace(**fields)
+            address, deadline = (origin or url) + path, time.monotonic() + timeout_s
+            request = RawRequest("api", address, {}, None, "the test", LIMIT, deadline)
+            request = request._replace(**fields)
             return [await pool.send(request) for _ in range(requests)]
         finally:
             await pool.aclose()
