@@ -21,7 +21,7 @@ from ledgerkit import progress
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import background_loop, session
+from ledgerkit.transport import background_loop, session, streaming
 from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, serve
 
@@ -102,10 +102,11 @@ def connected(wait: str, way: dict[str, Any]) -> Iterator[tuple[lk.Ledger, Serve
 
 def running() -> int:
     """Count the threads and tasks that answer calls."""
+    owners = {session.Session.__name__, streaming.Stream.__name__}
 
     async def count() -> int:
         names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-        return sum(name.startswith(("Tasks.", "Session.")) for name in names)
+        return sum(name.partition(".")[0] in owners for name in names)
 
     n_tasks = background_loop.current().run(count())  # first: they start the threads
     return n_tasks + sum(t.name == "ledgerkit_transport" for t in threading.enumerate())

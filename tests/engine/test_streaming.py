@@ -93,7 +93,7 @@ def tasks() -> int:
 
     async def count() -> int:
         names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-        return names.count("Tasks._run")
+        return names.count(streaming.Stream._run.__qualname__)
 
     return background_loop.current().run(count())
 
