@@ -385,7 +385,7 @@ def test_the_command_line_says_who_answers(
         ("html", errors.TransportError, "HTTP 502"),
         ("drop", errors.TransportError, "disconnected without sending"),
         ("truncate=20", errors.TransportError, "without sending complete message body"),
-        ("latency=5", errors.TransportError, "no answer within 0.05 s"),
+        ("latency=5", errors.TransportError, "no answer within 1 s"),
         ("status=401", errors.AuthError, "key"),
     ],
 )
@@ -393,7 +393,7 @@ def test_each_fault_is_the_error_of_a_real_one(
     fault: str, kind: type[errors.LedgerError], words: str
 ) -> None:
     """What goes wrong on demand reaches the caller as it would from a real host."""
-    ledger = lk.connect("local", world="empty", retries=ONE_TRY, timeout_s=0.05)
+    ledger = lk.connect("local", world="empty", retries=ONE_TRY, timeout_s=1)
     ledger.faults.add(f"{fault}; times=1")
     with pytest.raises(kind) as caught:
         lk.gas_price()
