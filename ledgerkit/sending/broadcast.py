@@ -26,8 +26,6 @@ from ledgerkit.sending import access_keys
 from ledgerkit.transport.retry import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block
     from ledgerkit.api.models.transactions import TransactionResponse
@@ -154,22 +152,6 @@ def _drop_evidence(
     if ak_nonce >= tx.nonce:
         return f"{OVERTAKEN}: the key is at {ak_nonce}, the transaction has {tx.nonce}", *block
     return None, *block
-
-
-def wait_for_check(
-    ledger: Ledger,
-    signed: SignedTransaction,
-    anchor_height: int,
-    is_enough: Callable[[DropCheck], bool],
-) -> DropCheck | None:
-    """Check until a transaction is included or a check is enough; None if neither is in time."""
-    deadline = ledger.clock.monotonic() + CONFIRM_TIMEOUT_S
-    while ledger.clock.monotonic() < deadline:
-        check = check_drop(ledger, signed, anchor_height)
-        if check.answer is not None or is_enough(check):
-            return check
-        wait_for_block(ledger)
-    return None
 
 
 def validity_period(ledger: Ledger) -> int:

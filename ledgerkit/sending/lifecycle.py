@@ -241,15 +241,11 @@ class Tracker:
             return self.drop_reason in _OUTDATED_REASONS
         if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
             return False
-        check = broadcast.wait_for_check(
-            self.ledger, self.signed, self.anchor_height, lambda check: check.reason is not None
-        )
+        check = self._wait_for_check(self.signed, lambda check: check.reason is not None)
         if check is None:
             self.add_hint(self.refusal)
             return False
         self.is_unconfirmed = False
-        if check.answer is not None:
-            self.update(check.answer)
         return check.answer is None
 
     @_resumable
@@ -315,15 +311,24 @@ class Tracker:
 
     def _check_next_final(self, signed: SignedTransaction) -> DropCheck | None:
         height = broadcast.newest_block(self.ledger).header.height
-        check = broadcast.wait_for_check(
-            self.ledger,
-            signed,
-            self.anchor_height,
-            lambda check: check.height is not None and check.height > height,
+        return self._wait_for_check(
+            signed, lambda check: check.height is not None and check.height > height
         )
-        if check is not None and check.answer is not None:
-            self.update(check.answer)
-        return check
+
+    def _wait_for_check(
+        self, signed: SignedTransaction, is_enough: Callable[[DropCheck], bool]
+    ) -> DropCheck | None:
+        """Check until a block includes it, or a check is enough; None if neither is in time."""
+        clock = self.ledger.clock
+        deadline = clock.monotonic() + broadcast.CONFIRM_TIMEOUT_S
+        while clock.monotonic() < deadline:
+            check = broadcast.check_drop(self.ledger, signed, self.anchor_height)
+            if check.answer is not None:
+                self.update(check.answer)
+            if check.answer is not None or is_enough(check):
+                return check
+            broadcast.wait_for_block(self.ledger)
+        return None
 
     def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
         """Mark it dropped if the balance is refused again after a newer final block."""
