@@ -14,12 +14,13 @@ from ledgerkit.reconciling.period import first_height
 from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.account_history import transaction_rows, transfer_rows
+from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 from ledgerkit.verbs.readings import unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ledgerkit.api.models.services import TransferRow
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest
@@ -84,11 +85,16 @@ def _stake_flows(
         yield from stake_entries(Trace(document.result, document.body), account_id, is_pool)
     if ledger.network.transfers_url is None:
         return
-    ends_ns = start.timestamp_ns or 0, stop.timestamp_ns
-    for row in transfer_rows(ledger, account_id, *ends_ns, asset=NEAR):
+
+    def is_unread(row: TransferRow) -> bool:
         # The indexer does not know the transaction of each transfer.
-        is_read = row.transaction_id in read_hashes or row.receipt_id in receipt_ids
-        entry = None if is_read else indexed_entry(row)
+        return row.transaction_id not in read_hashes and row.receipt_id not in receipt_ids
+
+    borders_ns = start.timestamp_ns, stop.timestamp_ns + 1
+    for row in selected_transfers(
+        ledger, account_id, borders_ns, is_unread, asset=NEAR, progress=False
+    ):
+        entry = indexed_entry(row)
         flow = None if entry is None else stake_of_transfer(entry, is_pool)
         if flow is not None:
             yield flow

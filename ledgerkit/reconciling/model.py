@@ -86,7 +86,7 @@ class Block(NamedTuple):
     """A block at an end of a statement."""
 
     height: int
-    timestamp_ns: int | None
+    timestamp_ns: int
     block_hash: str | None = None
 
     @property

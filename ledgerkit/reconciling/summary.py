@@ -35,9 +35,6 @@ def sentences(facts: Facts, n_entries: int) -> list[str]:
 
 
 def _time(block: Block) -> str:
-    """Return the time of a block in brackets, if it is known."""
-    if block.timestamp_ns is None:
-        return ""
     return f" ({plain_text(pd.Timestamp(block.timestamp_ns, tz='UTC'))})"
 
 

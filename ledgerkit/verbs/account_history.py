@@ -63,41 +63,23 @@ def transaction_rows(
         yield row
 
 
-def transfer_rows(
-    ledger: Ledger,
-    account_id: str,
-    start_ns: int = 0,
-    stop_ns: int | None = None,
-    asset: str | None = None,
-) -> Iterator[TransferRow]:
-    """
-    Yield the transfers of an account in both directions, the oldest first, each once.
-
-    Both times are inclusive. `asset` is near, nep141:contract or nep245:contract:token_id.
-    """
-    asset_id = None if asset is None else services.indexed_asset(asset)
-
-    def pages(reader: Reader) -> AsyncGenerator[list[TransferRow], None]:
-        return service_pages.transfers(reader, account_id, start_ns, stop_ns, asset_id=asset_id)
-
-    yield from service_pages.rows(ledger, pages)
-
-
 def selected_transfers(
     ledger: Ledger,
     account_id: str,
     borders_ns: Sequence[int],
     where: Callable[[TransferRow], bool],
     *,
+    asset: str | None = None,
     progress: bool = True,
 ) -> list[TransferRow]:
     """
-    Return the transfers of an account for which `where` is True, the oldest first.
+    Return the transfers of an account, or of one asset, for which `where` is True, oldest first.
 
     They are those from the first border to before the last. The parts between borders are read
     side by side, `_MAX_PARTS` at a time.
     """
     fetcher = Fetcher(ledger, progress=progress)
+    asset_id = None if asset is None else services.indexed_asset(asset)
     parts = list(pairwise(borders_ns))
     rows: list[TransferRow] = []
     for at in range(0, len(parts), _MAX_PARTS):
@@ -107,6 +89,7 @@ def selected_transfers(
                 account_id=account_id,
                 start_ns=low,
                 stop_ns=high - 1,
+                asset_id=asset_id,
                 where=where,
             )
             for low, high in parts[at : at + _MAX_PARTS]

@@ -98,7 +98,8 @@ class Chain:
 
     def ends(self) -> tuple[Block, Block]:
         """Return the first block and the final one."""
-        return Block(1000, None), Block(self.world.chain.final.height, None)
+        first, final = self.world.chain.genesis, self.world.chain.final
+        return Block(first.height, first.timestamp_ns), Block(final.height, final.timestamp_ns)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def history() -> Iterator[lk.Ledger]:
 def test_a_yield_is_compounded_by_the_recorded_times(history: lk.Ledger) -> None:
     """The yield of the last epoch follows from its recorded reward and times."""
     # Source: shared/vectors/history/account.json, blocks 171,072,000 and 171,115,200.
-    start, stop = Block(171_072_000, None), Block(171_115_200, None)
+    start, stop = Block(171_072_000, 0), Block(171_115_200, 0)
     account_id = read_history().account_id
     [row] = rewards.rewards_of(history, account_id, [POOL], start=start, stop=stop, flows=[])
     growth = 1 + Fraction(39967482501013975895146, 1018658351440092249855366042)
@@ -43,7 +43,7 @@ def test_what_was_never_staked_is_not_read() -> None:
     """Without a balance and a deposit, only the two ends are read."""
     recorded = read_history()
     with serve_history(recorded) as server, connect_history(server) as ledger:
-        start, stop = Block(recorded.first, None), Block(161_000_000, None)
+        start, stop = Block(recorded.first, 0), Block(161_000_000, 0)
         assert (
             rewards.rewards_of(
                 ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[]
@@ -57,7 +57,7 @@ def test_epochs_before_the_first_deposit_are_not_read() -> None:
     """Blocks are read from the first deposit on: three for an epoch, and the balance."""
     recorded = read_history()
     with serve_history(recorded) as server, connect_history(server) as ledger:
-        start, stop = Block(recorded.first, None), Block(recorded.last, None)
+        start, stop = Block(recorded.first, 0), Block(recorded.last, 0)
         rewards.rewards_of(
             ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[DEPOSIT]
         )

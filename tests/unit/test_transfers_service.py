@@ -15,7 +15,6 @@ from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.protocol import FunctionCall, Transfer
 from ledgerkit.units import U128_MAX
-from ledgerkit.verbs.account_history import transfer_rows
 from tests.unit.localnet.clocks import answer
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, public
 
@@ -429,8 +428,8 @@ def test_a_client_reads_each_transfer_once() -> None:
     for first in range(0, 260, 13):  # 100 rows end within a block
         ledger.run("ann.near", "ben.near", *(Transfer(1 + first + at) for at in range(13)))
     with lk.connect(world=ledger.world, make_default=False) as client:
-        listed = list(transfer_rows(client, "ben.near"))
-    assert [int(row.amount) for row in listed] == list(range(1, 261))
+        listed = lk.transfers_of("ben.near", ledger=client)
+    assert listed["change"].tolist() == list(range(1, 261))
 
 
 def test_a_balance_that_was_discarded_is_null() -> None:

@@ -62,8 +62,8 @@ FACTS = st.builds(
     Facts,
     account_id=st.just("alice.near"),
     network=st.just("mainnet"),
-    start=st.builds(Block, st.just(0), st.none(), TEXTS),
-    stop=st.builds(Block, HEIGHTS, st.none() | st.integers(0, 2**63 - 1), TEXTS),
+    start=st.builds(Block, st.just(0), st.just(0), TEXTS),
+    stop=st.builds(Block, HEIGHTS, st.integers(0, 2**63 - 1), TEXTS),
     opening=BALANCES,
     closing=BALANCES,
     tokens=st.dictionaries(ASSETS, st.builds(Token, TEXTS, st.none() | st.integers(0, 255))),
@@ -171,7 +171,7 @@ def test_a_file_restores_a_statement(tmp_path_factory, entries, facts):
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    facts = Facts("alice.near", "mainnet", Block(1, None), Block(9, None), {"near": 7})
+    facts = Facts("alice.near", "mainnet", Block(1, 0), Block(9, 0), {"near": 7})
     facts.tokens["near"] = Token("NEAR", 24)
     facts.gaps.append(Gap("near", 3, 4, -1, "a note"))
     path = tmp_path / "statement.parquet"
@@ -193,8 +193,8 @@ def change_document(path: Path, change: Any) -> None:
     ("member", "value", "message"),
     [
         ("account_id", "Not An Id", "Not An Id"),
-        ("start", [12, None, None], "starts after its stop"),
-        ("stop", [2**80, None, None], "height"),
+        ("start", [12, 0, None], "starts after its stop"),
+        ("stop", [2**80, 0, None], "height"),
         ("opening", {"near": -1}, "amount -1"),
         ("opening", {"near": 2**128}, "amount"),
         ("tokens", {"near": ["N", 10**9]}, "decimals 1000000000"),
