@@ -65,11 +65,14 @@ def events(harness: Harness) -> list[dict[str, Any]]:
 def pool() -> Harness:
     """Give a pool with 30 NEAR of its own and a fee of a tenth, after its first stake."""
     harness = Harness(StakingPool, 30 * NEAR)
-    fraction = {"numerator": 10, "denominator": 100}
-    harness.call(
-        "new", owner_id="owner.near", stake_public_key=str(KEY), reward_fee_fraction=fraction
-    )
+    harness.call("new", **pool_settings(10, 100))
     return harness
+
+
+def pool_settings(numerator: int = 0, denominator: int = 1, key: str = str(KEY)) -> dict[str, Any]:
+    """Return the arguments of a new pool."""
+    fraction = {"numerator": numerator, "denominator": denominator}
+    return {"owner_id": "owner.near", "stake_public_key": key, "reward_fee_fraction": fraction}
 
 
 def lock(harness: Harness) -> None:
@@ -109,13 +112,7 @@ def test_a_pool_begins_by_staking_its_own_balance(pool: Harness) -> None:
 )
 def test_a_fee_is_a_part(numerator: int, denominator: int, message: str) -> None:
     """A fee above one, or of nothing, is refused."""
-    fraction = {"numerator": numerator, "denominator": denominator}
-    args: dict[str, Any] = {
-        "owner_id": "a.near",
-        "stake_public_key": str(KEY),
-        "reward_fee_fraction": fraction,
-    }
-    Harness(StakingPool, NEAR).refuses(message, "new", **args)
+    Harness(StakingPool, NEAR).refuses(message, "new", **pool_settings(numerator, denominator))
 
 
 def test_an_unknown_account_has_zeros(pool: Harness) -> None:
@@ -266,8 +263,7 @@ def test_rewards_raise_the_price(pool: Harness) -> None:
 def test_rounding_never_lowers_the_price() -> None:
     """At a price of 7/3, 5 buys 2 shares, is charged 4, and the total grows by 5."""
     harness = Harness(StakingPool, 10**12 + 3)
-    fraction = {"numerator": 0, "denominator": 1}
-    harness.call("new", owner_id="o.near", stake_public_key=str(KEY), reward_fee_fraction=fraction)
+    harness.call("new", **pool_settings())
     harness.epoch, harness.balance = 11, harness.balance + 4
     harness.call("deposit", deposit=5)
     harness.call("stake", amount="5")  # floor(5*3/7) = 2 shares, worth floor(14/3), ceil(14/3)
@@ -355,12 +351,10 @@ def test_the_genesis_of_a_pool_is_what_calls_leave(pool: Harness) -> None:
 
 def test_a_pool_needs_a_key_and_a_balance() -> None:
     """A key that is none, and a balance that the fund for rounding takes, are refused."""
-    fraction = {"numerator": 0, "denominator": 1}
-    args: dict[str, Any] = {"owner_id": "a.near", "reward_fee_fraction": fraction}
     poor = "panicked at 'Account balance too low', src/lib.rs:190:9"
-    Harness(StakingPool, 10**12).refuses(poor, "new", stake_public_key=str(KEY), **args)
+    Harness(StakingPool, 10**12).refuses(poor, "new", **pool_settings())
     bad = "Failed to deserialize input from JSON."
-    Harness(StakingPool, NEAR).refuses(bad, "new", stake_public_key="ed25519:no", **args)
+    Harness(StakingPool, NEAR).refuses(bad, "new", **pool_settings(key="ed25519:no"))
 
 
 # Liquid staking --------------------------------------------------------------------------
@@ -373,6 +367,13 @@ def liquid() -> Harness:
     harness.call("new", owner_id="owner.near")
     harness.call("add_validator", "owner.near", validator_id="pool.near")
     return harness
+
+
+def stake_first(liquid: Harness) -> None:
+    """Stake the contract's own ten NEAR with its pool."""
+    liquid.call("epoch_stake")
+    args: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
+    liquid.call("validator_staked_callback", "it.near", results=(b"",), **args)
 
 
 def test_liquid_staking_gives_shares_at_once(liquid: Harness) -> None:
@@ -554,9 +555,7 @@ def test_liquid_staking_keeps_a_reserve(liquid: Harness) -> None:
 
 def test_little_is_not_worth_a_call(liquid: Harness) -> None:
     """Less than one NEAR waits for more."""
-    liquid.call("epoch_stake")
-    staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
-    liquid.call("validator_staked_callback", "it.near", results=(b"",), **staked)
+    stake_first(liquid)
     liquid.call("deposit_and_stake", deposit=7)
     liquid.epoch = 11
     assert liquid.call("epoch_stake") is False
@@ -590,9 +589,7 @@ def test_a_pool_that_fails_is_asked_again(liquid: Harness) -> None:
 
 def test_rewards_of_pools_raise_the_price_of_shares(liquid: Harness) -> None:
     """A pool's total of 11 for 10 staked makes 10^24 shares worth 1.1 NEAR."""
-    liquid.call("epoch_stake")
-    staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
-    liquid.call("validator_staked_callback", "it.near", results=(b"",), **staked)
+    stake_first(liquid)
     assert isinstance(liquid.call("epoch_update_rewards", validator_id="pool.near"), Promise)
     args: dict[str, Any] = {"validator_id": "pool.near", "results": (f'"{11 * NEAR}"'.encode(),)}
     liquid.call("validator_get_balance_callback", "it.near", **args)
