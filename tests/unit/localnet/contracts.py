@@ -9,7 +9,6 @@ import pytest
 from ledgerkit.localnet import contract_sdk, fees
 from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.execution_errors import CallError, PanicError
-from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
@@ -19,6 +18,7 @@ from tests.unit.localnet.ledger import TGAS, N, secret
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.genesis import Genesis
+    from ledgerkit.localnet.promises import Promise
 
 
 class CallResult:
@@ -27,7 +27,6 @@ class CallResult:
     def __init__(self, vm: Vm, result: bytes | Promise) -> None:
         self.vm, self.logs, self.drafts, self.raw = vm, vm.logs, vm.drafts, result
         self.value: Any = contract_sdk.from_json(result) if isinstance(result, bytes) else result
-        self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
 
     @property
     def calls(self) -> list[tuple[str, str, bytes, int, int]]:
@@ -48,37 +47,6 @@ class CallResult:
             for action in draft.actions
             if isinstance(action, Transfer)
         ]
-
-    @property
-    def sent(self) -> list[tuple[str, list[Any]]]:
-        """The receipts' receivers, and their calls as (method, arguments, deposit)."""
-        return [
-            (
-                draft.receiver_id,
-                [
-                    (action.method_name, contract_sdk.from_json(action.args), action.deposit)
-                    if isinstance(action, FunctionCall)
-                    else action
-                    for action in draft.actions
-                ],
-            )
-            for draft in self.drafts
-        ]
-
-    def gas(self, receipt: int) -> int:
-        """The gas of a receipt's last call."""
-        calls = [a for a in self.drafts[receipt].actions if isinstance(a, FunctionCall)]
-        return calls[-1].gas
-
-    def awaits(self, receipt: int) -> list[int]:
-        """The indices of the receipts that a receipt waits for."""
-        input_ids = self.drafts[receipt].input_data_ids
-        outputs = [
-            (data_id, index)
-            for index, draft in enumerate(self.drafts)
-            for data_id, _ in draft.output_data_receivers
-        ]
-        return [index for data_id, index in outputs if data_id in input_ids]
 
 
 class ContractHarness:
@@ -136,10 +104,6 @@ class ContractHarness:
         }
         vm_context = CallContext(**(values | self.context | context))
         return Vm(vm_context, self.store.at(), fees.PROFILES["86"])
-
-    def callback(self, method: str, /, *results: bytes | None, **arguments: Any) -> CallResult:
-        """Call a callback with the results it waited for."""
-        return self.call(method, self.account_id, results=results, **arguments)
 
     def panic_message(self, method: str, /, *positional: Any, **arguments: Any) -> str:
         """Call a method that panics and writes nothing; return the message."""

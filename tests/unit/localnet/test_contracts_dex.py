@@ -34,6 +34,12 @@ def deposit(dex: ContractHarness, token_id: str, amount: int, by: str = "olga.ne
     return dex.call("ft_on_transfer", token_id, sender_id=by, amount=str(amount), msg="")
 
 
+def transfer_of(amount: int) -> tuple[str, bytes, int, int]:
+    """Return the call that sends tokens to bob: method, arguments, gas and deposit."""
+    args = b'{"receiver_id":"bob.near","amount":"%d"}' % amount
+    return "ft_transfer", args, 6 * TGAS, 1
+
+
 def swap(*actions: dict[str, Any]) -> str:
     """Return the message of a swap."""
     return contract_sdk.to_json({"actions": actions}).decode()
@@ -91,7 +97,7 @@ def test_swaps_in_a_row(dex):
         "Swapped 10000 a.near for 19743 b.near",
         "Swapped 19743 b.near for 16446 c.near",
     ]
-    assert done.sent[0] == (C, [("ft_transfer", {"receiver_id": "bob.near", "amount": "16446"}, 1)])
+    assert done.calls[0] == (C, *transfer_of(16446))
 
 
 @pytest.mark.parametrize(
@@ -177,14 +183,14 @@ def test_deposit_and_withdraw(dex):
     done = deposit(dex, C, 70, by="bob.near")
     assert (done.value, done.logs) == ("0", ["Deposited 70 c.near for bob.near"])
     done = dex.call("withdraw", "bob.near", deposit=1, token_id=C, amount="30")
-    assert done.sent[0] == (C, [("ft_transfer", {"receiver_id": "bob.near", "amount": "30"}, 1)])
-    assert done.returned == 1  # the callback tells the result
+    assert done.calls[0] == (C, *transfer_of(30))
+    assert done.value.drafts == [done.drafts[1]]  # the callback returns the result
     assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
     callback_args = {"account_id": "bob.near", "token_id": C, "amount": "30"}
-    sent = dex.callback("on_sent", b"", **callback_args)
+    sent = dex.call("on_sent", "dex.near", results=(b"",), **callback_args)
     assert (sent.value, sent.logs) == (True, [])
     assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
-    failed = dex.callback("on_sent", None, **callback_args)
+    failed = dex.call("on_sent", "dex.near", results=(None,), **callback_args)
     assert failed.value is False
     assert failed.logs == ["Could not send 30 c.near to bob.near: it is deposited"]
     assert dex.view("get_deposits", account_id="bob.near") == {C: "70"}
@@ -310,7 +316,7 @@ def test_factory_kinds():
     codes = set()
     for kind in site.view("get_kinds"):
         done = site.call("create", deposit=NEAR, name="one", kind=kind, args={})
-        codes.add(done.sent[0][1][3].code)
+        codes.add(done.drafts[0].actions[3].code)
     assert len(codes) == 3
     message = site.panic_message("create", name="one", kind="bank", args={})
     assert message == "There is no contract of kind bank"

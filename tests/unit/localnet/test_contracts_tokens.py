@@ -13,7 +13,6 @@ from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.protocol import CryptoHash, PublicKey
 from tests.unit.localnet.contracts import CALLER_KEY, CallResult, ContractChain, ContractHarness
 
 NEAR = 10**24
@@ -21,8 +20,6 @@ TGAS = 10**12
 BYTE = 10**19
 REGISTRATION = 1_250_000_000_000_000_000_000
 LONGEST = "a" * 64
-KEY = PublicKey("ed25519", bytes(32))
-ANY = CryptoHash(bytes(32))
 GOLD = {"spec": "ft-1.0.0", "name": "Gold", "symbol": "AU", "decimals": 3}
 PRINTS = {"spec": "nft-1.0.0", "name": "Prints", "symbol": "PRINT"}
 NO_MEMBERS: dict[str, Any] = dict.fromkeys(TokenMetadata.__struct_fields__)

@@ -161,7 +161,6 @@ ACTIONS = [
         },
     ),
 ]
-NAMES = [f"{place}-{action.name}" for place, (action, _, _) in enumerate(ACTIONS)]
 
 
 class TestActions:

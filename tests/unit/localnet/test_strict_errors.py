@@ -14,7 +14,7 @@ from ledgerkit.protocol import CryptoHash, Transfer
 from tests import strict_errors
 from tests.local_transport import LocalTransport
 from tests.strict_errors import read_error
-from tests.unit.localnet.ledger import START, Ledger, N, do, public
+from tests.unit.localnet.ledger import START, Ledger, N, do
 from tests.unit.localnet.test_rpc_api import ask
 from tests.unit.localnet.test_transaction_validity import ERRORS, Flawed
 
@@ -23,7 +23,6 @@ NOWHERE = str(CryptoHash.of(b"nowhere"))
 ALICE = {"account_id": "alice.near", "finality": "optimistic"}
 NO_BLOCK = {"block_id": NOWHERE}
 BIG = {"account_id": "big.near", "finality": "optimistic"}
-KEY = {"public_key": str(public("nobody.near"))}
 VIEW = {"method_name": "peek", "args_base64": ""}
 STATE = {"prefix_base64": ""}
 TX = {"tx_hash": NOWHERE, "sender_account_id": "alice.near"}

@@ -81,7 +81,6 @@ NAMES = {"account_id": "carol.near", "public_key": str(public("carol.near"))}
 SENT = 108_059_500_000 + 115_123_062_500 + 200_000_000_000 + 5 * 47_683_715
 CARRIED = 108_059_500_000 + 115_123_062_500 + 780_000_000_000 + 5 * 2_235_934 + TGAS
 GAS_COST = SENT * 10**8 + CARRIED * 10**9
-STATE_BYTES = 100 + 99 + 40 + 5 + 200_000  # the account, its key, a record
 STATE_BALANCE = 3 * N // 2
 # A key for calls of `only`: borsh of the key, of nonce, allowance, receiver and names, and 40.
 assert 33 + 8 + 1 + 17 + 10 + 4 + 8 + 40 == 121
