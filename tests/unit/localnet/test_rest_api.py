@@ -31,13 +31,10 @@ from ledgerkit.protocol import (
     FunctionCall,
     FunctionCallPermission,
     PublicKey,
-    SecretKey,
-    Transaction,
     Transfer,
     UseGlobalContract,
     implicit_account_id,
 )
-from ledgerkit.protocol.types import to_base58
 from tests.unit.localnet.ledger import Ledger, Script, do, public
 
 START = 1000
@@ -73,22 +70,17 @@ class Rich(Script):
         return "9"
 
 
-def secret(name: str) -> SecretKey:
-    """Make the key of an account, the same each time."""
-    return SecretKey.from_text("ed25519:" + to_base58(name.encode().ljust(32, b".")))
-
-
-ALICE, BOB, VALIDATOR = (secret(name) for name in ("alice.near", "bob.near", "validator"))
+ALICE, BOB, VALIDATOR = (public(name) for name in ("alice.near", "bob.near", "validator"))
 
 
 def made_world(**settings) -> World:
     """Make a world of two people, two tokens, a broken one, a collection, two kinds of stake."""
     genesis = Genesis()
     limited = AccessKey(0, FunctionCallPermission(None, "ft.near"))
-    genesis.account("alice.near", 100 * NEAR, keys=[ALICE.public_key])
+    genesis.account("alice.near", 100 * NEAR, keys=[ALICE])
     bob_keys: list[PublicKey | tuple[PublicKey, AccessKey]] = [
-        BOB.public_key,
-        (ALICE.public_key, limited),
+        BOB,
+        (ALICE, limited),
     ]
     genesis.account("bob.near", 50 * NEAR, keys=bob_keys)
     tokens = {"alice.near": 1000, "bob.near": 70, "carol.near": 0}
@@ -109,21 +101,16 @@ def made_world(**settings) -> World:
         "p.pool.near",
         30 * NEAR,
         contract=StakingPool,
-        records=StakingPool.genesis("alice.near", str(VALIDATOR.public_key), 30 * NEAR, delegators),
+        records=StakingPool.genesis("alice.near", str(VALIDATOR), 30 * NEAR, delegators),
         locked=35 * NEAR - 10**12,
-        validator_key=VALIDATOR.public_key,
+        validator_key=VALIDATOR,
     )
     return World(Settings(genesis_height=START, **settings), genesis)
 
 
-def send(world: World, signer: SecretKey, signer_id: str, receiver_id: str, *actions) -> int:
+def send(world: World, signer_id: str, receiver_id: str, *actions) -> int:
     """Send a transaction; give the height at which its receipt was executed."""
-    held = world.state().access_key(signer_id, signer.public_key.packed)
-    assert held is not None
-    signed = Transaction(
-        signer_id, signer.public_key, held.nonce + 1, receiver_id, world.chain.head.hash, actions
-    ).sign(signer)
-    world.submit(signed)
+    signed = world.submit_unsigned(signer_id, receiver_id, actions)
     world.settle()
     return executed(world, signed.hash)
 
@@ -224,7 +211,7 @@ def test_unknown_account() -> None:
 def test_public_key() -> None:
     """A key has accounts of full access, all of them when asked, and the one it makes itself."""
     world = made_world()
-    key = str(ALICE.public_key)
+    key = str(ALICE)
     own = implicit_account_id(key)
     full = {"account_ids": ["alice.near", own], "public_key": key}
     for path in (f"/v0/public_key/{key}", f"/v1/public_key/{quote(key, safe='')}"):
@@ -268,17 +255,11 @@ def test_transfer_shows_when_final() -> None:
     """A transfer shows once its block is final, for both, with that block's height."""
     world = made_world()
     before = get(world, "/v1/account/bob.near/ft")
-    tx = Transaction(
-        "alice.near",
-        ALICE.public_key,
-        1,
-        "ft.near",
-        world.chain.head.hash,
-        [call("ft_transfer", receiver_id="bob.near", amount="30")],
-    ).sign(ALICE)
-    world.submit(tx)
+    signed = world.submit_unsigned(
+        "alice.near", "ft.near", [call("ft_transfer", receiver_id="bob.near", amount="30")]
+    )
     world.advance(2)
-    height = executed(world, tx.hash)
+    height = executed(world, signed.hash)
     assert height == world.chain.head.height
     world.advance()
     assert get(world, "/v1/account/bob.near/ft") == before
@@ -298,7 +279,6 @@ def test_failed_transfer() -> None:
     before = get(world, "/v1/account/bob.near/ft")
     send(
         world,
-        ALICE,
         "alice.near",
         "ft.near",
         call("ft_transfer", receiver_id="bob.near", amount="1001"),
@@ -312,13 +292,12 @@ def test_registration_and_wrapping() -> None:
     registration = 1250000000000000000000
     send(
         world,
-        ALICE,
         "alice.near",
         "ft.near",
         call("storage_deposit", registration, account_id="dave.near"),
     )
-    height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
-    send(world, ALICE, "alice.near", "wrap.near", call("storage_deposit", registration))
+    height = send(world, "bob.near", "wrap.near", call("near_deposit", NEAR))
+    send(world, "alice.near", "wrap.near", call("storage_deposit", registration))
     assert get(world, "/v1/account/alice.near/ft")["tokens"][-1]["balance"] == "0"
     [row] = get(world, "/v1/account/dave.near/ft")["tokens"]
     assert (row["contract_id"], row["balance"]) == ("ft.near", "0")
@@ -334,7 +313,6 @@ def test_collections() -> None:
     world = made_world()
     minted = send(
         world,
-        ALICE,
         "alice.near",
         "nft.near",
         call("nft_mint", NEAR, token_id="2", receiver_id="bob.near", metadata={"title": "two"}),
@@ -344,7 +322,6 @@ def test_collections() -> None:
     ]
     given = send(
         world,
-        BOB,
         "bob.near",
         "nft.near",
         call("nft_transfer", receiver_id="eve.near", token_id="2"),
@@ -357,10 +334,10 @@ def test_collections() -> None:
 def test_staking() -> None:
     """Who deposits into a pool has it among the pools, with the height of the last such call."""
     world = made_world()
-    send(world, BOB, "bob.near", "p.pool.near", call("ping", 0))
+    send(world, "bob.near", "p.pool.near", call("ping", 0))
     assert get(world, "/v1/account/bob.near/staking")["pools"] == []
     for action in (call("deposit_and_stake", 2 * NEAR), call("unstake", 0, amount="1")):
-        height = send(world, BOB, "bob.near", "p.pool.near", action)
+        height = send(world, "bob.near", "p.pool.near", action)
         assert get(world, "/v1/account/bob.near/staking")["pools"] == [
             {"last_update_block_height": height, "pool_id": "p.pool.near"}
         ]
@@ -369,7 +346,7 @@ def test_staking() -> None:
 def test_liquid_staking() -> None:
     """A liquid staking contract is a token of who deposits, no pool, and itself has a pool."""
     world = made_world(epoch_length=20)
-    height = send(world, BOB, "bob.near", "liquid.near", call("deposit_and_stake", 2 * NEAR))
+    height = send(world, "bob.near", "liquid.near", call("deposit_and_stake", 2 * NEAR))
     found = get(world, "/v1/account/bob.near/full")
     assert found["pools"] == []
     assert found["tokens"][2] == {
@@ -378,7 +355,7 @@ def test_liquid_staking() -> None:
         "last_update_block_height": height,
     }
     world.advance(20)  # it settles with pools once in an epoch
-    send(world, BOB, "bob.near", "liquid.near", call("epoch_stake", 0))
+    send(world, "bob.near", "liquid.near", call("epoch_stake", 0))
     [row] = get(world, "/v1/account/liquid.near/staking")["pools"]
     assert row["pool_id"] == "p.pool.near"
 
@@ -389,14 +366,14 @@ def test_first_asked_late() -> None:
     late = made_world(archival=False, epoch_length=10, epochs_kept=2)
     get(early, "/v1/account/bob.near/full")
     for world in (early, late):
-        send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
-        send(world, BOB, "bob.near", "bob.near", DeleteKey(ALICE.public_key))
+        send(world, "bob.near", "wrap.near", call("near_deposit", NEAR))
+        send(world, "bob.near", "bob.near", DeleteKey(ALICE))
         world.advance(100)
         assert world.chain.earliest.height > START + 60
     for path in (
         "/v1/account/bob.near/full",
         "/v1/ft/wrap.near/top",
-        f"/v1/public_key/{ALICE.public_key}/all",
+        f"/v1/public_key/{ALICE}/all",
     ):
         assert get(early, path) == get(late, path)
 
@@ -404,13 +381,13 @@ def test_first_asked_late() -> None:
 def test_deleted_account() -> None:
     """Of a deleted account the state and the keys are gone; what it ever held stays listed."""
     world = made_world()
-    send(world, BOB, "bob.near", "bob.near", DeleteKey(ALICE.public_key))
-    own = str(implicit_account_id(ALICE.public_key))
-    every = get(world, f"/v1/public_key/{ALICE.public_key}/all")
+    send(world, "bob.near", "bob.near", DeleteKey(ALICE))
+    own = str(implicit_account_id(ALICE))
+    every = get(world, f"/v1/public_key/{ALICE}/all")
     assert every["account_ids"] == ["alice.near", own]
-    send(world, BOB, "bob.near", "bob.near", DeleteAccount("alice.near"))
-    own = str(implicit_account_id(BOB.public_key))
-    assert get(world, f"/v1/public_key/{BOB.public_key}/all")["account_ids"] == [own]
+    send(world, "bob.near", "bob.near", DeleteAccount("alice.near"))
+    own = str(implicit_account_id(BOB))
+    assert get(world, f"/v1/public_key/{BOB}/all")["account_ids"] == [own]
     found = get(world, "/v1/account/bob.near/full")
     assert found["state"] is None
     assert found["tokens"][1]["balance"] == "70"
@@ -419,9 +396,9 @@ def test_deleted_account() -> None:
 def test_implicit_account() -> None:
     """The account that a transfer makes of a key is named once among the key's accounts."""
     world = made_world()
-    key = secret("somebody").public_key
+    key = public("somebody")
     own = str(implicit_account_id(key))
-    send(world, ALICE, "alice.near", own, Transfer(NEAR))
+    send(world, "alice.near", own, Transfer(NEAR))
     assert get(world, f"/v1/public_key/{key}")["account_ids"] == [own]
     state = get(world, f"/v1/account/{own}/full")["state"]
     assert state == {"balance": str(NEAR), "locked": "0", "storage_bytes": 182}
@@ -559,14 +536,14 @@ def test_a_republished_global_contract(ledger: Ledger) -> None:
 def test_balances_that_lag() -> None:
     """With a lag a new holder's balance is null at first, and an old one's is an older balance."""
     world = made_world(balance_lag=3)
-    height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
+    height = send(world, "bob.near", "wrap.near", call("near_deposit", NEAR))
     assert world.chain.final.height == height + 2
     row = get(world, "/v1/account/bob.near/ft")["tokens"][2]
     assert (row["balance"], row["last_update_block_height"]) == (None, height)
     world.advance()
     row = get(world, "/v1/account/bob.near/ft")["tokens"][2]
     assert row["balance"] == str(NEAR - 1250000000000000000000)
-    height = send(world, BOB, "bob.near", "wrap.near", call("near_deposit", NEAR))
+    height = send(world, "bob.near", "wrap.near", call("near_deposit", NEAR))
     late = get(world, "/v1/account/bob.near/ft")["tokens"][2]
     assert late == row | {"last_update_block_height": height}
 
@@ -575,14 +552,13 @@ def test_index_equals_state() -> None:
     """After many transfers every balance told is the one that the contract keeps."""
     world = made_world()
     chance = random.Random(4)  # noqa: S311 - the same transfers each time
-    people = {"alice.near": ALICE, "bob.near": BOB}
+    people = ("alice.near", "bob.near")
     for number in range(30):
-        sender = chance.choice(list(people))
+        sender = chance.choice(people)
         receiver = chance.choice([name for name in (*people, "carol.near") if name != sender])
         amount = str(chance.randrange(1, 200))
         send(
             world,
-            people[sender],
             sender,
             "ft.near",
             call("ft_transfer", receiver_id=receiver, amount=amount),
@@ -659,7 +635,7 @@ def test_invalid_argument(subtests: pytest.Subtests) -> None:
         "/v1/ft/-/top",
         "/v1/public_key/ed25519:abc",
         "/v0/public_key/rsa:abc/all",
-        f"/v1/public_key/{quote(quote(str(ALICE.public_key), safe=''), safe='')}",
+        f"/v1/public_key/{quote(quote(str(ALICE), safe=''), safe='')}",
     ]
     for path in cases:
         with subtests.test(path=path):
@@ -711,7 +687,7 @@ def test_one_index_a_world() -> None:
     [
         ("health", "/health"),
         ("status", "/status"),
-        ("v0_public_key_root.near", f"/v0/public_key/{ALICE.public_key}"),
+        ("v0_public_key_root.near", f"/v0/public_key/{ALICE}"),
         ("v1_account_ft_here.tg", "/v1/account/alice.near/ft"),
         ("v1_account_full_here.tg", "/v1/account/alice.near/full"),
         ("v1_account_nft_sharddog.near", "/v1/account/alice.near/nft"),
