@@ -4,6 +4,7 @@ import gc
 import json
 import random
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -425,7 +426,7 @@ def test_keys_come_and_go() -> None:
 # Events and what tokens return --------------------------------------------------------------
 
 
-def event(name: str, *rows: dict[str, object], standard: str = "nep141") -> list[str]:
+def event(name: str, *rows: Mapping[str, object], standard: str = "nep141") -> list[str]:
     """Build the step that logs an event."""
     data = {"standard": standard, "version": "1.0.0", "event": name, "data": rows}
     return ["log", "EVENT_JSON:" + json.dumps(data)]
