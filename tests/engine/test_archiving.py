@@ -1154,22 +1154,3 @@ def test_steps_can_be_taken_one_by_one(stage: Stage) -> None:
     assert archiving.owner_has(plan, **place)
     wrong = archiving.differences(replace(plan, receiver_id="bob.near"), seen.token)
     assert wrong == ["its owner is uma.near, not bob.near"]
-
-
-# Shown ----------------------------------------------------------------------------------
-
-
-def test_cards_say_how_it_went(stage: Stage) -> None:
-    """Outcome and verdict stand in the cards and the reprs, each step in a row."""
-    found = stage.archive()
-    shown = f"Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: archived"
-    assert repr(found) == f"<{shown}>"
-    drawn = found._repr_html_()
-    network = f"<p>network: <strong>{stage.target.network.name}</strong></p>"
-    assert f"<h3>{shown}</h3>{network}<p>{archiving.OUTCOMES['archived']}</p>" in drawn
-    assert drawn.count("<tr>") == 9
-    assert "NA" not in drawn
-    checked = lk.verify_archive(found, **stage.where())
-    assert repr(checked) == f"<Verification {TOKEN_ID} of {STAMPS}: verified>"
-    assert archiving.VERDICTS["verified"] in checked._repr_html_()
-    assert repr(stage.archive("Nope")) == "<Archive heidi.near/widget/Nope: missing_widget>"

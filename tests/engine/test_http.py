@@ -453,36 +453,22 @@ def test_a_pause_in_json_rpc_form():
 
 
 @pytest.mark.parametrize(
-    ("key", "remedy"),
+    ("key", "words"),
     [
-        (
-            None,
-            (
-                "api.fastnear.com accepts about 50 requests a minute without an API key: wait a "
-                "minute, or connect with a key, which allows 10,000 or more."
-            ),
-        ),
-        (
-            "Sesame-0123456789",
-            (
-                "api.fastnear.com accepts 10,000 requests a minute with an API key of the "
-                "smallest plan: wait a minute, lower rate=, or use a key of a larger plan."
-            ),
-        ),
+        (None, "about 50 requests a minute without an API key: wait a minute, or connect with a"),
+        ("Sesame-0123456789", "10,000 requests a minute with an API key of the smallest plan:"),
     ],
     ids=["anonymous", "key"],
 )
-def test_a_refusal_of_a_public_host_names_its_limit(key, remedy):
+def test_a_refusal_of_a_public_host_names_its_limit(key, words):
     """HTTP 429 of a public host says how much it accepts, and what a key changes."""
     transport = httpx.MockTransport(lambda _request: httpx.Response(429, text="slow down"))
     with (
         lk.connect("mainnet", transport=transport, api_key=key, retries=ONCE) as ledger,
-        pytest.raises(RateLimitedError) as caught,
+        pytest.raises(RateLimitedError, match=r"HTTP 429 .*: slow down") as caught,
     ):
         lk.ft("a.near", ledger=ledger)
-    assert str(caught.value) == (
-        f"HTTP 429 in response to the tokens of a.near: slow down. {remedy}"
-    )
+    assert f"api.fastnear.com accepts {words}" in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
 
 

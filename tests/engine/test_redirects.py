@@ -33,34 +33,6 @@ def connect(answer: Callable[[httpx.Request], httpx.Response], **options: Any) -
     )
 
 
-@pytest.mark.parametrize("key_in", ["header", "query"])
-def test_a_redirect_to_an_archive_is_followed_with_the_key(key_in: Any) -> None:
-    """Old heights are redirected to a host of archives; the key is sent there too, once."""
-    # Source: fastnear/neardata-server, src/api.rs: https://a{index}.{domain_name}/v0/block/{height}
-    # and the query string of the request.
-    requests: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
-        if request.url.host == "mainnet.neardata.xyz":
-            place = f"https://a0.mainnet.neardata.xyz{request.url.raw_path.decode()}"
-            return httpx.Response(302, headers={"location": place})
-        return httpx.Response(200, json=DOCUMENT)
-
-    with connect(answer, api_key=KEY, key_in=key_in) as ledger:
-        body = ledger.send(services.block_document(HEIGHT))
-    assert body is not None
-    assert json.loads(body) == DOCUMENT
-    hosts = ["mainnet.neardata.xyz", "a0.mainnet.neardata.xyz"]
-    assert [request.url.host for request in requests] == hosts
-    in_header = {"authorization": f"Bearer {KEY}"} if key_in == "header" else {}
-    in_query = [("apiKey", KEY)] if key_in == "query" else []
-    for request in requests:
-        assert request.url.path == f"/v0/block/{HEIGHT}"
-        assert request.url.params.multi_items() == in_query
-        assert request.headers.get("authorization") == in_header.get("authorization")
-
-
 @pytest.mark.parametrize(
     "place",
     [

@@ -234,11 +234,12 @@ def test_another_site_can_neither_read_nor_send(running: Running) -> None:
         assert "access-control-allow-origin" not in received
 
 
-def test_pages_on_this_machine_and_listed_ones() -> None:
-    """A development server's page may read; others are added by the options."""
+def test_listed_pages_and_other_machines_are_let_in() -> None:
+    """A page of this machine may read; other pages, names and machines are added by options."""
     page = "https://app.example"
     options = ("--allow-origin", page, "--allow-origin", "null", "--allow-host", "hub.example")
-    with serving(*options) as running:
+    with serving(*options, "--host", EVERYWHERE, "--allow-remote") as running:
+        assert running.line.startswith("ledgerkit: world empty on http://0.0.0.0:")
         for origin in ("http://localhost:5173", page, "null"):
             status, headers, _ = running.ask("POST", "/", CALL, origin=origin)
             assert (status, headers["access-control-allow-origin"]) == (200, origin)
@@ -352,8 +353,8 @@ def test_a_lost_and_a_cut_answer(running: Running) -> None:
     assert running.ask("GET", "/api/health")[0] == 200
 
 
-LATE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-ledgerkit-fault: latency=2.5\r\n\r\n"
-LATER = LATE.replace(b"2.5", b"60")
+LATE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-ledgerkit-fault: latency=1.5\r\n\r\n"
+LATER = LATE.replace(b"1.5", b"60")
 
 
 def test_a_late_answer(running: Running) -> None:
@@ -465,11 +466,8 @@ late.detach()
     ("options", "words"),
     [
         (["--host", EVERYWHERE], "host '0.0.0.0' is not valid: expected a loopback address"),
-        (["--host", "::"], "host '::' is not valid"),
-        (["--host", "example.com"], "host 'example.com' is not valid"),
         (["--world", "no-such"], "world 'no-such' is not valid"),
         (["--block-time", "fast"], "--block-time 'fast' is not valid"),
-        (["--block-time", "0"], "0.01 to 3600 seconds"),
         (["--block-time", "nan"], "0.01 to 3600 seconds"),
         (["--port", "70000"], "port 70000 is not valid"),
         (["--require-key"], "LEDGERKIT_API_KEY"),
@@ -496,13 +494,6 @@ def test_a_port_that_is_taken(running: Running, capsys: pytest.CaptureFixture[st
         f"port {running.port} is not valid: expected a free port on 127.0.0.1"
         in capsys.readouterr().err
     )
-
-
-def test_other_machines_are_let_in_when_told() -> None:
-    """An address that is not this machine's alone takes one more word."""
-    with serving("--host", EVERYWHERE, "--allow-remote") as running:
-        assert running.line.startswith("ledgerkit: world empty on http://0.0.0.0:")
-        assert running.ask("GET", "/api/health")[0] == 200
 
 
 def test_blocks_come_by_the_clock() -> None:

@@ -104,6 +104,3 @@ def test_a_yielded_receipt_is_the_same_by_both_sources(tmp_path: Path) -> None:
     of_transaction = receipts[receipts["tx_hash"] == waiting]
     assert (of_transaction["block_height"] - of_transaction["created_height"]).max() == 71
     assert (of_transaction["status"] != "not_executed").all()
-
-
-# What the tables of documents say of each other ---------------------------------------------
