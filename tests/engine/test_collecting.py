@@ -333,42 +333,31 @@ def test_a_dry_run_asks_and_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("options", "field"),
+    ("field", "value"),
     [
-        ({"views": "balances"}, "views"),
-        ({"views": ()}, "views"),
-        ({"part_size": 0}, "part_size"),
-        ({"in_flight": 0}, "in_flight"),
-        ({"rate": -1}, "rate"),
-        ({"engine": "cloud"}, "engine"),
-        ({"liquid_tokens": "NO"}, "liquid_tokens"),
+        ("views", "balances"),
+        ("views", ()),
+        ("part_size", 0),
+        ("in_flight", 0),
+        ("rate", -1),
+        ("engine", "cloud"),
+        ("liquid_tokens", "NO"),
+        ("ids", 3),
+        ("ids", b"a.near"),
+        ("ids", {"a.near": 1}),
+        ("ids", "missing/ids.txt"),
+        ("out", None),
     ],
 )
-def test_bad_arguments_are_named(tmp_path: Path, options: dict[str, Any], field: str) -> None:
-    """Before anything is asked or written."""
-    with lab() as (server, ledger), pytest.raises(InvalidRequestError) as told:
-        collect(names(3), tmp_path / "out", ledger, **options)
-    assert told.value.field == field
+def test_bad_arguments_are_refused(tmp_path: Path, field: str, value: Any) -> None:
+    """Before anything is asked or written; there is no folder by default."""
+    arguments = {"ids": names(3), "out": tmp_path / "out", field: value}
+    with lab() as (server, ledger), pytest.raises((InvalidRequestError, FileError)) as told:
+        collect(ledger=ledger, **arguments)
+    if isinstance(told.value, InvalidRequestError):
+        assert told.value.field == field
     assert not server.requests
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("ids", [3, b"a.near", {"a.near": 1}, "missing/ids.txt"])
-def test_what_is_no_source_is_refused(tmp_path: Path, ids: object) -> None:
-    """Before anything is asked or written."""
-    with lab() as (server, ledger), pytest.raises((InvalidRequestError, FileError)):
-        collect(ids, tmp_path / "out", ledger)
-    assert not server.requests
-    assert not (tmp_path / "out").exists()
-
-
-def test_out_is_asked_for() -> None:
-    """There is no folder by default."""
-    with (
-        lab() as (_, ledger),
-        pytest.raises(InvalidRequestError, match="out is required: the folder to write to"),
-    ):
-        lk.collect(names(3), "ft", ledger=ledger)
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from email.utils import formatdate
 from functools import partial
@@ -587,15 +587,23 @@ def test_the_archive_is_asked_next(way, reply):
     assert [call["params"] for call in server.calls + archive.calls] == [[7], [7]]
 
 
-def test_the_archive_does_not_know_either():
-    """What both hosts do not know is unknown."""
+@pytest.mark.parametrize(
+    ("reply", "error", "requests"),
+    [
+        (GONE, pytest.raises(UnknownBlockError), 1),
+        (Reply(502, b"down"), pytest.raises(TransportError, match=r"HTTP 502 .*: down"), 3),
+    ],
+    ids=["unknown", "down"],
+)
+def test_an_archive_that_has_no_answer(reply, error, requests):
+    """What both hosts do not know is unknown; an archive that is down leaves the question open."""
     with (
-        serve(lambda *_: GONE) as archive,
+        serve(lambda *_: reply) as archive,
         asking(lambda *_: GONE, archival_rpc_url=archive.url) as (ledger, server),
     ):
-        with pytest.raises(UnknownBlockError):
+        with error:
             lk.block(7, ledger=ledger)
-        assert (len(server.requests), len(archive.requests)) == (1, 1)
+        assert (len(server.requests), len(archive.requests)) == (1, requests)
 
 
 @pytest.mark.parametrize("reply", [GAS, Reply(503, b"busy"), failure("UNKNOWN_ACCOUNT")])
@@ -605,25 +613,9 @@ def test_the_archive_is_left_alone(reply):
         serve(lambda *_: GAS) as archive,
         asking(lambda *_: reply, archival_rpc_url=archive.url) as (ledger, _),
     ):
-        with pytest.raises(LedgerError) if reply is not GAS else _nothing():
+        with pytest.raises(LedgerError) if reply is not GAS else nullcontext():
             lk.gas_price(ledger=ledger)
         assert archive.requests == []
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-def test_an_archive_that_cannot_be_asked_is_no_unknown_block():
-    """An archive that is down leaves the question open: that is no unknown block."""
-    with (
-        serve(lambda *_: Reply(502, b"down")) as archive,
-        asking(lambda *_: GONE, archival_rpc_url=archive.url) as (ledger, server),
-    ):
-        with pytest.raises(TransportError, match=r"HTTP 502 in response to .*: down"):
-            lk.block(7, ledger=ledger)
-        assert (len(server.requests), len(archive.requests)) == (1, 3)
 
 
 def test_hosts_share_the_total_time(monkeypatch):
