@@ -363,33 +363,30 @@ def test_an_archival_answer_belongs_to_the_archival_host(folder):
             ledger.send(KEPT["block"])
 
 
-@pytest.mark.parametrize("cache", [True, "kept", lk.Cache("kept")], ids=["default", "text", "own"])
-def test_the_embedded_ledger_keeps_nothing(cache):
-    """Its worlds begin anew with the same hashes: it is refused before a world opens."""
-    with pytest.raises(InvalidRequestError) as caught:
-        lk.connect("local", cache=cache)
-    assert "cache= cannot be used with the embedded ledger" in str(caught.value)
+UNFIT: list[tuple[dict[str, Any], str]] = [
+    # The worlds of the embedded ledger begin anew with the same hashes.
+    ({"network": "local", "cache": True}, "cannot be used with the embedded ledger"),
+    ({"network": "local", "cache": lk.Cache("kept")}, "cannot be used with the embedded ledger"),
+    # What answers in the place of mainnet must not leave answers under its address.
+    ({"network": "mainnet", "transport": MOCK, "cache": True}, "cache"),
+    # Answers of earlier sessions would be missing in the recording.
+    ({"network": "mainnet", "record": "case.lk", "cache": "kept"}, "used while recording"),
+    # The user's own folder is for networks that live on.
+    (
+        {"network": "lab", "rpc_url": "http://127.0.0.1:3030", "cache": True},
+        "expected a folder, because a ledger on this machine",
+    ),
+]
 
 
-def test_a_transport_of_ones_own_keeps_nothing():
-    """What answers in the place of mainnet must not leave answers under its address."""
-    with pytest.raises(InvalidRequestError):
-        lk.connect("mainnet", transport=MOCK, cache=True)
-
-
-def test_a_ledger_that_is_recorded_keeps_nothing(tmp_path):
-    """Answers of earlier sessions would be missing in the recording."""
-    with pytest.raises(InvalidRequestError, match="cannot be used while recording") as caught:
-        lk.connect("mainnet", record=tmp_path / "case.lk", cache=tmp_path)
+@pytest.mark.parametrize(("options", "words"), UNFIT)
+def test_a_ledger_whose_answers_are_not_kept(options, words, tmp_path, monkeypatch):
+    """A cache is refused where answers are not those of a lasting network; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequestError, match=words) as caught:
+        lk.connect(**options)
     assert caught.value.field == "cache"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_ledger_on_this_machine_needs_a_folder_of_its_own():
-    """The user's own folder is for networks that live on."""
-    with pytest.raises(InvalidRequestError) as caught:
-        lk.connect("lab", rpc_url="http://127.0.0.1:3030", cache=True)
-    assert "expected a folder, because a ledger on this machine" in str(caught.value)
 
 
 def test_the_default_folder(monkeypatch, tmp_path):

@@ -1866,54 +1866,33 @@ FT = "the tokens of a.near"
 STATUS = "the node's status"
 
 
-def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
-    """Ask a server that always answers the same, and give the error."""
-    with asking(lambda *_: reply), pytest.raises(errors.LedgerError) as caught:
-        ask()
-    return caught.value
+RPC = b'{"jsonrpc":"2.0","id":"x"'
+UNREADABLE: list[tuple[str, Callable[[], Any], bytes, str]] = [
+    (FT, lambda: lk.ft("a.near"), HTML, "$"),
+    (FT, lambda: lk.ft("a.near"), b"", "$"),
+    (FT, lambda: lk.ft("a.near"), b"[]", "$"),
+    (FT, lambda: lk.ft("a.near"), b"\xff\xfe", "$"),
+    (FT, lambda: lk.ft("a.near"), b"[" * 10**5, "$"),
+    (FT, lambda: lk.ft("a.near"), b'{"account_id":"a.near","tokens":{}}', "$.tokens"),
+    (FT, lambda: lk.ft("a.near"), b'{"tokens":[{"contract_id":7}]}', "$.tokens[0].contract_id"),
+    (FT, lambda: lk.ft("a.near"), b'{"tokens":[{"contract_id":"t.near"}]}', "$.tokens[0]"),
+    (STATUS, lk.status, HTML, "$"),
+    (STATUS, lk.status, RPC + b"}", "$"),
+    (STATUS, lk.status, RPC + b',"result":{"chain_id":1}}', "$.result.chain_id"),
+    (STATUS, lk.status, RPC + b',"result":null}', "$.result"),
+    (STATUS, lk.status, RPC + b',"result":{"chain_id":"t","sy', "$"),
+]
 
 
-def test_rest_answers_that_are_not_as_documented(subtests: pytest.Subtests) -> None:
-    """A success that cannot be read names what was asked and the place."""
-    cases = [
-        (HTML, "$"),
-        (b"", "$"),
-        (b"[]", "$"),
-        (b"null", "$"),
-        (b"\xff\xfe", "$"),
-        (b"[" * 10**5, "$"),
-        (b'{"pools":[]}', "$"),
-        (b'{"account_id":"a.near","tokens":{}}', "$.tokens"),
-        (b'{"account_id":"a.near","tokens":[{"contract_id":7}]}', "$.tokens[0].contract_id"),
-        (b'{"account_id":"a.near","tokens":[{"contract_id":"t.near"}]}', "$.tokens[0]"),
-        (
-            b'{"account_id":"a.near","tokens":[{"contract_id":"t.near","balance":12}]}',
-            "$.tokens[0].balance",
-        ),
-    ]
-    for body, path in cases:
-        with subtests.test(body=body[:20]):
-            error = reading(Reply(200, body), lambda: lk.ft("a.near"))
-            assert type(error) is errors.DecodeError
-            assert (error.request, error.path) == (FT, path)
-            assert FT in str(error)
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        (HTML, "$"),
-        (b'{"jsonrpc":"2.0","id":"x"}', "$"),
-        (b'{"jsonrpc":"2.0","id":"x","result":{"chain_id":1}}', "$.result.chain_id"),
-        (b'{"jsonrpc":"2.0","id":"x","result":null}', "$.result"),
-        (b'{"jsonrpc":"2.0","id":"x","result":{"chain_id":"t","sy', "$"),
-    ],
-)
-def test_rpc_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
-    """The same over JSON-RPC."""
-    error = reading(Reply(200, body), lk.status)
-    assert type(error) is errors.DecodeError
-    assert (error.request, error.path) == (STATUS, path)
+def test_answers_that_are_not_as_documented(subtests: pytest.Subtests) -> None:
+    """A success that cannot be read names what was asked and the place, on both surfaces."""
+    for request, ask, body, path in UNREADABLE:
+        with subtests.test(request=request, body=body[:20]):
+            reply = Reply(200, body)
+            with asking(lambda *_, reply=reply: reply), pytest.raises(errors.DecodeError) as caught:
+                ask()
+            assert (caught.value.request, caught.value.path) == (request, path)
+            assert request in str(caught.value)
 
 
 @pytest.mark.parametrize(
