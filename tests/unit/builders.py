@@ -81,17 +81,23 @@ def refund(id_: str, amount: int, to: str = SIGNER, *, signer: str | None = None
 
 
 def result(
-    outcomes: Any, bodies: Any, *, actions: Any = None, to: str = "bob.near", **fields: Any
+    outcomes: Any, bodies: Any, *, actions: Any = None, to: str | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """Build a transaction's result; its first receipt is R0, and `fields` replace its fields."""
+    """
+    Build a transaction's result; `fields` replace its fields.
+
+    Its first receipt is R0, whose body has what the transaction asked for, unless told otherwise.
+    """
+    first = next((each for each in bodies if each["receipt_id"] == "R0"), body("R0"))
+    asked = first["receipt"]["Action"]["actions"] if actions is None else actions
     transaction_outcome = outcome(
         "T", ["R0"], gas=3, status={"SuccessReceiptId": "R0"}, executor_id=SIGNER
     )
     transaction = {
         "hash": "T",
         "signer_id": SIGNER,
-        "receiver_id": to,
-        "actions": actions or [call()],
+        "receiver_id": to or first["receiver_id"],
+        "actions": asked or [call()],
     }
     return {
         "final_execution_status": "FINAL",

@@ -163,7 +163,7 @@ def test_texts_from_the_chain_keep_to_their_line():
     """Control characters and endless texts of contracts do not break the paragraphs."""
     ended = outcome("R0", status=failing("a\nb\x1b[31m" + "c" * 5000))
     action = call("m\n\n" + "n" * 5000)
-    document = result([ended], [body("R0", action)], actions=[action], status=failing())
+    document = result([ended], [body("R0", action)], status=failing())
     text = Trace.from_json(document, rules=RULES).explain()
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) < 800
@@ -218,7 +218,6 @@ def test_whatever_is_missing_none_is_never_printed():
     relayed = result(
         [outcome("R0", logs=[event("nep141", "ft_mint", GIFT)])],
         [body("R0", relaying)],
-        actions=[relaying],
     )
     for document in (handed_on(), relayed):
         for *path, last in members(document):

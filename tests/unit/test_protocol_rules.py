@@ -56,7 +56,7 @@ def test_a_configuration_without_a_layout_serves_for_rewards(layout: object):
     call = builders.call()
     size = len("m") + len(b"{}")
     outcome = builders.outcome("R0", gas=100 + 1000 + 10 * size + 100)
-    document = builders.result([outcome], [builders.body("R0", call)], actions=[call])
+    document = builders.result([outcome], [builders.body("R0", call)])
     trace = lk.Trace.from_json(document, rules=config)
     # By hand: 100 gas beyond the fees, of which the contract gets three tenths.
     assert trace.gas["contract_reward"].tolist() == [0, 30 * builders.PRICE]

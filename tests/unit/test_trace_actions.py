@@ -65,7 +65,7 @@ def test_what_is_inside_a_delegate_is_its_signers():
     """Delegated actions follow the Delegate, with the one who signed them as sender."""
     asked = delegate("kate.near", "gold.near", call("ft_transfer", 1), transfer(5))
     receipt = body("R0", asked, to="kate.near")
-    trace = Trace.from_json(result([outcome("R0")], [receipt], actions=[asked], to="kate.near"))
+    trace = Trace.from_json(result([outcome("R0")], [receipt]))
     found = trace.actions
     assert found["action"].tolist() == ["Delegate", "FunctionCall", "Transfer"]
     assert found["inner_index"].tolist() == [pd.NA, 0, 1]

@@ -114,7 +114,6 @@ def test_a_state_init_keeps_only_what_its_storage_needs():
             refund("R1", 4990, signer="system"),
             refund("R2", 60),
         ],
-        to=NEW,
     )
     assert moved(found)[1:] == [
         ("deposit", "near", "alice.near", NEW, 5000),
@@ -142,7 +141,6 @@ def test_a_state_init_before_a_deletion():
             refund("R1", 40, "carl.near", signer="system"),
             refund("R2", 900, "heir.near", signer="system"),
         ],
-        to="alice.near",
     )
     assert moved(found)[2:] == [
         ("refund_deposit", "near", "alice.near", "carl.near", 40),
@@ -161,7 +159,7 @@ def deployed(*actions: Any, block: str = "block of T", **fields: Any) -> Trace:
     """Trace a transaction to its own account that deploys a global contract."""
     ended = outcome("R0", gas=DEPLOY_GAS, **fields) | {"block_hash": block}
     own = actions or (DEPLOY,)
-    return traced([ended], [body("R0", *own, to="alice.near")], to="alice.near", actions=own)
+    return traced([ended], [body("R0", *own, to="alice.near")])
 
 
 @pytest.mark.parametrize("block", ["block of T", "block of R0"], ids=["same block", "another"])
@@ -232,7 +230,7 @@ def test_a_new_account_that_deploys_a_global_contract():
     own = ["CreateAccount", DEPLOY]
     ended = outcome("R0", gas=gas, tokens=creation + 12 * BYTE)
     receipt = body("R0", *own, to="new.alice.near")
-    found = traced([ended], [receipt], to="new.alice.near", actions=own)
+    found = traced([ended], [receipt])
     assert changes(found)["new.alice.near"] == -12 * BYTE
     assert changes(found)["alice.near"] == -CONVERSION - creation
 
@@ -343,7 +341,7 @@ def deleted(*actions: Any, left: int) -> Trace:
     ended = outcome("R0", gas=70, tokens=70 * PRICE + left)
     ended |= {"block_hash": "block of T"}
     receipt = body("R0", *actions, to="alice.near")
-    return traced([ended], [receipt], actions=actions, to="alice.near")
+    return traced([ended], [receipt])
 
 
 def test_a_deleted_gas_key_burns_its_balance():
@@ -370,7 +368,7 @@ def test_a_deletion_in_a_block_of_unknown_price():
     deletion = {"DeleteKey": {"public_key": KEY}}
     for left, taken in ((0, 0), (3, pd.NA)):
         ended = outcome("R0", gas=70, tokens=70 * PRICE + left)
-        found = traced([ended], [body("R0", deletion)], actions=[deletion])
+        found = traced([ended], [body("R0", deletion)])
         assert found.gas["balance_burnt"].tolist() == [0, taken]
 
 
@@ -381,7 +379,6 @@ def test_a_refund_of_gas_to_a_gas_key_that_has_been_deleted():
     found = traced_with_key(
         [ended, outcome("R1", tokens=0)],
         [body("R0", own, to="alice.near"), refund("R1", 60)],
-        to="alice.near",
     )
     fee = CONVERSION + 5 * PRICE + 60
     assert changes(found) == {"alice.near": 60}
@@ -428,7 +425,7 @@ def test_a_batch_with_a_call_is_read_from_its_profile():
     """Where fees depend on what a result does not tell, the outcome's own sums are taken."""
     asked = ["CreateAccount", call()]
     ended = outcome("R0", gas=5000, **profile(100, 11))
-    found = traced([ended], [body("R0", *asked)], actions=asked)
+    found = traced([ended], [body("R0", *asked)])
     assert found.gas["gas_in_calls"].tolist() == [0, 111]
     assert found.gas["contract_reward"].tolist() == [0, 33 * PRICE]
 
@@ -444,7 +441,7 @@ def test_a_batch_with_a_call_is_read_from_its_profile():
 def test_who_is_not_there_gets_no_share(asked: Any, status: Any):
     """An account that is gone, or whose creation was undone, gets nothing of its calls."""
     ended = outcome("R0", gas=5000, status=status, **profile(1000))
-    found = traced([ended], [body("R0", *asked)], actions=asked)
+    found = traced([ended], [body("R0", *asked)])
     assert found.gas["contract_reward"].tolist() == [0, 0]
 
 
@@ -452,7 +449,7 @@ def test_the_share_of_an_account_that_may_not_exist_is_unknown():
     """A result does not say whether a failed state init rolled back the account itself."""
     asked = [state_init(5), call()]
     ended = outcome("R0", gas=5000, status=failing(index=1), **profile(1000))
-    found = traced([ended], [body("R0", *asked, to=NEW)], actions=asked, to=NEW)
+    found = traced([ended], [body("R0", *asked, to=NEW)])
     assert found.gas["contract_reward"].tolist() == [0, pd.NA]
     assert found.notes == ("contract rewards that could not be computed are not counted: R0",)
 
@@ -473,10 +470,10 @@ def test_the_price_of_a_receipt_that_created_an_account():
     tokens = 7_022_318_256_250_000_000_000  # the worked example of a transfer with a creation
     asked = ["CreateAccount", transfer(1)]
     ended = outcome("R0", gas=gas, tokens=tokens)
-    found = traced([ended], [body("R0", *asked)], actions=asked)
+    found = traced([ended], [body("R0", *asked)])
     assert found.gas["gas_price"].tolist() == [PRICE, 10**8]
     odd = outcome("R0", gas=gas, tokens=tokens + 1)
-    found = traced([odd], [body("R0", *asked)], actions=asked)
+    found = traced([odd], [body("R0", *asked)])
     assert found.gas["gas_price"].tolist() == [PRICE, pd.NA]
 
 
@@ -489,8 +486,6 @@ def test_a_relayer_pays_for_what_it_relays():
             body("R0", asked, to="kate.near"),
             body("R1", call("ft_transfer", 1), sender="kate.near", to="gold.near"),
         ],
-        actions=[asked],
-        to="kate.near",
     )
     assert moved(found)[1:] == [
         ("delegated", "near", "alice.near", "kate.near", 1),
@@ -514,8 +509,6 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
             refund("R1", 5000, "heir.near", signer="system"),
             refund("R2", 60),
         ],
-        actions=[asked],
-        to="alice.near",
     )
     assert ("beneficiary", "near", "alice.near", "heir.near", 5000) in moved(found)
     paid = CONVERSION + 5 * PRICE + 60
@@ -1062,8 +1055,6 @@ def test_a_delegated_transfer_counts_where_it_runs():
     trace = traced(
         [outcome("R0", ["R1"]), outcome("R1")],
         [body("R0", delegated, to="kate.near"), receipt],
-        actions=[delegated],
-        to="kate.near",
     )
     assert tokens(trace) == [("kate.near", "carl.near", 5, "arguments")]
     assert trace.transfers["asset"].tolist()[-1] == GOLD
@@ -1218,7 +1209,7 @@ def test_a_receipt_of_unknown_status_without_gas_has_not_run():
 )
 def test_what_an_unknown_action_moves_is_unknown(action: Any):
     """Its deposit is not 0: a note names the receipt, and nobody says that nothing moved."""
-    found = traced([outcome("R0")], [body("R0", action)], actions=[action])
+    found = traced([outcome("R0")], [body("R0", action)])
     assert found.notes[0] == "deposits that the document does not contain are not counted: R0"
     assert "The document does not contain what was transferred." in found.explain()
     assert "None" not in found.explain()
@@ -1227,7 +1218,7 @@ def test_what_an_unknown_action_moves_is_unknown(action: Any):
 def test_an_unknown_action_moves_its_deposit():
     """Its name and other members are shown, its deposit moves, and a note says what is unknown."""
     action = {"Later": {"deposit": "5", "level": 2}}
-    found = traced([outcome("R0")], [body("R0", action)], actions=[action])
+    found = traced([outcome("R0")], [body("R0", action)])
     assert found.actions[["action", "deposit", "details"]].iloc[0].tolist() == [
         "Later",
         5,

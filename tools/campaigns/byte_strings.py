@@ -204,7 +204,7 @@ def trace_of(args: bytes = b"{}", value: bytes = b"", log: str = "") -> lk.Trace
     status = {"SuccessValue": base64.b64encode(value).decode()}
     ran = builders.outcome("R0", logs=[log], status=status, executor_id="gold.near")
     sent = builders.body("R0", action, to="gold.near")
-    document = builders.result([ran], [sent], actions=[action], to="gold.near", status=status)
+    document = builders.result([ran], [sent], status=status)
     return lk.Trace.from_json(document)
 
 
