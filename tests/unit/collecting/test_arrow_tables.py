@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError
@@ -60,6 +60,7 @@ def test_arguments_come_back(values: list[Any]) -> None:
     assert all(map(same, found, values))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.none() | st.lists(TEXTS, max_size=3), min_size=1, max_size=5))
 def test_lists_of_texts_come_back(values: list[Any]) -> None:
     """Empty lists and missing ones are told apart."""
@@ -69,6 +70,7 @@ def test_lists_of_texts_come_back(values: list[Any]) -> None:
         assert all(map(same, found[column].tolist(), values))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.none() | st.lists(st.dictionaries(TEXTS, TEXTS)), min_size=1, max_size=3))
 def test_lists_of_objects_come_back(values: list[Any]) -> None:
     """Missing ones stay None."""
