@@ -337,6 +337,17 @@ def test_what_is_damaged_later_is_found_by_check_files(run: Path) -> None:
     assert caught.value.remedy.startswith(f"Remove {COMMIT}: ")
 
 
+def test_a_whole_file_of_another_size_is_refused_later_too(run: Path) -> None:
+    """A file with more rows that takes the place of one that was compared is not read."""
+    collection = lk.open_collection(run)
+    assert len(collection.pandas("ft")) == 3
+    table = pq.read_table(run / PART)
+    pq.write_table(pa.concat_tables([table, table]), run / PART)
+    for read in (collection.pandas, collection.arrow, collection.dataset):
+        with pytest.raises(DecodeError, match="ft/part-000000000000"):
+            read("ft")
+
+
 def test_pages_have_checksums(run: Path) -> None:
     """Damage after the comparison is found where pyarrow reads the page, also in a dataset."""
     collection = lk.open_collection(run)
