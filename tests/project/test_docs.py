@@ -222,8 +222,9 @@ def test_every_frame_is_documented_with_every_column(site):
     page = BeautifulSoup(site.html("api/frames.html"), "html.parser")
     tables = {
         str(anchor["id"]).removeprefix("frame-"): [
-            [words(str(cell)) for cell in row.select("td")]
-            for row in anchor.find_next("tbody").select("tr")
+            [words(str(cell)) for cell in row.find_all("td")]
+            for body in anchor.find_all_next("tbody", limit=1)
+            for row in body.find_all("tr")
         ]
         for anchor in page.select("span[id^=frame-]")
     }

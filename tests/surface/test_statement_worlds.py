@@ -121,7 +121,12 @@ class Unindexed(LocalTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the response without its rows."""
         body = json.loads(super().handle_request(request).read())
-        nothing = {"account_txs": [], "transfers": [], "resume_token": None, "txs_count": 0}
+        nothing: dict[str, Any] = {
+            "account_txs": [],
+            "transfers": [],
+            "resume_token": None,
+            "txs_count": 0,
+        }
         return httpx.Response(200, json={k: nothing.get(k, value) for k, value in body.items()})
 
 

@@ -55,8 +55,8 @@ def header(split: bytes, **members: object) -> Header:
         b"\1\0\0\0\1\0\0\0\xff",  # the endorsements
         split,
     )
-    document = {name: to_base58(value) for name, value in h.items()} | NUMBERS
-    document |= {"timestamp_nanosec": "123", "gas_price": "9", "total_supply": "11"}
+    document: dict[str, object] = {name: to_base58(value) for name, value in h.items()}
+    document |= {"timestamp_nanosec": "123", "gas_price": "9", "total_supply": "11", **NUMBERS}
     document |= {"chunk_mask": [True, False], "chunks_included": 1, "approvals": [None]}
     document |= {"validator_proposals": [], "chunk_endorsements": [[255]], "signature": ""}
     document |= {"hash": to_base58(sha(sha(lite, rest), h["prev_hash"]))}
