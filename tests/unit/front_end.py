@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.widgets._panel import Displayable
 
 
@@ -77,3 +82,12 @@ class FrontEnd:
     def text(self) -> str:
         """Everything that was ever sent to the page."""
         return json.dumps(self.messages)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something, a minute at most."""
+    for _ in range(6_000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it never came true")

@@ -12,12 +12,12 @@ import ledgerkit as lk
 from ledgerkit import archiving, errors
 from ledgerkit.archiving import flow
 from ledgerkit.widgets import _html
-from tests.unit.front_end import FrontEnd
+from tests.unit.front_end import FrontEnd, until
 
 w = pytest.importorskip("ipywidgets")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ledgerkit.widgets import ArchiveFlow
     from ledgerkit.widgets._blocks import Content
@@ -56,15 +56,6 @@ class Gate:
             return value
 
         monkeypatch.setattr(flow._Flow, step, held)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for something, a minute at most."""
-    for _ in range(6_000):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("it never came true")
 
 
 def states(panel: ArchiveFlow) -> list[str]:

@@ -26,7 +26,7 @@ from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from tests import hostile
-from tests.unit.front_end import FrontEnd
+from tests.unit.front_end import FrontEnd, until
 
 w = pytest.importorskip("ipywidgets")
 embed = pytest.importorskip("ipywidgets.embed")
@@ -38,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST = 2**128 - 1
 ALICES = 340282366920926463463374607431768211454  # of moon.near
 PLANTED = "planted-key-8c1f0a77"
+UNASKED = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
 
 
 @pytest.fixture(autouse=True)
@@ -71,15 +72,6 @@ class Slow(Panel):
             gate.wait(60)
         frame = pd.DataFrame({"name": [values["name"]]})
         return Content(f"read {values['name']}", frame, (Page("One", Table(frame)),))
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for something, a minute at most."""
-    for _ in range(6_000):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("it never came true")
 
 
 # One request ------------------------------------------------------------------------------
@@ -323,13 +315,6 @@ def test_static_html_stands_in_for_the_widgets():
     )
     assert f'title="{ALICES}"' in bundle["text/html"]
     assert "data:" not in bundle["text/html"]
-
-
-def test_static_html_is_the_same_each_time():
-    """Two askings give the same bytes, so that a stored notebook does not change."""
-    panel = lk.widgets.AccountExplorer("alice.near")
-
-    assert panel.press().static() == panel.press().static()
 
 
 PANELS: list[Callable[[], Panel]] = [
@@ -764,8 +749,7 @@ def test_a_table_that_cannot_be_saved(tmp_path):
 
 def test_a_panel_sends_nothing_to_mainnet():
     """Neither the form nor the flow begins where the network is the public one."""
-    given = httpx.MockTransport(lambda _: pytest.fail("something was asked"))
-    with lk.connect("mainnet", transport=given) as mainnet:
+    with lk.connect("mainnet", transport=UNASKED) as mainnet:
         form = lk.widgets.SendForm("a.near", "b.near", "1 NEAR", ledger=mainnet).press()
     lk.disconnect()
 
@@ -968,7 +952,6 @@ def test_back_leaves_a_tab_that_was_opened_in_between():
 def test_the_network_is_shown():
     """The badge tells invented data from real data, and a custom network from both."""
     badges = [FrontEnd(lk.explore()).state["network"]]
-    given = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
     networks: list[dict[str, Any]] = [
         {"network": "mainnet"},
         {"network": "testnet"},
@@ -976,7 +959,7 @@ def test_the_network_is_shown():
         {"network": "mainnet", "rpc_url": "http://127.0.0.1:9"},
     ]
     for options in networks:
-        with lk.connect(**options, transport=given):
+        with lk.connect(**options, transport=UNASKED):
             badges.append(FrontEnd(lk.explore()).state["network"])
     lk.disconnect()
     badges.append(FrontEnd(lk.explore()).state["network"])
@@ -1021,9 +1004,7 @@ def test_examples_are_those_of_the_embedded_ledger(ledger):
     kinds = re.findall(r'data-kind="(\w+)" data-id="([\w.]+)"', html)
     expected = [("account", a.account_id) for a in summary.accounts]
     expected += [("transaction", t.tx_hash) for t in summary.transactions]
-    given = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
-
-    with lk.connect("mainnet", transport=given):
+    with lk.connect("mainnet", transport=UNASKED):
         elsewhere = FrontEnd(lk.explore()).panel["pages"]
 
     assert kinds == expected
@@ -1067,14 +1048,16 @@ def test_an_answer_belongs_to_the_result_it_was_asked_of():
 
 
 def test_every_message_is_answered_with_the_present_network():
-    """A message that changes nothing is answered, and the badge follows the session."""
+    """The badge and the examples follow the session, also where a message changes nothing."""
     front = FrontEnd(lk.explore())
-    given = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
+    assert front.titles == ["Accounts of the embedded ledger", "Transactions"]
 
-    with lk.connect("testnet", transport=given):
+    with lk.connect("testnet", transport=UNASKED):
         front.send(type="cancel")
 
         assert front.state["network"] == {"kind": "testnet", "text": "testnet"}
+        front.send(type="select", panel="Search")
+        assert front.titles == []
 
 
 def test_a_frame_shows_the_network_it_was_read_from(ledger):
@@ -1082,9 +1065,7 @@ def test_a_frame_shows_the_network_it_was_read_from(ledger):
     frame = lk.validators()
     first = ledger.world.summary.transactions[0]
     trace = lk.trace(first.tx_hash, first.signer_id)
-    given = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
-
-    with lk.connect("mainnet", transport=given):
+    with lk.connect("mainnet", transport=UNASKED):
         shown = [lk.show(frame), lk.show(trace), lk.show(pd.DataFrame({"a": [1]}))]
         badges = [FrontEnd(each).state["network"] for each in shown]
 
@@ -1098,18 +1079,6 @@ def test_a_caption_of_a_trace_is_in_its_static_html(ledger):
     trace = lk.trace(first.tx_hash, first.signer_id)
     assert "as of <b>" not in lk.show(trace, caption="as of <b>").static()
     assert "as of &lt;b&gt;" in lk.show(trace, caption="as of <b>").static()
-
-
-def test_the_search_box_offers_what_the_present_network_has():
-    """Examples of the embedded ledger are gone once the session has connected elsewhere."""
-    front = FrontEnd(lk.explore())
-    assert front.titles == ["Accounts of the embedded ledger", "Transactions"]
-    given = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
-
-    with lk.connect("mainnet", transport=given):
-        front.send(type="select", panel="Search")
-
-        assert front.titles == []
 
 
 def test_a_search_that_ends_late_opens_nothing_over_another_view(monkeypatch):
