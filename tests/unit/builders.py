@@ -22,7 +22,7 @@ RULES: dict[str, Any] = {
 }
 
 
-def transfer(amount: int) -> dict[str, Any]:
+def transfer(amount: int | str) -> dict[str, Any]:
     return {"Transfer": {"deposit": str(amount)}}
 
 
@@ -55,11 +55,13 @@ def failing(text: str = "no", index: int = 0) -> dict[str, Any]:
 def outcome(
     id_: str, receipt_ids: Any = (), *, gas: int = 5, tokens: int | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """Build an outcome, by default a success; `fields` replace its fields."""
+    """Build an outcome, by default a success; `fields` replace its fields and its place."""
+    place: dict[str, Any] = {"block_hash": f"block of {id_}"}
+    place |= {n: fields.pop(n) for n in tuple(fields) if n.startswith(("block_", "shard_"))}
     defaults = {"logs": [], "executor_id": "bob.near", "status": {"SuccessValue": ""}}
     burnt = {"gas_burnt": gas, "tokens_burnt": str(gas * PRICE if tokens is None else tokens)}
     all_fields = defaults | burnt | {"receipt_ids": list(receipt_ids)} | fields
-    return {"id": id_, "block_hash": f"block of {id_}", "outcome": all_fields}
+    return {"id": id_, **place, "outcome": all_fields}
 
 
 def body(

@@ -8,6 +8,7 @@ import pickle
 import random
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,28 +21,11 @@ from hypothesis import strategies as st
 from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.errors import DecodeError
 from ledgerkit.tracing.tree import Tree, build_forest, build_tree, verdict
+from tests.unit import builders
+from tests.unit.builders import PRICE, SIGNER, outcome, transfer
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-SIGNER, PRICE = "alice.near", 100_000_000
-
-
-def outcome(id_: str, made: Any = (), **told: Any) -> dict[str, Any]:
-    """Write an outcome: a success that burnt a little, unless told otherwise."""
-    place = {name: told.pop(name) for name in tuple(told) if name.startswith(("block_", "shard_"))}
-    usual = {"logs": [], "gas_burnt": 5, "tokens_burnt": "500", "executor_id": "bob.near"}
-    status = {"status": {"SuccessValue": ""}}
-    return {"id": id_, **place, "outcome": usual | status | {"receipt_ids": list(made)} | told}
-
-
-def body(id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **more: Any) -> Any:
-    asked = {"signer_id": SIGNER, "actions": list(actions), "input_data_ids": []}
-    action = asked | {"output_data_receivers": [], "gas_price": "1"} | more
-    return {
-        "receipt_id": id_,
-        "predecessor_id": sender,
-        "receiver_id": to,
-        "receipt": {"Action": action},
-    }
+body = partial(builders.body, input_data_ids=[], output_data_receivers=[])
 
 
 def call(method: str = "m", args: Any = None, **more: Any) -> dict[str, Any]:
@@ -50,17 +34,13 @@ def call(method: str = "m", args: Any = None, **more: Any) -> dict[str, Any]:
     return {"FunctionCall": usual | more}
 
 
-def transfer(deposit: str = "7") -> dict[str, Any]:
-    return {"Transfer": {"deposit": deposit}}
-
-
 def document(
     outcomes: list[Any], bodies: list[Any] | None = None, root: Any = "R0", **more: Any
 ) -> dict[str, Any]:
     """Write a result whose transaction made the receipt `root`."""
-    first = {"receipt_ids": [root], "status": {"SuccessReceiptId": root}}
+    first = outcome("T", [root], status={"SuccessReceiptId": root})
     transaction = {"hash": "T", "signer_id": SIGNER, "receiver_id": "bob.near", "actions": [call()]}
-    result = {"transaction": transaction, "transaction_outcome": outcome("T", **first)}
+    result = {"transaction": transaction, "transaction_outcome": first}
     result |= {"receipts_outcome": outcomes} | more
     return result if bodies is None else result | {"receipts": bodies}
 
@@ -100,8 +80,8 @@ CALLBACK = document(
             output_data_receivers=[{"data_id": "D", "receiver_id": "bob.near"}],
         ),
         body("R2", call("resolve"), input_data_ids=["D"]),
-        body("R3", transfer(), sender="system"),
-        body("R4", transfer(), sender="system"),
+        body("R3", transfer(7), sender="system"),
+        body("R4", transfer(7), sender="system"),
     ],
 )
 
@@ -160,7 +140,7 @@ class TestRows:
     def test_an_omitted_local_receipt_is_written_from_the_transaction(self):
         """Where signer is receiver the first body is not sent: the transaction tells it all."""
         written = document([outcome("R0", ["R1"]), outcome("R1")], [body("R1", sender="system")])
-        written["transaction"] |= {"receiver_id": SIGNER, "actions": ["CreateAccount", transfer()]}
+        written["transaction"] |= {"receiver_id": SIGNER, "actions": ["CreateAccount", transfer(7)]}
         found = grown(written)
         assert column(found, "is_local") == [True, False]
         assert column(found, "actions")[0] == "CreateAccount+Transfer"
@@ -235,7 +215,7 @@ class TestRows:
         """What the transaction itself burnt is no row and is not lost."""
         conversion = grown(CALLBACK).conversion
         assert (conversion.tx_hash, conversion.signer_id) == ("T", SIGNER)
-        assert (conversion.gas_burnt, conversion.tokens_burnt) == (5, 500)
+        assert (conversion.gas_burnt, conversion.tokens_burnt) == (5, 5 * PRICE)
         assert conversion.status == "success_receipt_id"
 
 
@@ -251,7 +231,7 @@ class TestActions:
     def test_several_actions_add_up(self):
         """Names are joined, deposits and gas add up, several calls make a list of arguments."""
         both = self.described(
-            call("a", "eyJuIjoxfQ=="), "CreateAccount", transfer("41"), call("b", "//8=")
+            call("a", "eyJuIjoxfQ=="), "CreateAccount", transfer(41), call("b", "//8=")
         )
         assert both == {
             "actions": "FunctionCall+CreateAccount+Transfer+FunctionCall",
@@ -285,7 +265,7 @@ class TestActions:
 
     def test_no_call_no_arguments(self):
         """Without a call arguments are missing, which JSON null is not."""
-        assert self.described(transfer())["args"] is pd.NA
+        assert self.described(transfer(7))["args"] is pd.NA
         assert self.described("CreateAccount")["args"] is pd.NA
 
     def test_a_delegate_shows_its_inner_call(self):
@@ -409,7 +389,12 @@ class TestPlaces:
 
     def test_documents_bring_their_own(self):
         """Height, time and shard of an outcome are the row's."""
-        place = {"block_hash": "B", "block_height": 9, "block_timestamp": 10**18, "shard_id": 3}
+        place: dict[str, Any] = {
+            "block_hash": "B",
+            "block_height": 9,
+            "block_timestamp": 10**18,
+            "shard_id": 3,
+        }
         found = grown(document([outcome("R0", **place)], []))
         names = ("block_hash", "block_height", "time", "shard_id")
         assert [column(found, name)[0] for name in names] == ["B", 9, 10**18, 3]
