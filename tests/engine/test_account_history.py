@@ -549,15 +549,16 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
 def test_bad_arguments_are_refused(subtests: pytest.Subtests) -> None:
     """A malformed argument is an error that names it, and nothing is sent."""
     with services() as (ledger, bodies):
+        untyped: Any = ledger
         for field, verb, arguments, options in REFUSED:
             with subtests.test(field=field, verb=verb):
                 with pytest.raises(errors.InvalidRequestError) as caught:
                     getattr(lk, verb)(*arguments, **options, ledger=ledger)
                 assert caught.value.field == field
         for field, request in (
-            ("body", lambda: ledger.post("/v0/account", [], surface="transactions")),
-            ("surface", lambda: ledger.post("/v0/account", {}, surface="rpc")),
-            ("path", lambda: ledger.get("v0/health", surface="kv")),
+            ("body", lambda: untyped.post("/v0/account", [], surface="transactions")),
+            ("surface", lambda: untyped.post("/v0/account", {}, surface="rpc")),
+            ("path", lambda: untyped.get("v0/health", surface="kv")),
         ):
             with pytest.raises(errors.InvalidRequestError) as caught:
                 request()
