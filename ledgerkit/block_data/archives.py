@@ -37,28 +37,11 @@ def archive_start(height: int) -> int:
 
 def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
     """
-    Return the JSON of each block of an archive by its height.
+    Return the JSON of each block of an archive by its height; a height without a block has none.
 
-    Parameters
-    ----------
-    body
-        The archive as it was received.
-    start
-        Its first height.
-    max_bytes
-        Maximum size of the unpacked archive in bytes.
-
-    Returns
-    -------
-    documents
-        The documents, not decoded. A height without a block has none.
-
-    Raises
-    ------
-    DecodeError
-        If it is damaged, or has anything but one document for some of its heights.
-    ResponseTooLargeError
-        If it is larger than `max_bytes`. No more than that is unpacked.
+    Raises `DecodeError` if it is damaged, or has anything but one document for some of its ten
+    heights from `start` on, and `ResponseTooLargeError` if it is larger than `max_bytes`: no more
+    than that is unpacked.
     """
     unpacked = _Unpacked(body, start, max_bytes)
     documents: dict[int, bytes] = {}

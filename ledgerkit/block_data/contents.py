@@ -84,12 +84,7 @@ class ContentsWindow:
     """
     The heights that were read, up to the first one whose transactions are not complete.
 
-    Parameters
-    ----------
-    ledger
-        The ledger that the rules of epochs are read from.
-    is_traced
-        Whether the receipts of transactions are needed.
+    With `is_traced` the receipts of transactions are read, with the rules of their epochs.
     """
 
     def __init__(self, ledger: Ledger, *, is_traced: bool) -> None:

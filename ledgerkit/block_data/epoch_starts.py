@@ -19,34 +19,14 @@ def epoch_starts(
     ledger: Ledger, start_height: int, stop: chain.BlockHeader
 ) -> list[chain.BlockHeader]:
     """
-    Return the first blocks of the epochs that begin after one block and up to another.
+    Return the first blocks of the epochs that begin after a height and up to a block, oldest first.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    start_height
-        Height of the earlier block, which is not included.
-    stop
-        Header of the later block.
+    A header's `next_epoch_id` is the hash of the last block of the epoch before its own, and its
+    `epoch_id` that of the epoch before that one. Blocks at regular distances, shorter than any two
+    epochs, therefore name the last blocks of all epochs: two rounds of concurrent requests instead
+    of one after another. What they miss, if epochs were shorter in the past, is read by hash.
 
-    Returns
-    -------
-    headers
-        The headers of the blocks, oldest first.
-
-    Raises
-    ------
-    LedgerError
-        If a block could not be read, or blocks contradict each other.
-
-    Notes
-    -----
-    Source: block. A header's `next_epoch_id` is the hash of the last block of the epoch before
-    its own, and its `epoch_id` that of the epoch before that one. Blocks at regular distances,
-    shorter than any two epochs, therefore name the last blocks of all epochs: two rounds of
-    concurrent requests instead of one after another. What they miss, if epochs were shorter in
-    the past, is read by hash.
+    Raises `LedgerError` if a block could not be read, or blocks contradict each other.
     """
     # Source: near/nearcore, chain/epoch-manager/src/lib.rs, get_next_epoch_id_from_info
     # (`EpochId(*first_block_info.prev_hash())`), and core/primitives/src/types.rs ("EpochId of

@@ -41,16 +41,7 @@ class DocumentFeed:
     """
     The documents of a chain from a height on, each block or the proof that it was skipped.
 
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    height
-        The first height.
-    show
-        Called with a text about each wait.
-    previous
-        The block before, if it is known.
+    `show` is called with a text about each wait; `previous` is the block before, if it is known.
     """
 
     def __init__(

@@ -29,16 +29,7 @@ _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights that are requested
 
 
 class NodeHeaders:
-    """
-    The headers of a node.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    rate_limit_wait_s
-        As for `Ledger.stream`.
-    """
+    """The headers of a node; `rate_limit_wait_s` is that of `Ledger.stream`."""
 
     def __init__(self, ledger: Ledger, rate_limit_wait_s: float = 0.0) -> None:
         self._ledger = ledger
@@ -79,14 +70,7 @@ class NodeHeaders:
 
 
 class DocumentHeaders:
-    """
-    The headers of the block documents, each read past all caches.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from.
-    """
+    """The headers of the block documents, each read past all caches."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

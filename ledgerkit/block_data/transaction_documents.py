@@ -26,23 +26,11 @@ def stream_documents(
     ledger: Ledger, tx_hashes: Iterable[str]
 ) -> Iterator[list[tuple[str, TransactionResponse | LedgerError]]]:
     """
-    Read transactions by their hashes, however many there are.
+    Yield transactions by their hashes, however many there are, in the order of the hashes.
 
     The hashes are taken a few requests ahead, and each hash once from a group of up to 200.
-    Finished transactions come from the caches, and are added to them.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read from; its network has a Transactions API.
-    tx_hashes
-        The hashes; the iterator may be endless.
-
-    Yields
-    ------
-    documents
-        Hashes and documents in the order of the hashes. In the place of an unknown hash is an
-        `UnknownTransactionError`, and in that of a failed request its error.
+    Finished transactions come from the caches, and are added to them. In the place of an unknown
+    hash is an `UnknownTransactionError`, and in that of a failed request its error.
     """
     groups = _groups(ledger, tx_hashes)
     in_flight = ledger.session.settings.in_flight  # the documents may be large

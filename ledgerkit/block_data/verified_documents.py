@@ -33,14 +33,7 @@ if TYPE_CHECKING:
 
 
 class Headers:
-    """
-    The headers and validators of a network, each with its hash recomputed.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to read them from.
-    """
+    """The headers and validators of a network, each with its hash recomputed."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -67,10 +60,7 @@ class HeaderChecks:
     """
     Checks of the headers of a chain, one after the other.
 
-    Parameters
-    ----------
-    headers
-        Where the validators are read from; None checks no approvals.
+    The validators are read from `headers`; without them no approvals are checked.
     """
 
     def __init__(self, headers: Headers | None) -> None:
@@ -106,22 +96,11 @@ class HeaderChecks:
 
 @dataclass(slots=True)
 class VerifiedRead:
-    """
-    The result of reading a height, and what proves it.
+    """The result of reading a height, and what proves it."""
 
-    Parameters
-    ----------
-    read
-        The result; an error takes the place of a document that is not proved.
-    leaves
-        The hash of each outcome, by its id.
-    committed_by
-        The last header that commits to one of them.
-    """
-
-    read: DocumentRead
-    leaves: dict[str, bytes] = field(default_factory=dict)
-    committed_by: Header | None = None
+    read: DocumentRead  # an error takes the place of a document that is not proved
+    leaves: dict[str, bytes] = field(default_factory=dict)  # of outcomes, by their ids
+    committed_by: Header | None = None  # the last header that commits to one of them
     missing_roots: int = 0  # to which no header commits yet
 
     def is_proved(self, approved_height: int) -> bool:
@@ -149,10 +128,7 @@ class Verification:
     """
     The documents that are not proved yet, and the checks of the headers.
 
-    Parameters
-    ----------
-    headers
-        Where the validators are read from; None if the caller trusts the last header.
+    The validators are read from `headers`; without them the caller trusts the last header.
     """
 
     def __init__(self, headers: Headers | None) -> None:

@@ -63,14 +63,7 @@ class Contents(NamedTuple):
 
 
 class BlockReader:
-    """
-    A reader of block heights.
-
-    Parameters
-    ----------
-    views
-        Some of `collected.NODE_VIEWS`.
-    """
+    """A reader of block heights, for some of `collected.NODE_VIEWS`."""
 
     noun = "heights"
     surfaces: tuple[Surface, ...] = ("rpc", "archival_rpc")
