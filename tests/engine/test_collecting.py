@@ -351,7 +351,7 @@ def test_a_dry_run_asks_and_writes_nothing(
 )
 def test_bad_arguments_are_refused(tmp_path: Path, field: str, value: Any) -> None:
     """Before anything is asked or written; there is no folder by default."""
-    arguments = {"ids": names(3), "out": tmp_path / "out", field: value}
+    arguments: dict[str, Any] = {"ids": names(3), "out": tmp_path / "out", field: value}
     with lab() as (server, ledger), pytest.raises((InvalidRequestError, FileError)) as told:
         collect(ledger=ledger, **arguments)
     if isinstance(told.value, InvalidRequestError):
