@@ -157,24 +157,16 @@ def fine(method: str, *_: object) -> Reply:
     return result({"gas_price": "100"}) if method == "POST" else as_json({"status": "ok"})
 
 
-def test_the_key_travels_in_a_header(way):
-    """By default both surfaces get the key as a bearer token, and only so."""
-    with asking(fine, **way) as (ledger, server):
+@PLACES
+def test_the_key_travels_in_one_place(way, key_in):
+    """Both surfaces get the key as a bearer token, or on request as `apiKey=`, and only so."""
+    with asking(fine, **way, key_in=key_in) as (ledger, server):
         both(ledger)
-    assert [request.headers.get("authorization") for request in server.requests] == [
-        f"Bearer {KEY}"
-    ] * 2
-    assert server.paths == ["/health", "/"]
-
-
-def test_the_key_travels_in_the_query(way):
-    """On request both surfaces get the key as `apiKey=`, spelled as that, and only so."""
-    with asking(fine, **way, key_in="query") as (ledger, server):
-        both(ledger)
-    asked = [httpx.URL("http://host" + path) for path in server.paths]
-    assert [url.path for url in asked] == ["/health", "/"]
-    assert [dict(url.params) for url in asked] == [{"apiKey": KEY}] * 2
-    assert [request.headers.get("authorization") for request in server.requests] == [None] * 2
+    token, query = (f"Bearer {KEY}", {}) if key_in == "header" else (None, {"apiKey": KEY})
+    urls = [httpx.URL("http://host" + path) for path in server.paths]
+    assert [url.path for url in urls] == ["/health", "/"]
+    assert [dict(url.params) for url in urls] == [query] * 2
+    assert [request.headers.get("authorization") for request in server.requests] == [token] * 2
 
 
 def test_the_archive_gets_the_key_too():

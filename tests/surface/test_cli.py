@@ -26,7 +26,6 @@ FT: dict[str, Any] = {
 }
 BLOCK_HASH = "11111111111111111111111111111112"
 SWAP_HASH = "F6JaqhBY4b4vGkST4nhyVykCZ6L21hj4u4aAfnqTor66"  # in the demo world
-UNKNOWN_TRANSACTION = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": BLOCK_HASH})
 
 
 def run(handler, *argv):
@@ -187,25 +186,6 @@ def test_a_dry_run_knows_what_a_key_changes(capsys, monkeypatch, tmp_path):
     assert "rate limit: at most 10,000 requests a minute with the API key" in out
     assert "time       at most 10,000 requests a minute with the API key: 2 min or more" in out
     assert key not in out
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "printed"),
-    [
-        (UNKNOWN_TRANSACTION, 3, f"No transaction {BLOCK_HASH} is known"),
-        (result({"final_execution_status": "INCLUDED"}), 0, "no rows"),
-    ],
-    ids=["unknown", "pending"],
-)
-def test_receipts_of_a_transaction_that_is_not_done(answer, code, printed, capsys):
-    """A transaction that nobody knows is not found; a pending one is printed as far as it is."""
-
-    def handler(_method, _path, _headers, body):
-        waits = json.loads(body)["params"]["wait_until"] != "NONE"
-        return failure("TIMEOUT_ERROR", status=408) if waits else answer
-
-    assert run(handler, "receipts", BLOCK_HASH, "a.near", "--network", "lab")[0] == code
-    assert printed in "".join(capsys.readouterr())
 
 
 def test_a_table_of_receipts_has_the_headline_above_it(capsys):

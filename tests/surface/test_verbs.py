@@ -1435,27 +1435,6 @@ def test_transactions_of_any_actions() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "call",
-    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, "text"],
-    ids=str,
-)
-def test_transactions_with_broken_actions(call: Any) -> None:
-    """A known action that is not as documented is a DecodeError."""
-    told = {
-        "hash": fake_hash(1),
-        "signer_id": "a.near",
-        "receiver_id": "b.near",
-        "public_key": KEY,
-        "nonce": 1,
-        "actions": [{"FunctionCall": call}],
-    }
-    chunk = {"author": "v.near", "header": make_chunk_header(121, 0), "transactions": [told]}
-    with asking(Fake(methods={"chunk": chunk})), pytest.raises(errors.DecodeError) as caught:
-        lk.transactions(121)
-    assert caught.value.request == "chunk"
-
-
 # The node -------------------------------------------------------------------------------
 
 
