@@ -1230,13 +1230,6 @@ def test_at_a_time_that_the_host_has_dropped() -> None:
     assert len(server.requests) < 30
 
 
-def test_blocks_with_skipped_heights() -> None:
-    """A height that the next block proves to be skipped has no row and is no error."""
-    with asking(Fake()):
-        frame = lk.blocks(102, 116, progress=False)
-    assert frame["block_height"].tolist() == [102, 103, 105, 106, 107, 108, 109, 114, 115]
-
-
 def test_blocks_that_are_not_proven_to_be_skipped() -> None:
     """A missing block between others is an error, since its absence is not proven."""
     fake = Fake()
@@ -1249,14 +1242,15 @@ def test_blocks_that_are_not_proven_to_be_skipped() -> None:
 @pytest.mark.parametrize(
     ("start", "stop", "heights"),
     [
+        (102, 116, [102, 103, 105, 106, 107, 108, 109, 114, 115]),  # gaps within
         (108, 112, [108, 109]),  # the range ends in a gap that the next block proves
         (110, 114, []),  # nothing but skipped heights
         (112, 116, [114, 115]),  # the range begins in a gap
         (120, 120, []),  # nothing asked for
     ],
 )
-def test_blocks_at_the_edge_of_a_gap(start: int, stop: int, heights: list[int]) -> None:
-    """A gap at either end of the range is proven by the block after it."""
+def test_blocks_around_gaps(start: int, stop: int, heights: list[int]) -> None:
+    """A gap in the range or at an end is proven by the block after it, and is no row or error."""
     with asking(Fake()):
         frame = lk.blocks(start, stop, progress=False)
     assert frame["block_height"].tolist() == heights
