@@ -16,15 +16,19 @@ import random
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import base58
 
-from tests.loopback import Reply, as_json
+import ledgerkit as lk
+from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from tests.loopback import Handler, Server
 
     # Called with the path and the number of earlier requests for it: a fault, or None.
     Fault = Callable[[str, int], Reply | None]
@@ -37,6 +41,15 @@ _MAX_HEIGHT = 10**15
 _DAY = {"cache-control": f"public, max-age={24 * 60 * 60}"}
 _YEAR = {"cache-control": f"public, max-age={365 * 24 * 60 * 60}"}
 _JSON = {"content-type": "application/json; charset=utf-8"}
+
+
+@contextmanager
+def hosting(host: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
+    """Serve a host, and connect to a network that has nothing else."""
+    retries = lk.RetryPolicy(attempts=2, total_s=20.0)
+    options = {"retries": retries, "make_default": False, **options}
+    with serve(host) as server, lk.connect("lab", blocks_url=server.url, **options) as ledger:
+        yield ledger, server
 
 
 class DocumentHost:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import ledgerkit as lk
 from ledgerkit.block_data import following
 from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.block_data.headers import Skipped
@@ -20,16 +18,11 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.transport import retry
-from ledgerkit.transport.networks import Network
-from ledgerkit.transport.settings import Settings
-from tests.document_host import DocumentHost, block_hash, scattered, small_documents
-from tests.loopback import Reply, serve
+from tests.document_host import DocumentHost, block_hash, hosting, scattered, small_documents
+from tests.loopback import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.document_host import Fault
-    from tests.loopback import Server
 
 FIRST, LAST = 100, 260
 # One height in seven was skipped, and more than ten in a row.
@@ -64,16 +57,6 @@ class GrowingHost(DocumentHost):
             if self._n_requests % self._pace == 0:
                 self.final = next((h for h in HEIGHTS if h > self.final), self.final)
         return super().__call__(*request)
-
-
-@contextmanager
-def hosting(host: Any, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
-    """Serve a host, and connect to it."""
-    with serve(host) as server:
-        network = Network("lab", None, None, None, blocks_url=server.url)
-        retries = lk.RetryPolicy(attempts=2, total_s=20.0)
-        with lk.Ledger(Settings(network=network, retries=retries, **options)) as ledger:
-            yield ledger, server
 
 
 def heights(feed: DocumentFeed, count: int) -> tuple[list[int], list[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -27,13 +26,12 @@ from ledgerkit.errors import (
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport.networks import PRESETS, Network, resolve
 from ledgerkit.transport.settings import Settings
-from tests.document_host import DocumentHost, small_documents
+from tests.document_host import DocumentHost, hosting, small_documents
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.loopback import Server
 
 KEY = "lk_planted_0123456789abcdef"
 FINAL = 199
@@ -42,17 +40,6 @@ HEIGHTS = [
     height for height in range(100, FINAL + 1) if height % 7 and height not in range(130, 145)
 ]
 DOCUMENTS = small_documents(HEIGHTS)
-QUICK = lk.RetryPolicy(attempts=3, total_s=20.0)
-
-
-@contextmanager
-def hosting(host: DocumentHost, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
-    """Serve a host, and connect to it."""
-    with serve(host) as server:
-        network = Network("lab", None, None, None, blocks_url=server.url)
-        settings = Settings(network=network, retries=QUICK, **options)
-        with lk.Ledger(settings) as ledger:
-            yield ledger, server
 
 
 def outcomes(reads: list[DocumentRead]) -> dict[int, object]:

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager, suppress
+from functools import partial
 from socket import create_server
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +31,17 @@ from ledgerkit.errors import (
 )
 from ledgerkit.transport import retry
 from tests.interrupts import LONG_S, interrupt
-from tests.loopback import Reply, as_json, result, serve
+from tests.loopback import Reply, as_json, connected, result, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from tests.loopback import Handler, Server
+    from tests.loopback import Handler
 
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"  # letters that URLs spell differently
 PARTS = (KEY, "PLANTED", "mossw0rt", "Qx+42", "Qx%2B42")
+asking = partial(connected, api_key=KEY, retries=lk.RetryPolicy(attempts=2, total_s=5))
 PLACES = pytest.mark.parametrize("key_in", ["header", "query"])
 
 
@@ -76,17 +78,6 @@ class Everything(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Format."""
         return f"{record.name} {record.getMessage()} {vars(record)!r}"
-
-
-@contextmanager
-def asking(handler: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
-    """Connect to a server of one's own with the key."""
-    options = {"retries": lk.RetryPolicy(attempts=2, total_s=5), **options}
-    with (
-        serve(handler) as server,
-        lk.connect("lab", rpc_url=server.url, api_url=server.url, api_key=KEY, **options) as ledger,
-    ):
-        yield ledger, server
 
 
 def echo(status: int) -> Handler:
