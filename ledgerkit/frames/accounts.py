@@ -143,7 +143,7 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
             "permission": kinds,
             "receiver_id": receivers,
             "method_names": [own.get("method_names") for own in fields],
-            "allowance": [own.get("allowance") for own in fields],
+            "allowance": amounts.parse([own.get("allowance") for own in fields], name="allowance"),
             "is_unlimited": [
                 None if receiver is None else own.get("allowance") is None
                 for receiver, own in zip(receivers, fields, strict=True)
@@ -152,7 +152,7 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
                 n // NONCE_STEP + 1 if n is not None and n >= NONCE_STEP else None for n in counted
             ],
             "use_count": [None if n is None else n % NONCE_STEP for n in counted],
-            "balance": [own.get("balance") for own in fields],
+            "balance": amounts.parse([own.get("balance") for own in fields], name="balance"),
             "num_nonces": [own.get("num_nonces") for own in fields],
         },
     )

@@ -57,6 +57,7 @@ def ft(
     if metadata is None:
         return build.build_frame("ft", columns)
     facts = [metadata[contract_id] for contract_id in columns["contract_id"]]
+    columns["balance"] = build.build_frame("ft", columns)["balance"].array
     columns |= {
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],

@@ -1884,7 +1884,7 @@ def test_answers_that_are_not_as_documented(subtests: pytest.Subtests) -> None:
             lambda: lk.block("final"),
             "$.result.header.height",
         ),
-        ("gas_price", {"gas_price": ""}, lk.gas_price, "balance[0]"),
+        ("gas_price", {"gas_price": ""}, lk.gas_price, "gas_price[0]"),
     ],
 )
 def test_values_that_fit_no_column(
