@@ -3,8 +3,8 @@ A real account's history, served as an archival node and a Transfers API would s
 
 The file has the balances of one mainnet account in 23 million blocks. Between two records nothing
 changed. The stake was sampled at every 43,200th block, which are the first blocks of the epochs
-here; a deposit with the pool counts from the transfer that made it. Hashes and the times of blocks
-without a record are made up.
+here; a deposit with the pool counts from the transfer that made it. Hashes, the times of blocks
+without a record, and another delegator of the pool, whose stake grew as much, are made up.
 
 >>> with serve_history(read_history()) as server, connect_history(server) as ledger:
 ...     lk.statement(ACCOUNT_ID, ledger=ledger)
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FILE = Path(__file__).parents[2] / "shared/vectors/history/account.json"
 EPOCH_LENGTH = 43_200
 MAX_PAGE = 100  # of the Transfers API
+OTHER_STAKE = 10**33
 _NO_HASH = "1" * 32
 _INTENTS = "intents.near"
 
@@ -71,6 +72,7 @@ class History:
         self.tokens: dict[str, Series] = {}
         self.intents: dict[str, Series] = {}
         self.stakes: dict[str, Series] = {pool_id: Series() for pool_id in self.pools}
+        self.others: dict[str, Series] = {pool_id: Series() for pool_id in self.pools}
         self.rows: list[dict[str, Any]] = []
         timed = [record for record in self.records if record["timestamp"]]
         self._heights: list[int] = [record["block"] for record in timed]
@@ -85,7 +87,11 @@ class History:
         height, changes = record["block"], record["changes"]
         if "stakingChanged" in changes:
             for pool_id, change in changes["stakingChanged"].items():
-                self._put(self.stakes[pool_id], height, change["end"])
+                own, other = self.stakes[pool_id], self.others[pool_id]
+                before, after = own.at(height), int(change["end"])
+                stake = other.at(height) or OTHER_STAKE
+                self._put(other, height, str(stake * after // before if before else stake))
+                self._put(own, height, str(after))
             return
         before, after = record["balanceBefore"], record["balanceAfter"]
         self._set(self.near, height, before["near"], after["near"])
@@ -231,6 +237,8 @@ class History:
         """Return the value of a view method; None if the contract has no such method."""
         is_own = args.get("account_id") == self.account_id
         if contract_id in self.stakes:
+            if method == "get_accounts":
+                return self._delegators(contract_id, height)
             return self._view_pool(method, self.stakes[contract_id].at(height) if is_own else 0)
         if contract_id == _INTENTS:
             return self._view_intents(method, args, height)
@@ -240,6 +248,14 @@ class History:
             names = {"spec": "ft-1.0.0", "name": contract_id, "symbol": contract_id[:8].upper()}
             return {**names, "decimals": 24 if contract_id == "wrap.near" else 6}
         return None
+
+    def _delegators(self, pool_id: str, height: int) -> Any:
+        """Return the account and the other delegator of a pool."""
+        stakes = {self.account_id: self.stakes[pool_id], "other.near": self.others[pool_id]}
+        return [
+            {"account_id": name, "staked_balance": str(series.at(height))}
+            for name, series in stakes.items()
+        ]
 
     def _view_pool(self, method: str, total: int) -> Any:
         """Return the value of a view method of a staking pool."""

@@ -4,9 +4,10 @@ How a statement is built: entries from transactions, then from what no transacti
 1. The Transactions API lists the transactions of the account, and has their documents: receipts and
    logs lead to most entries, without a read of an archival node.
 2. The Transfers API names transactions that the first list lacks, and transfers without one.
-3. Balances with staking pools are read at the borders of epochs; what they grew by is a reward.
-4. Balances are read at both ends. Where they do not add up the blocks in between are bisected, and
+3. Balances are read at both ends. Where they do not add up the blocks in between are bisected, and
    the changes of a block's state may name the cause; what remains is a gap.
+4. Balances with staking pools are read at the borders of epochs; what they grew by, as others' did,
+   is a reward. Then they are compared with their entries as the other assets are.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ledgerkit.reconciling.liquid_staking import liquid_gains
 from ledgerkit.reconciling.listing import Listing, add_unlisted, find_start
 from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, Facts, Token
+from ledgerkit.reconciling.paces import ROUNDING
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs.tokens import read_token_facts
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.stakes import PoolTest
 
 _height = attrgetter("block_height")
+_place = attrgetter("stop_height", "asset")
 _INTENTS = "intents.near"  # its token ids are assets of their own, such as nep141:wrap.near
 
 
@@ -88,10 +91,18 @@ class Builder:
             _block(self._scope.stop),
             assets=None if self._scope.assets is None else list(self._scope.assets),
         )
+        listed_assets = self._listed_assets()
+        assets = self._assets_of(store, listed_assets)
+        self._reconcile(facts, store, [each for each in assets if not each.startswith(STAKE)])
+        pools = [*pools, *(flow.asset.removeprefix(STAKE) for flow in self._flows)]
+        pools = [each for each in dict.fromkeys(pools) if self._scope.has_asset(STAKE + each)]
         facts.rewards = self._add_rewards(pools, facts)
-        sums = sums_by_asset(self._in_order(store))
-        assets = self._assets_of(sums)
-        self._reconcile(facts, store, {asset: sums.get(asset, Sums()) for asset in assets})
+        assets = [each for each in self._assets_of(store, ()) if each.startswith(STAKE)]
+        self._reconcile(facts, store, dict.fromkeys([*assets, *(STAKE + each for each in pools)]))
+        held = [each for each in facts.opening if facts.opening[each] or facts.closing[each]]
+        assets = self._assets_of(store, [*listed_assets, *held])
+        facts.opening = {asset: facts.opening[asset] for asset in assets}
+        facts.closing = {asset: facts.closing[asset] for asset in assets}
         if self._scope.assets is None:
             facts.rewards += self._further_rewards(facts, store)
         facts.tokens = self._tokens(assets)
@@ -143,15 +154,19 @@ class Builder:
         return start.height < entry.block_height <= self._scope.stop.height
 
     def _add_rewards(self, pools: list[str], facts: Facts) -> list[Reward]:
-        own = [e.asset.removeprefix(STAKE) for e in self._flows if self._scope.has_asset(e.asset)]
+        unknown = [each for each in self._late if each.asset == NEAR and each.cause == "unknown"]
+        unexplained = [(each.block_height, each.change) for each in unknown]
+        unexplained += [(g.stop_height, g.missing or 0) for g in facts.gaps if g.asset == NEAR]
+        doubtful = [height for height, change in unexplained if abs(change) <= 2 * ROUNDING]
         rewards = staking.rewards_of(
             self._ledger,
             self._account_id,
-            dict.fromkeys([*pools, *own]),
+            pools,
             start=facts.start,
             stop=facts.stop,
             flows=self._flows,
-            progress=self._scope.progress,
+            reader=self._reader,
+            doubtful=doubtful,
         )
         self._late += staking.reward_entries(rewards)
         return rewards
@@ -169,30 +184,36 @@ class Builder:
 
     # Balances ----------------------------------------------------------------------------
 
-    def _assets_of(self, with_entries: Iterable[str]) -> list[str]:
-        """List the assets of the statement: those with entries, and those that indexers list."""
+    def _listed_assets(self) -> list[str]:
+        """List the assets of the account that indexers know."""
+        assets = [asset for asset in self._listing.assets if is_asset(asset)]
+        if self._scope.assets is None and self._ledger.network.api_url is not None:
+            tokens = self._ledger.send(rest.ft(self._account_id)).tokens or ()
+            assets += [f"{FUNGIBLE}:{token.contract_id}" for token in tokens]
+        return assets
+
+    def _assets_of(self, store: EntryStore, listed: Iterable[str]) -> list[str]:
+        """List the assets of the statement: those with entries, and those that are listed."""
         if self._scope.assets is not None:
             return list(self._scope.assets)
-        assets = dict.fromkeys([NEAR, *with_entries])
-        assets.update((asset, None) for asset in self._listing.assets if is_asset(asset))
-        if self._ledger.network.api_url is not None:
-            tokens = self._ledger.send(rest.ft(self._account_id)).tokens or ()
-            assets.update((f"{FUNGIBLE}:{token.contract_id}", None) for token in tokens)
-        return list(assets)
+        with_entries = (entry.asset for entry in self._in_order(store))
+        return list(dict.fromkeys([NEAR, *with_entries, *listed]))
 
-    def _reconcile(self, facts: Facts, store: EntryStore, sums: dict[str, Sums]) -> None:
+    def _reconcile(self, facts: Facts, store: EntryStore, assets: Iterable[str]) -> None:
         """Compare entries with balances; add what blocks explain, and the gaps that remain."""
         reader, ends = self._reader, (facts.start.height, facts.stop.height)
+        known = sums_by_asset(self._in_order(store))
+        sums = {asset: known.get(asset, Sums()) for asset in assets}
         reader.read((asset, height) for asset in sums for height in ends)
-        facts.opening = {asset: reader.balance(asset, ends[0]) for asset in sums}
-        facts.closing = {asset: reader.balance(asset, ends[1]) for asset in sums}
+        facts.opening |= {asset: reader.balance(asset, ends[0]) for asset in sums}
+        facts.closing |= {asset: reader.balance(asset, ends[1]) for asset in sums}
         settled = settle_gas_keys(find_gaps(reader, sums, *ends), store, reader)
-        self._moved = settled.moved
+        self._moved |= settled.moved
         self._late += settled.entries
         entries = self._in_order(store)
         explained = explain_gaps(self._ledger, self._account_id, settled.gaps, entries, reader)
         self._late += explained.entries
-        facts.gaps = explained.gaps
+        facts.gaps = sorted([*facts.gaps, *explained.gaps], key=_place)
 
     def _in_order(self, store: EntryStore) -> Iterator[Entry]:
         """Yield all entries in causal order."""

@@ -63,8 +63,8 @@ class Continuation(Builder):
         """Return True for an entry that is not built again."""
         return entry.block_height <= self._cut
 
-    def _assets_of(self, with_entries: Iterable[str]) -> list[str]:
-        assets = super()._assets_of(with_entries)
+    def _assets_of(self, store: EntryStore, listed: Iterable[str]) -> list[str]:
+        assets = super()._assets_of(store, listed)
         return list(dict.fromkeys([*assets, *self._earlier.opening]))
 
 

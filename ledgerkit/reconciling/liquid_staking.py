@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
-from ledgerkit.reconciling.rewards import compute_rewards, read_at_epochs
+from ledgerkit.reconciling.rewards import Holding, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
 from ledgerkit.verbs.readings import token_call, unless_refused
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
+    from ledgerkit.reconciling.rewards import StakeReading
     from ledgerkit.validation import BlockReference
 
 # The view methods that return what 10^24 smallest units are worth, in yoctoNEAR.
@@ -42,7 +43,8 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
 
     Entries of the tokens, all between the two blocks, are valued at the rate of their block. A gain
     is a row of rewards: `pool_id` is the token's contract, and all amounts are values in yoctoNEAR.
-    It is no entry of a statement, as the balance of the token itself does not change.
+    It is no entry of a statement, as the balance of the token itself does not change. Where the
+    entries do not explain the balance, what the rest is worth is no gain, and there is no row.
     """
     listed, gains = list(entries), []
     for contract_id in dict.fromkeys(tokens):
@@ -55,8 +57,20 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
             if len(readings) > 1 and (flows or any(reading.total for reading in readings)):
                 first_height, moves = _value_flows(ledger, contract_id, method, flows)
                 readings = [reading for reading in readings if reading.height >= first_height]
-                gains += compute_rewards(account_id, contract_id, readings, moves)
+                shows = partial(_is_gain, flows)
+                gains += compute_rewards(account_id, contract_id, readings, moves, shows)
     return gains
+
+
+def _is_gain(
+    flows: Sequence[Entry],
+    _growth: int,
+    before: StakeReading,
+    after: StakeReading,
+) -> bool:
+    """Return True if the entries of a token explain its balance, so that the rest is its rate."""
+    change = sum(e.change for e in flows if before.height < e.block_height <= after.height)
+    return after.staked - before.staked == change
 
 
 def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
@@ -87,19 +101,19 @@ def _read_values(
     contract_id: str,
     method: str,
     headers: Sequence[chain.BlockHeader],
-) -> list[int | None]:
+) -> list[Holding | None]:
     """Read what an account's tokens were worth after blocks; None before there was a rate."""
     places = [validation.received_hash(header.hash) for header in headers]
     calls: list[Call[Any]] = [token_call(account_id, contract_id, at) for at in places]
     calls += [_rate_call(contract_id, method, at) for at in places]
     results: list[Any] = ledger.send_many(calls, label="rates")
-    values: list[int | None] = []
+    values: list[Holding | None] = []
     for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
         balance = reading.total
         if not balance or result is None:
-            values.append(0 if balance == 0 else None)
+            values.append(Holding(0, 0) if balance == 0 else None)
         else:
-            values.append(balance * _rate(result, contract_id) // _ONE)
+            values.append(Holding(balance * _rate(result, contract_id) // _ONE, balance))
     return values
 
 

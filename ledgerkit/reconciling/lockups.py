@@ -11,6 +11,7 @@ from ledgerkit.reconciling.indexed import indexed_entry
 from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.reconciling.period import first_height
+from ledgerkit.reconciling.reconcile import BalanceReader
 from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
@@ -47,7 +48,8 @@ def lockup_rewards(
     known = [*listed_pools(ledger, account_id), *filter(None, selected)]
     flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(known))]
     pools = [*known, *(entry.counterparty_id for entry in flows if entry.counterparty_id)]
-    return rewards_of(ledger, account_id, pools, start, stop, flows, progress=progress)
+    reader = BalanceReader(ledger, account_id, progress=progress)
+    return rewards_of(ledger, account_id, pools, start, stop, flows, reader)
 
 
 def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:

@@ -67,6 +67,10 @@ class BalanceReader:
         """Return a balance that has been read."""
         return self._balances[asset, height]
 
+    def point(self, height: int) -> Point:
+        """Return a block that has been located."""
+        return self._points[height]
+
     def time_ns(self, height: int) -> int | None:
         """Return the time of a block that has been located."""
         point = self._points.get(height)

@@ -2,11 +2,13 @@
 Rewards of staking: what a balance with a pool grew by itself, epoch by epoch.
 
 A pool reports no rewards. What an account's balance grew between two blocks, less what the account
-deposited and plus what it withdrew, is its reward: it is exact, and includes the few yoctoNEAR by
-which a pool rounds when it stakes or unstakes.
+deposited and plus what it withdrew, is its reward if the stakes of others grew as much (`paces`):
+it is exact, and includes the few yoctoNEAR by which a pool rounds when it stakes or unstakes.
+Without that evidence it is none: a deposit that no source lists looks the same.
 
 Balances are read at the first block of each epoch, in which the protocol pays the rewards of the
-epoch before. A pool distributes them when it is next called, so they may show an epoch later.
+epoch before. A pool distributes them when it is next called, so they may show an epoch later. Where
+a balance grew unlike those of others, the blocks in which it did are found, and compared alone.
 """
 
 # Source: near/core-contracts, `staking-pool/src/internal.rs` (internal_ping, internal_stake).
@@ -23,21 +25,32 @@ from ledgerkit.api import rest, rpc
 from ledgerkit.block_data.epoch_starts import epoch_starts
 from ledgerkit.frames.build import build_frame
 from ledgerkit.reconciling.model import STAKE, Entry, Reward
+from ledgerkit.reconciling.paces import read_pace
+from ledgerkit.reconciling.reconcile import Sums, find_gaps
 from ledgerkit.verbs.readings import stake_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     import pandas as pd
 
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
+    from ledgerkit.reconciling.reconcile import BalanceReader
     from ledgerkit.validation import BlockReference
 
-    ReadTotals = Callable[[Sequence[chain.BlockHeader]], list[int | None]]
+    ReadHoldings = Callable[[Sequence[chain.BlockHeader]], list["Holding | None"]]
+    Shows = Callable[[int, "StakeReading", "StakeReading"], bool]
 
 _YEAR_NS = 365 * 24 * 3600 * 10**9
+
+
+class Holding(NamedTuple):
+    """What an account has with a pool, or in a liquid token, after a block."""
+
+    total: int  # staked and unstaked, or the value of the token, in yoctoNEAR
+    staked: int  # the part that earns: the stake in yoctoNEAR, or the token in its smallest unit
 
 
 class StakeReading(NamedTuple):
@@ -48,7 +61,8 @@ class StakeReading(NamedTuple):
     epoch_id: str
     next_epoch_id: str | None
     begins_epoch: bool
-    total: int  # staked and unstaked, in yoctoNEAR
+    total: int  # as in `Holding`
+    staked: int
 
 
 def listed_pools(ledger: Ledger, account_id: str) -> list[str]:
@@ -66,28 +80,57 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
     start: Block,
     stop: Block,
     flows: Iterable[Entry],
-    *,
-    progress: bool = True,
+    reader: BalanceReader,
+    doubtful: Collection[int] = (),
 ) -> list[Reward]:
     """
     Read the rewards of an account with pools between two blocks: by pool, oldest first.
 
     `flows` are the account's entries, of which those of pools with the causes stake and withdraw
-    count: all between the two blocks are needed. Epochs in which nothing was with a pool are not
-    read.
+    count: all between the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the
+    account are unexplained, which cannot be told from what a pool rounded. Epochs in which nothing
+    was with a pool are not read.
     """
-    moves = _moves_by_pool(flows)
+    moves_by_pool = _moves_by_pool(flows)
     rewards: list[Reward] = []
     for pool_id in dict.fromkeys(pools):
-        pool_moves = moves.get(pool_id, [])
-        read = partial(_read_totals, ledger, account_id, pool_id, progress=progress)
-        readings = read_at_epochs(ledger, (start, stop), [height for height, _ in pool_moves], read)
-        rewards += compute_rewards(account_id, pool_id, readings, pool_moves)
+        moves = moves_by_pool.get(pool_id, [])
+        read = partial(_read_stakes, ledger, account_id, pool_id, progress=reader.progress)
+        read_its_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
+        readings = read_at_epochs(ledger, (start, stop), [height for height, _ in moves], read)
+        rows = compute_rewards(account_id, pool_id, readings, moves, read_its_pace(readings).shows)
+        changes = [*moves, *((row.stop_height, row.reward) for row in rows)]
+        borders = _unexplained_borders(STAKE + pool_id, readings, changes, reader)
+        if borders:
+            headers = [_header(ledger, block) for block in borders]
+            readings = sorted({*readings, *_readings(headers, read(headers))})
+            shows = read_its_pace(readings).shows
+            rows = compute_rewards(account_id, pool_id, readings, moves, shows)
+        rewards += rows
     return rewards
 
 
+def _unexplained_borders(
+    asset: str,
+    readings: Sequence[StakeReading],
+    changes: Sequence[tuple[int, int]],
+    reader: BalanceReader,
+) -> list[BlockReference]:
+    """Find the blocks in which a balance changed otherwise; return them and those before them."""
+    if len(readings) < 2:  # noqa: PLR2004 - nothing between them
+        return []
+    first, last = readings[0], readings[-1]
+    known = sum(change for height, change in changes if first.height < height <= last.height)
+    if last.total - first.total == known:
+        return []
+    gaps = find_gaps(reader, {asset: Sums(sorted(changes))}, first.height, last.height)
+    placed = [gap for gap in gaps if gap.has_block]
+    heights = {height for gap in placed for height in (gap.start_height, gap.stop_height)}
+    return [validation.received_hash(reader.point(height).hash) for height in sorted(heights)]
+
+
 def read_at_epochs(
-    ledger: Ledger, ends: tuple[Block, Block], flow_heights: Sequence[int], read: ReadTotals
+    ledger: Ledger, ends: tuple[Block, Block], flow_heights: Sequence[int], read: ReadHoldings
 ) -> list[StakeReading]:
     """
     Read a balance at two blocks, and between them at the first block of each epoch.
@@ -99,15 +142,21 @@ def read_at_epochs(
     opening, closing = read([start, stop])
     starts = _active_starts(ledger, (start, stop), (opening, closing), flow_heights)
     inner = [header for header in starts if header.hash != stop.hash]
-    headers, totals = [start, *inner, stop], [opening, *read(inner), closing]
+    return _readings([start, *inner, stop], [opening, *read(inner), closing])
+
+
+def _readings(
+    headers: Sequence[chain.BlockHeader], holdings: Sequence[Holding | None]
+) -> list[StakeReading]:
     return [
         StakeReading(
             *(header.height, header.time_ns, header.epoch_id, header.next_epoch_id),
             begins_epoch=header.prev_hash == header.next_epoch_id,
-            total=total,
+            total=holding.total,
+            staked=holding.staked,
         )
-        for header, total in zip(headers, totals, strict=True)
-        if total is not None
+        for header, holding in zip(headers, holdings, strict=True)
+        if holding is not None
     ]
 
 
@@ -116,6 +165,7 @@ def compute_rewards(
     pool_id: str,
     readings: Sequence[StakeReading],
     moves: Iterable[tuple[int, int]],
+    shows: Shows,
 ) -> list[Reward]:
     """
     Compute the rewards between consecutive readings; without one there is no row.
@@ -123,7 +173,8 @@ def compute_rewards(
     A balance that appears without a deposit is no reward, but for the owner of a pool: that gets
     its fee as a balance, and the first one is left out here.
 
-    `moves` are heights and amounts: deposits positive, withdrawals negative.
+    `moves` are heights and amounts: deposits positive, withdrawals negative. `shows` is asked, of a
+    growth and the readings around it, if it is a reward.
     """
     moves, rewards = list(moves), []
     for before, after in pairwise(readings):
@@ -144,7 +195,8 @@ def compute_rewards(
         )
         # Nothing grows from nothing: that is a deposit which no source lists, and stays a gap.
         is_unlisted = not reward.total_before and not reward.deposits
-        if reward.reward and not is_unlisted:
+        is_shown = shows(reward.reward, before, after)
+        if reward.reward and not is_unlisted and is_shown:
             # Of a deposit it is not known from when on it earned.
             is_even = is_whole and not reward.deposits
             apy = annual_yield(reward.reward, before, after) if is_even else None
@@ -209,12 +261,13 @@ def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]
 def _active_starts(
     ledger: Ledger,
     ends: Sequence[chain.BlockHeader],
-    totals: Sequence[int | None],
+    holdings: Sequence[Holding | None],
     flow_heights: Sequence[int],
 ) -> list[chain.BlockHeader]:
     """Return the first blocks of the epochs in which something was with the pool."""
-    (first, last), (opening, closing) = ends, totals
+    first, last = ends
     start_height = first.height
+    opening, closing = (None if each is None else each.total for each in holdings)
     is_idle = opening == closing == 0 and not flow_heights
     if is_idle or (opening is None and closing is None):
         return []
@@ -225,20 +278,23 @@ def _active_starts(
     return epoch_starts(ledger, start_height, last)
 
 
-def _read_totals(
+def _read_stakes(
     ledger: Ledger,
     account_id: str,
     pool_id: str,
     headers: Sequence[chain.BlockHeader],
     *,
     progress: bool = False,
-) -> list[int | None]:
+) -> list[Holding | None]:
     """Read an account's balances with a pool after blocks; None where the contract is no pool."""
     hashes = [validation.received_hash(header.hash) for header in headers]
     calls = [stake_call(account_id, pool_id, at) for at in hashes]
     options: Any = {"progress": progress, "label": "stakes"}
     readings: list[Any] = ledger.send_many(calls, **options)
-    return [reading.total for reading in readings]
+    return [
+        None if reading.total is None else Holding(reading.total, reading.staked or 0)
+        for reading in readings
+    ]
 
 
 def _in_one_epoch(before: StakeReading, after: StakeReading) -> bool:

@@ -18,6 +18,7 @@ from ledgerkit.localnet.fees import TGAS
 from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
 from ledgerkit.reconciling import liquid_staking, lockups, rewards, stakes
 from ledgerkit.reconciling.model import Block, Entry
+from ledgerkit.reconciling.reconcile import BalanceReader
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Chain:
             json.loads(self.world.view(POOL, "get_account_total_balance", args, head).result)
         )
 
+    def reader(self) -> BalanceReader:
+        """Return a reader of alice's balances."""
+        return BalanceReader(self.ledger, "alice.near", progress=False)
+
     def ends(self) -> tuple[Block, Block]:
         """Return the first block and the final one."""
         first, final = self.world.chain.genesis, self.world.chain.final
@@ -141,7 +146,9 @@ def test_the_flows_are_what_was_deposited_and_withdrawn(chain: Chain) -> None:
 def test_rewards_and_flows_add_up_to_the_balance(chain: Chain) -> None:
     """Rewards add up to all that was not deposited, and each is of one epoch of the chain."""
     flows, (start, stop) = chain.flows("alice.near"), chain.ends()
-    rows = rewards.rewards_of(chain.ledger, "alice.near", [POOL], start, stop, flows)
+    rows = rewards.rewards_of(
+        chain.ledger, "alice.near", [POOL], start, stop, flows, chain.reader()
+    )
     assert sum(r.reward for r in rows) + sum(e.change for e in flows) == chain.total("alice.near")
     assert len(rows) > 5
     starts = [epoch.start_height for epoch in chain.world.epochs.all]
@@ -221,6 +228,50 @@ def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
     expected = lockups.lockup_rewards(chain.ledger, "alice.near", *ends)
     with lk.connect("local", transport=Forgetful(chain.world, path), make_default=False) as ledger:
         assert lockups.lockup_rewards(ledger, "alice.near", *ends) == expected != []
+
+
+class Hiding(LocalTransport):
+    """A transport to services that know nothing of one transaction; the node does."""
+
+    def __init__(self, world: World, tx_hash: str) -> None:
+        super().__init__(world)
+        self.tx_hash = tx_hash
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response without the transaction."""
+        target: bytes = request.extensions.get("target") or request.url.raw_path
+        response = super().handle_request(request)
+        if b"/v0/" not in target:
+            return response
+        page = json.loads(response.read())
+        for name, rows in page.items():
+            if isinstance(rows, list):
+                page[name] = [row for row in rows if self.tx_hash not in json.dumps(row)]
+        return httpx.Response(response.status_code, json=page)
+
+
+def own_rewards(statement: lk.Statement) -> int:
+    """Return the sum of alice's rewards with the pool."""
+    entries = statement.entries
+    is_own = (entries["cause"] == "staking_reward") & (entries["asset"] == f"stake:{POOL}")
+    return int(entries[is_own]["change"].sum())
+
+
+@pytest.mark.parametrize("method", ["deposit", "deposit_and_stake", "withdraw_all"])
+def test_a_flow_that_no_service_lists_is_a_gap_and_no_reward(chain: Chain, method: str) -> None:
+    """Without a deposit or a withdrawal in the services, all rewards are those with it."""
+    honest = lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)
+    [flow] = [
+        entry
+        for entry in chain.flows("alice.near")
+        if entry.asset == f"stake:{POOL}" and entry.method_name == method
+    ]
+    transport = Hiding(chain.world, str(flow.tx_hash))
+    with lk.connect("local", transport=transport, make_default=False) as ledger:
+        statement = lk.statement("alice.near", 1000, ledger=ledger, progress=False)
+    assert own_rewards(statement) == own_rewards(honest) > 0
+    gaps = statement.gaps[statement.gaps["asset"] == f"stake:{POOL}"]
+    assert gaps["missing"].tolist() == [flow.change]
 
 
 class Unrated(LocalTransport):

@@ -11,6 +11,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.model import Block, Entry
+from ledgerkit.reconciling.reconcile import BalanceReader
 from tests.history_node import connect_history, read_history, serve_history
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def test_a_yield_is_compounded_by_the_recorded_times(history: lk.Ledger) -> None
     # Source: shared/vectors/history/account.json, blocks 171,072,000 and 171,115,200.
     start, stop = Block(171_072_000, 0), Block(171_115_200, 0)
     account_id = read_history().account_id
-    [row] = rewards.rewards_of(history, account_id, [POOL], start=start, stop=stop, flows=[])
+    [row] = rewards.rewards_of(
+        history, account_id, [POOL], start, stop, [], BalanceReader(history, account_id)
+    )
     growth = 1 + Fraction(39967482501013975895146, 1018658351440092249855366042)
     year_ns = 365 * 24 * 3600 * 10**9
     epochs = year_ns / (1762209579348060000 - 1762183235026721300)
@@ -46,7 +49,13 @@ def test_what_was_never_staked_is_not_read() -> None:
         start, stop = Block(recorded.first, 0), Block(161_000_000, 0)
         assert (
             rewards.rewards_of(
-                ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[]
+                ledger,
+                recorded.account_id,
+                [POOL],
+                start,
+                stop,
+                [],
+                BalanceReader(ledger, recorded.account_id),
             )
             == []
         )
@@ -54,15 +63,21 @@ def test_what_was_never_staked_is_not_read() -> None:
 
 
 def test_epochs_before_the_first_deposit_are_not_read() -> None:
-    """Blocks are read from the first deposit on: three for an epoch, and the balance."""
+    """Blocks are read from the first deposit on: three for an epoch, the balance, and others'."""
     recorded = read_history()
     with serve_history(recorded) as server, connect_history(server) as ledger:
         start, stop = Block(recorded.first, 0), Block(recorded.last, 0)
         rewards.rewards_of(
-            ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[DEPOSIT]
+            ledger,
+            recorded.account_id,
+            [POOL],
+            start,
+            stop,
+            [DEPOSIT],
+            BalanceReader(ledger, recorded.account_id),
         )
         methods = Counter(call["method"] for call in server.calls)
-        assert methods["query"] == 2 + 234
+        assert methods["query"] == 2 * (2 + 234) + 1
         assert methods["block"] <= 2 + 234 * 8 // 3 + 4
 
 

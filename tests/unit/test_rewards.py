@@ -28,7 +28,12 @@ YEAR_NS = 365 * 24 * 3600 * 10**9
 def reading(height: int, total: int, time_ns: int | None = None) -> StakeReading:
     """Build a reading at the first block of an epoch."""
     names = f"epoch {height}", f"epoch {height + 10}"
-    return StakeReading(height, time_ns, *names, begins_epoch=True, total=total)
+    return StakeReading(height, time_ns, *names, begins_epoch=True, total=total, staked=total)
+
+
+def paid(_growth: int, _before: StakeReading, _after: StakeReading) -> bool:
+    """Take each growth for a reward."""
+    return True
 
 
 @given(
@@ -38,7 +43,7 @@ def reading(height: int, total: int, time_ns: int | None = None) -> StakeReading
 def test_rewards_and_moves_add_up_exactly(totals: list[int], moves: list[tuple[int, int]]) -> None:
     """Rewards, deposits and withdrawals add up to the change of the balance, in each row too."""
     readings = [reading(10 * at, total) for at, total in enumerate(totals)]
-    rows = compute_rewards("alice.near", POOL, readings, moves)
+    rows = compute_rewards("alice.near", POOL, readings, moves, paid)
     inside = [amount for height, amount in moves if 0 < height <= readings[-1].height]
     assert sum(row.reward for row in rows) + sum(inside) == totals[-1] - totals[0]
     assert sum(entry.change for entry in reward_entries(rows)) == sum(r.reward for r in rows)
@@ -51,21 +56,21 @@ def test_rewards_and_moves_add_up_exactly(totals: list[int], moves: list[tuple[i
 def test_a_deposit_alone_is_no_reward() -> None:
     """An epoch in which a balance grew by its deposit only has no row."""
     readings = [reading(0, 0), reading(10, 10**27)]
-    assert compute_rewards("alice.near", POOL, readings, [(7, 10**27)]) == []
+    assert compute_rewards("alice.near", POOL, readings, [(7, 10**27)], paid) == []
 
 
 def test_a_deposit_that_no_source_lists_is_no_reward() -> None:
     """Nothing grows from nothing; later growth is a reward."""
     readings = [reading(0, 0), reading(10, 10**27), reading(20, 10**27 + 5)]
-    assert [row.reward for row in compute_rewards("alice.near", POOL, readings, [])] == [5]
+    assert [row.reward for row in compute_rewards("alice.near", POOL, readings, [], paid)] == [5]
 
 
 def test_an_epoch_with_a_deposit_has_no_yield() -> None:
     """The same growth is a yield without a deposit, and none with one."""
     readings = [reading(0, 100, 0), reading(10, 121, YEAR_NS // 10)]
-    [row] = compute_rewards("alice.near", POOL, readings, [(5, 20)])
+    [row] = compute_rewards("alice.near", POOL, readings, [(5, 20)], paid)
     assert (row.reward, row.apy) == (1, None)
-    [row] = compute_rewards("alice.near", POOL, readings, [(5, -20)])
+    [row] = compute_rewards("alice.near", POOL, readings, [(5, -20)], paid)
     assert row.reward == 41
     assert row.apy == pytest.approx(1.41**10 - 1)
 
@@ -76,7 +81,7 @@ def test_a_part_of_an_epoch_has_no_yield() -> None:
     for part in (0, 1):
         readings = list(whole)
         readings[part] = whole[part]._replace(begins_epoch=False)
-        [row] = compute_rewards("alice.near", POOL, readings, [])
+        [row] = compute_rewards("alice.near", POOL, readings, [], paid)
         assert (row.reward, row.apy) == (21, None)
 
 

@@ -292,6 +292,20 @@ class StakingPosition(Struct, gc=False):
     can_withdraw: bool
 
 
+class Delegator(Struct, gc=False):
+    """An account of a staking pool's ``get_accounts``."""
+
+    account_id: str
+    staked_balance: str
+
+
+class FeeFraction(Struct, gc=False):
+    """A staking pool's ``get_reward_fee_fraction``: what its owner keeps of the rewards."""
+
+    numerator: int
+    denominator: int
+
+
 class NftMetadata(Struct, gc=False):
     """A token's metadata; some contracts send numbers instead of texts and vice versa."""
 

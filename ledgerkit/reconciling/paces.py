@@ -1,0 +1,175 @@
+"""
+The pace of a staking pool: what stakes with it grew by between two blocks, as others show it.
+
+A pool's rewards raise the price of its shares, so all stakes grow in the same proportion. What the
+stake of an account grew by is a reward only if the stakes of others grew as much; all else is a
+deposit or a withdrawal that no source lists. The owner of a pool has its fee on top.
+"""
+
+# Source: near/core-contracts, `staking-pool/src/internal.rs` (internal_ping) and `lib.rs`
+# (get_accounts, get_owner_id, get_reward_fee_fraction, get_total_staked_balance).
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models import chain
+from ledgerkit.errors import DecodeError
+from ledgerkit.frames import amounts
+from ledgerkit.verbs.readings import unless_refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from ledgerkit.ledger import Ledger
+    from ledgerkit.reconciling.rewards import StakeReading
+
+_N_WITNESSES = 30  # accounts of a pool whose stakes are compared
+_LEAST_STAKE = 10**20  # yoctoNEAR: what a smaller one grew by is not exact enough
+ROUNDING = 10  # yoctoNEAR: a pool rounds each time it stakes or unstakes
+
+
+class _Fee(NamedTuple):
+    """The stakes with a pool in all, and the share of rewards that its owner keeps."""
+
+    total_staked: int
+    share: Fraction
+
+    def of(self, growth: Fraction) -> Fraction:
+        """Return what the owner gets when stakes grow by a factor."""
+        return max(Fraction(0), self.total_staked * (growth - 1) * self.share / (1 - self.share))
+
+
+_NO_FEE = _Fee(0, Fraction(0))
+
+
+class _Growth(NamedTuple):
+    """The factor by which stakes grew, as far as balances without fractions show it."""
+
+    low: Fraction
+    high: Fraction
+
+
+@dataclass(frozen=True)
+class Pace:
+    """
+    What a pool paid to others than an account.
+
+    Parameters
+    ----------
+    stakes
+        The stakes of other accounts after blocks, by height.
+    fees
+        What its owner gets, by height; empty if the account is another one.
+    doubtful
+        Heights at which a few yoctoNEAR of the account are unexplained: a growth may contain them.
+    """
+
+    stakes: Mapping[int, Mapping[str, int]]
+    fees: Mapping[int, _Fee]
+    doubtful: Collection[int]
+
+    def shows(self, growth: int, before: StakeReading, after: StakeReading) -> bool:
+        """Return True if an account's balance grew by so much because the pool paid it."""
+        if any(before.height < height <= after.height for height in self.doubtful):
+            return False
+        pace = _common_growth(self.stakes[before.height], self.stakes[after.height])
+        if pace is None:
+            return False
+        fee = self.fees.get(before.height, _NO_FEE)
+        # The stake at the beginning grew, before anything was added or taken; or that at the end.
+        bases = Fraction(before.staked), after.staked / pace.low
+        return any(
+            floor(base * (pace.low - 1) + fee.of(pace.low)) - ROUNDING
+            <= growth
+            <= ceil((base + 1) * (pace.high - 1) + fee.of(pace.high)) + ROUNDING
+            for base in bases
+        )
+
+
+def _common_growth(before: Mapping[str, int], after: Mapping[str, int]) -> _Growth | None:
+    """Return the growth that most stakes share; others were deposited to, or withdrawn from."""
+    shown = [
+        _Growth(Fraction(after[name], stake + 1), Fraction(after[name] + 1, stake))
+        for name, stake in before.items()
+        if stake >= _LEAST_STAKE and after.get(name)
+    ]
+    agreeing = [
+        [each for each in shown if each.low <= growth.high and growth.low <= each.high]
+        for growth in shown
+    ]
+    most = max(agreeing, key=lambda group: (len(group), -group[0].low), default=[])
+    if len(most) < min(2, len(shown)) or not most:
+        return None
+    low, high = max(each.low for each in most), min(each.high for each in most)
+    return _Growth(low, high) if low <= high else None
+
+
+# Reading ----------------------------------------------------------------------------------
+
+
+def read_pace(
+    ledger: Ledger,
+    account_id: str,
+    pool_id: str,
+    doubtful: Collection[int],
+    readings: Sequence[StakeReading],
+) -> Pace:
+    """Read what a pool paid to others, at the blocks of an account's readings."""
+    heights = [reading.height for reading in readings]
+    if not any(reading.staked for reading in readings):
+        return Pace({height: {} for height in heights}, {}, doubtful)
+    view = partial(_view, ledger, pool_id)
+    [owner_id] = view("get_owner_id", str, heights[-1:])
+    pages = view("get_accounts", list[chain.Delegator], heights, from_index=0, limit=_N_WITNESSES)
+    stakes = {
+        height: _stakes(page or (), {account_id, owner_id})
+        for height, page in zip(heights, pages, strict=True)
+    }
+    if owner_id != account_id:
+        return Pace(stakes, {}, doubtful)
+    totals = view("get_total_staked_balance", str, heights)
+    shares = view("get_reward_fee_fraction", chain.FeeFraction, heights)
+    read = zip(heights, totals, shares, strict=True)
+    fees = {height: _fee(total, share) for height, total, share in read}
+    return Pace(stakes, fees, doubtful)
+
+
+def _fee(total: str | None, share: chain.FeeFraction | None) -> _Fee:
+    values = amounts.plain([total or "-"])
+    if values is None or share is None or not 0 <= share.numerator < share.denominator:
+        return _NO_FEE
+    return _Fee(values[0], Fraction(share.numerator, share.denominator))
+
+
+def _stakes(page: Iterable[chain.Delegator], but: set[str | None]) -> dict[str, int]:
+    """Return the stakes of accounts but some; none if one is no amount."""
+    others = [each for each in page if each.account_id not in but]
+    values = amounts.plain([each.staked_balance for each in others])
+    return dict(zip((each.account_id for each in others), values or (), strict=values is not None))
+
+
+def _view(
+    ledger: Ledger, pool_id: str, method: str, kind: Any, heights: Sequence[int], **args: int
+) -> list[Any]:
+    """Call a view method after blocks; None where the pool has none like a staking pool's."""
+    packed = validation.json_args(args)
+    calls = [
+        unless_refused(rpc.call_function(pool_id, method, packed, validation.block_reference(at)))
+        for at in heights
+    ]
+    results: list[Any] = ledger.send_many(calls, progress=False)
+    return [None if each is None else _value(each, kind, method) for each in results]
+
+
+def _value(result: chain.CallResult, kind: Any, method: str) -> Any:
+    try:
+        return rpc.result_json(result, kind, method)
+    except DecodeError:
+        return None
