@@ -129,6 +129,8 @@ class _Timeline:
         at, kind, asset, sender_id, receiver_id, amount, memo, _ = transfer
         if kind == "fee":
             return
+        if kind == "undelivered" and self._values.refund_kinds[at] == "beneficiary":
+            kind = "beneficiary"  # who does not exist
         if sender_id is not None and sender_id != SYSTEM:
             place = self._ran[at] if self._is_at_run(transfer) else self._created(at)
             lost = None if amount is None else -amount

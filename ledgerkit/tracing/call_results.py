@@ -24,6 +24,7 @@ from ledgerkit.tracing.action_phrases import (
 )
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
+from ledgerkit.tracing.gas import beneficiaries
 from ledgerkit.tracing.stake_changes import POOL_METHODS, read_pool_lines
 from ledgerkit.tracing.transaction_data import account
 
@@ -394,10 +395,14 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
 
 
 def _deletion(tx: TransactionData, request: Request) -> str | None:
-    rows = [row for row in tx.transfers if row.kind == "beneficiary"]
+    rows = [row for row in tx.transfers if row.kind in ("beneficiary", "undelivered")]
     if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None
     amount = tx.amounts.text(NEAR, rows[0].amount or 0)
+    if rows[0].kind == "undelivered":
+        [beneficiary_id] = beneficiaries(request.actions)
+        lost = f"{account(beneficiary_id)} does not exist"
+        return f"deleted its account, and lost {amount}, because {lost}"
     return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"
 
 

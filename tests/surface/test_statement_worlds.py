@@ -149,6 +149,22 @@ def test_a_block_that_explains_a_part_of_a_gap_explains_nothing_of_it() -> None:
     assert part.totals["missing"].tolist() == [missing]
 
 
+@pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted
+def test_what_a_deletion_loses_is_named() -> None:
+    """Without the beneficiary, the balance is burnt: the entry and the headline say so."""
+    # Source: near/near-cli-rs, pull 596, and near/docs, issue 171.
+    ledger = scripted()
+    ledger.run("x.ann.near", "x.ann.near", DeleteAccount("nobody.near"))
+    last = list(statement(ledger, "x.ann.near").store)[-1]
+    assert (last.asset, last.cause) == ("near", "deleted")
+    with lk.connect(world=ledger.world, make_default=False) as local:
+        headline = lk.trace(str(last.tx_hash), "x.ann.near", ledger=local).headline()
+    lost = f"{-last.change / N:,.2f} NEAR"
+    assert headline == (
+        f"x.ann.near deleted its account, and lost {lost}, because nobody.near does not exist."
+    )
+
+
 class RawPermissions(LocalTransport):
     """A transport to a node that writes the permission of a gas key in its raw form."""
 
