@@ -267,9 +267,8 @@ def _tax_tables(
         expected = f"one currency, that of {form.currency_of}"
         raise InvalidRequestError.refuse('price["currency"]', prices.currencies, expected)
     names = _Names(facts)
-    rows = _rows(entries, names)
-    if form.fee_is_included:
-        rows = (part for row in rows for part in _with_fee_included(row))
+    split = _with_fee_included if form.fee_is_included else _with_fee_apart
+    rows = (part for row in _rows(entries, names) for part in split(row))
     cells = (_cells(row, form, names, prices) for row in rows)
     return (
         pd.DataFrame(
@@ -319,7 +318,16 @@ def _with_fee_included(row: _Row) -> list[_Row]:
         return [row._replace(sent=_Amount(sent.asset, sent.units + fee.units))]
     if received and received.asset == fee.asset and received.units > fee.units:
         return [row._replace(received=_Amount(received.asset, received.units - fee.units))]
-    return [
-        row._replace(fee=None),
-        row._replace(kind="fee", received=None, sent=fee, fee=None),
-    ]
+    return _apart(row)
+
+
+def _with_fee_apart(row: _Row) -> list[_Row]:
+    """Return a fee in a currency of the row as a row of its own."""
+    # Source: hodgerpodger/staketaxcsv, issue 385, according to which Koinly ignores such fees.
+    assets = [amount.asset for amount in (row.sent, row.received) if amount is not None]
+    return _apart(row) if row.fee is not None and row.fee.asset in assets else [row]
+
+
+def _apart(row: _Row) -> list[_Row]:
+    fee = row._replace(kind="fee", received=None, sent=row.fee, fee=None)
+    return [row._replace(fee=None), fee]
