@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
 
 ASSET_RULE = (
-    '"near", "nep141:<contract>", "nep245:<contract>:<token_id>", "stake:<pool>" or '
+    '"near", "nep141:<contract>" or the contract alone, "nep245:<contract>:<token_id>", "stake:<pool>" or '
     '"gas_key:<public_key>"'
 )
 
@@ -100,18 +100,19 @@ def check_assets(assets: object) -> tuple[str, ...]:
 def is_asset(name: str) -> bool:
     """Return True for the name of an asset whose balance can be read."""
     try:
-        _check_asset(name)
+        return _check_asset(name) == name
     except InvalidRequestError:
         return False
-    return True
 
 
 def _check_asset(asset: object) -> str:
     text = asset if isinstance(asset, str) else ""
+    if text.casefold() == NEAR:
+        return NEAR
+    if validation.is_account_id(text):  # of the contract of a token
+        return f"{FUNGIBLE}:{text}"
     kind, _, name = text.partition(":")
     contract_id, colon, token_id = name.partition(":")
-    if text == NEAR:
-        return text
     if kind == GAS_KEY and name:
         return f"{GAS_KEY}:{validation.public_key(name, 'assets')}"
     has_token = bool(token_id) if kind == MULTI_TOKEN else not colon

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
+from ledgerkit.errors import did_you_mean
 from ledgerkit.reconciling import indexed, stakes
 from ledgerkit.reconciling import rewards as staking
 from ledgerkit.reconciling.balances import is_asset
@@ -91,7 +92,7 @@ class Builder:
             _block(self._scope.stop),
             assets=None if self._scope.assets is None else list(self._scope.assets),
         )
-        listed_assets = self._listed_assets()
+        listed_assets = self._listed_assets() if self._scope.assets is None else []
         assets = self._assets_of(store, listed_assets)
         self._reconcile(facts, store, [each for each in assets if not each.startswith(STAKE)])
         pools = [*pools, *(flow.asset.removeprefix(STAKE) for flow in self._flows)]
@@ -105,6 +106,7 @@ class Builder:
         facts.closing = {asset: facts.closing[asset] for asset in assets}
         if self._scope.assets is None:
             facts.rewards += self._further_rewards(facts, store)
+        self._note_absent(facts, store)
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
@@ -187,7 +189,7 @@ class Builder:
     def _listed_assets(self) -> list[str]:
         """List the assets of the account that indexers know."""
         assets = [asset for asset in self._listing.assets if is_asset(asset)]
-        if self._scope.assets is None and self._ledger.network.api_url is not None:
+        if self._ledger.network.api_url is not None:
             tokens = self._ledger.send(rest.ft(self._account_id)).tokens or ()
             assets += [f"{FUNGIBLE}:{token.contract_id}" for token in tokens]
         return assets
@@ -198,6 +200,18 @@ class Builder:
             return list(self._scope.assets)
         with_entries = (entry.asset for entry in self._in_order(store))
         return list(dict.fromkeys([NEAR, *with_entries, *listed]))
+
+    def _note_absent(self, facts: Facts, store: EntryStore) -> None:
+        """Note the requested assets that the account never held."""
+        ends = {
+            asset for held in (facts.opening, facts.closing) for asset in held if held[asset] != 0
+        }
+        absent = {*(facts.assets or ())} - ends
+        absent -= {entry.asset for entry in self._in_order(store)} if absent else set()
+        known = self._listed_assets() if absent else []
+        for asset in sorted(absent):
+            hint = did_you_mean(asset, known)
+            self._notes.append(f"{asset} was not held in this period. {hint}".rstrip())
 
     def _reconcile(self, facts: Facts, store: EntryStore, assets: Iterable[str]) -> None:
         """Compare entries with balances; add what blocks explain, and the gaps that remain."""

@@ -45,11 +45,16 @@ def verdict(totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
     missing = totals["missing"].astype(object)
     unknown = _assets(totals[missing.isna()])
     wrong = _assets(totals[missing.notna() & (missing != 0)])
+    is_held = (totals[["n_entries", "opening", "closing"]].astype(object) != 0).any(axis=1)
+    absent = _assets(totals[~is_held])
     if wrong:
         return f"⚠ the entries do not add up: {wrong}"
     if unknown:
         others = "all others add up" if missing.notna().any() else "nothing was checked"
         return f"? not checked: {unknown}, of which a balance at an end is unknown; {others}"
+    if absent:
+        others = "all others add up" if is_held.any() else "nothing was checked"
+        return f"? not held: {absent}; {others}"
     return "✓ every balance adds up: opening + entries = closing, with no gaps"
 
 

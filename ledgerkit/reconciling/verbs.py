@@ -63,7 +63,8 @@ def statement(
         lists, and stops at the final block.
     assets
         The only assets: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
-        ``stake:pool`` or ``gas_key:public_key``. None is all that any source names.
+        ``stake:pool`` or ``gas_key:public_key``; the contract of a token alone names it too. None
+        is all that any source names.
     dry_run
         Whether to only print how many requests it would send. The blocks at the ends and the first
         page of transactions are requested all the same.

@@ -197,6 +197,9 @@ class StatementExplorer(Panel):
         frames = {"statement": entries, "gaps": gaps}
         frames |= {"totals": statement.totals, "rewards": rewards}
         counts = f"{units.count_text(len(entries), 'row')}, {units.count_text(len(gaps), 'gap')}"
+        n_unknown = int(statement.totals["missing"].isna().sum())
+        if n_unknown:
+            counts += f", {units.count_text(n_unknown, 'balance')} not checked"
         sentence = f"{statement.account_id} on {ledger.network.name}: {counts}."
         return Content(sentence, entries, tuple(pages), frames, statement)
 

@@ -107,8 +107,8 @@ def test_only_the_requested_assets(ledger: lk.Ledger) -> None:
 
 
 def test_an_asset_that_the_account_never_had(ledger: lk.Ledger) -> None:
-    """Its statement is empty, with the declared columns."""
-    own = statement(ledger, "ivan.near", assets=["nep141:silver.near"])
+    """Its statement is empty, with the declared columns, and says that it was not held."""
+    own = statement(ledger, "ivan.near", assets=["nep141:glod.near"])
     frames = {
         "statement": own.entries,
         "statement_gaps": own.gaps,
@@ -117,7 +117,19 @@ def test_an_asset_that_the_account_never_had(ledger: lk.Ledger) -> None:
     for name, frame in frames.items():
         assert frame.empty
         assert frame.columns.tolist() == lk.schema(name)["name"].tolist()
-    assert own.totals["missing"].tolist() in ([], [0])
+    assert own.totals["asset"].tolist() == ["nep141:glod.near"]
+    assert "? not held: nep141:glod.near; nothing was checked" in repr(own)
+    assert "Did you mean 'nep141:gold.near'?" in repr(own)
+    both = repr(statement(ledger, "ivan.near", assets=["near", "nep141:glod.near"]))
+    assert "? not held: nep141:glod.near; all others add up" in both
+
+
+def test_assets_by_other_names(ledger: lk.Ledger) -> None:
+    """NEAR in capitals, and the contract of a token alone, name the same assets."""
+    for name, asset in {"NEAR": "near", "gold.near": "nep141:gold.near"}.items():
+        own, same = (statement(ledger, "ivan.near", assets=each) for each in (name, asset))
+        assert own.totals["asset"].tolist() == [asset]
+        assert own.entries.equals(same.entries)
 
 
 def test_an_unknown_account(ledger: lk.Ledger) -> None:
@@ -135,7 +147,7 @@ def test_malformed_arguments(subtests: pytest.Subtests, ledger: lk.Ledger) -> No
         ({"account_id": "Not An Account"}, "account_id"),
         ({"assets": []}, "assets"),
         ({"assets": 5}, "assets"),
-        ({"assets": "gold.near"}, "assets"),
+        ({"assets": "Gold.near"}, "assets"),
         ({"assets": "nep141:"}, "assets"),
         ({"assets": "nep245:intents.near"}, "assets"),
         ({"assets": "nep171:nft.near"}, "assets"),
