@@ -37,12 +37,16 @@ class Headers:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
+        self._headers: dict[str, Header] = {}
         self._validators: dict[str, list[Validator]] = {}
 
     def read(self, block_hash: str) -> Header:
         """Read a header by its hash, and check it."""
-        header = self.ledger.send(rpc.whole_block(validation.received_hash(block_hash))).header
-        proofs.check_header(header)
+        header = self._headers.get(block_hash)
+        if header is None:
+            header = self.ledger.send(rpc.whole_block(validation.received_hash(block_hash))).header
+            proofs.check_header(header)
+            self._headers[block_hash] = header
         return header
 
     def validators(self, header: Header) -> list[Validator]:

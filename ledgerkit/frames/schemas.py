@@ -395,8 +395,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "proof": (
         _c("outcome_id", "str", "hash of the transaction or id of the receipt"),
         _c("kind", "str", "transaction or receipt"),
-        _c("executor_id", "str", "account that executed it"),
-        _c("leaf", "str", "hash of the outcome, from the document"),
+        _c("executor_id", "str", "account that executed it; missing if the document lacks it"),
+        _c("leaf", "str", "hash of the outcome, from the document; missing if that lacks it"),
         _c("shard_root", "str", "root that the path leads to; missing if it was not read"),
         _c("outcome_root", "str", "root of all shards' roots; missing if it was not read"),
         _c("block_hash", "str", "block whose header has that root, recomputed"),

@@ -22,7 +22,7 @@ from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import headline as headlines
 from ledgerkit.tracing import transfers as transfer_rows
-from ledgerkit.tracing.amount_texts import AmountTexts
+from ledgerkit.tracing.amount_texts import NEAR, AmountTexts
 from ledgerkit.tracing.transaction_data import (
     TransactionData,
     failures_by_receipt,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
     # Proves the outcomes of a result, up to a block that is trusted, if one is.
-    Prover = Callable[[TxResult, object, str], Proof]
+    Prover = Callable[[TxResult, Mapping[str, tuple[int, int]], object, str], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
@@ -600,9 +600,13 @@ class Trace:
 
     def _verify_with(self, prover: Prover, trusted: str | None, source: str) -> Proof:
         """Prove the outcomes by a reader of paths, and add the result to the receipts."""
-        self._proof = proof = prover(self._result, trusted, source)
+        self._proof = proof = prover(self._result, self._context.blocks, trusted, source)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
-        self.receipts["proved"] = self.receipts["receipt_id"].map(levels).astype("str")
+        for frame in (self.receipts, self.events, self.transfers):
+            frame["proved"] = frame["receipt_id"].map(levels).astype("str")
+        # What a receipt asked for is in no outcome; the tokens that moved are in its log lines.
+        is_near = self.transfers["asset"] == NEAR
+        self.transfers["proved"] = self.transfers["proved"].mask(is_near)
         return proof
 
     def to_networkx(self) -> Any:

@@ -25,12 +25,13 @@ from ledgerkit.proofs.outcomes import MEMBERS
 from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 from ledgerkit.tracing.proof import Proof
 from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.stated_facts import contradictions, missing_receipts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ledgerkit.api.models.commitments import Header, OutcomeProof
-    from ledgerkit.api.models.transactions import Transaction, TxResult
+    from ledgerkit.api.models.transactions import ExecutionOutcome, Transaction, TxResult
     from ledgerkit.block_data.verified_documents import VerifiedRead
     from ledgerkit.ledger import Ledger
 
@@ -47,18 +48,37 @@ _MAX_BETWEEN = 10  # heights read for each that is needed
 _MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents prove it
 
 
-def prove(ledger: Ledger, result: TxResult, trusted: object = None, source: str = "rpc") -> Proof:
-    """Prove the outcomes in the result of a transaction; see `Trace.verify`."""
+def prove(
+    ledger: Ledger,
+    result: TxResult,
+    places: Mapping[str, tuple[int, int]],
+    trusted: object = None,
+    source: str = "rpc",
+) -> Proof:
+    """
+    Prove the outcomes in the result of a transaction; see `Trace.verify`.
+
+    `places` are the heights and times of blocks that the trace shows, by hash.
+    """
     validation.one_of(source, "source", tuple(SOURCES))
     outcomes = _list_outcomes(result)
     anchor = None if trusted is None else validation.crypto_hash(trusted, "trusted")
+    chain = Headers(ledger)
+    headers = {block_hash: chain.read(block_hash) for block_hash in _block_hashes(outcomes)}
     if source == "documents":
-        rows, anchored = _prove_by_documents(ledger, outcomes, anchor)
+        rows, anchored = _prove_by_documents(chain, outcomes, anchor)
     else:
-        chain = Headers(ledger)
         anchored = _trusted_head(chain, anchor or outcomes[0].block_hash, outcomes, is_named=anchor)
         rows = _prove_outcomes(chain, outcomes, anchored)
     _check_order(outcomes, rows)
+    listed = [outcome.stated for outcome in outcomes]
+    by_id = {row.outcome_id: row for row in rows}
+    for outcome_id, note in contradictions(result, listed, headers, places):
+        if by_id[outcome_id].proved != "no":
+            by_id[outcome_id].proved, by_id[outcome_id].note = "no", note
+    for receipt_id, creator_id in missing_receipts(listed).items():
+        note = f"{creator_id} created it, and the document does not have its outcome"
+        rows.append(_Row(receipt_id, "receipt", note=note))
     columns = {name: [getattr(row, name) for row in rows] for name in _Row.__slots__}
     frame = build.build_frame("proof", columns, attrs=provenance(ledger, SOURCES[source]))
     return Proof(
@@ -82,6 +102,12 @@ class _Outcome(NamedTuple):
     block_hash: str
     outcome: Any
     leaf: bytes
+    stated: ExecutionOutcome
+
+
+def _block_hashes(outcomes: Sequence[_Outcome]) -> list[str]:
+    """List the blocks of outcomes, each once."""
+    return list(dict.fromkeys(outcome.block_hash for outcome in outcomes))
 
 
 def _list_outcomes(result: TxResult) -> list[_Outcome]:
@@ -98,7 +124,7 @@ def _list_outcomes(result: TxResult) -> list[_Outcome]:
     contents: list[Any] = [outcome.outcome for outcome in outcomes]
     leaves = proofs.leaves([outcome.id for outcome in outcomes], contents)
     return [
-        _Outcome(outcome.id, outcome.block_hash or "", outcome.outcome, leaf)
+        _Outcome(outcome.id, outcome.block_hash or "", outcome.outcome, leaf, outcome)
         for outcome, leaf in zip(outcomes, leaves, strict=True)
     ]
 
@@ -125,12 +151,19 @@ class _Anchored:
 
 
 def _is_before(chain: Headers, block_hash: str, later_hash: str) -> bool:
-    """Return True if a block is an earlier one, at most some blocks before, or the same."""
+    """
+    Return True if a block is the later one, or one before it since which a shard had no chunk.
+
+    The root of a shard's outcomes is in its next chunk, so no block in between has chunks of all.
+    """
     current = later_hash
     for _ in range(_MAX_MISSED_CHUNKS):
         if current == block_hash:
             return True
-        current = chain.read(current).prev_hash
+        header = chain.read(current)
+        if all(header.chunk_mask):
+            return False
+        current = header.prev_hash
     return False
 
 
@@ -138,9 +171,8 @@ def _trusted_head(
     chain: Headers, trusted_hash: str, outcomes: Sequence[_Outcome], *, is_named: object
 ) -> _Anchored:
     """Return the head: the named block if it is later than the outcomes, else a signed one."""
-    headers = {h: chain.read(h) for h in dict.fromkeys(o.block_hash for o in outcomes)}
-    last_height = max(header.height for header in headers.values())
-    trusted = headers.get(trusted_hash) or chain.read(trusted_hash)
+    last_height = max(chain.read(block_hash).height for block_hash in _block_hashes(outcomes))
+    trusted = chain.read(trusted_hash)
     if is_named and trusted.height > last_height:
         head = proofs.Head(CryptoHash(trusted_hash), trusted, {})
         return _Anchored(head, trusted_hash, is_named=True)
@@ -163,8 +195,8 @@ def _trusted_head(
 class _Row:
     outcome_id: str
     kind: str
-    executor_id: str
-    leaf: str
+    executor_id: str | None = None
+    leaf: str | None = None
     shard_root: str | None = None
     outcome_root: str | None = None
     block_hash: str | None = None
@@ -245,11 +277,13 @@ def _check_order(outcomes: Sequence[_Outcome], rows: Sequence[_Row]) -> None:
 
 
 def _prove_by_documents(
-    ledger: Ledger, outcomes: Sequence[_Outcome], trusted: str | None
+    headers: Headers, outcomes: Sequence[_Outcome], trusted: str | None
 ) -> tuple[list[_Row], _Anchored]:
     """Prove outcomes by the documents of their blocks and of those after them."""
-    headers = Headers(ledger)
-    heights = {h: headers.read(h).height for h in dict.fromkeys(o.block_hash for o in outcomes)}
+    ledger = headers.ledger
+    heights = {
+        block_hash: headers.read(block_hash).height for block_hash in _block_hashes(outcomes)
+    }
     end = None if trusted is None else headers.read(trusted)
     ordered = sorted(heights.values())
     if end is None:
@@ -260,9 +294,14 @@ def _prove_by_documents(
     rows = _rows_of(outcomes)
     for row, outcome in zip(rows, outcomes, strict=True):
         block = verified[heights[outcome.block_hash]]
-        if isinstance(block.read.value, LedgerError):
-            refuted = isinstance(block.read.value, ProofError)
-            row.note, row.proved = str(block.read.value), "no" if refuted else None
+        document = block.read.value
+        if isinstance(document, LedgerError):
+            row.note, row.proved = str(document), "no" if isinstance(document, ProofError) else None
+            continue
+        header = document.block.header if isinstance(document, WholeDocument) else None
+        if header is None or header.hash != outcome.block_hash:
+            row.note = f"{outcome.block_hash} is not the block at height {block.read.height}"
+            row.proved = "no"
             continue
         header = block.committed_by
         if header is None or block.leaves.get(outcome.id) != outcome.leaf:

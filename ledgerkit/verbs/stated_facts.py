@@ -1,0 +1,124 @@
+"""
+What a transaction's result states beside its outcomes, compared with what these commit to.
+
+An outcome commits to its executor, its status and the receipts that it created. From these follow
+the receiver and the predecessor of each receipt, the sender and receiver of the transaction, and
+how it ended; its block has the height and the time. A statement that contradicts them is marked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit.api.models.transactions import Status
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ledgerkit.api.models.commitments import Header
+    from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
+
+# Services that pass integers through JavaScript round times: recorded ones by up to 256 ns.
+_ROUNDED_NS = 256
+
+
+class Contradiction(NamedTuple):
+    """An outcome whose result states something else, and what."""
+
+    outcome_id: str
+    note: str
+
+
+def contradictions(
+    result: TxResult,
+    outcomes: Sequence[ExecutionOutcome],
+    headers: Mapping[str, Header],
+    places: Mapping[str, tuple[int, int]],
+) -> Iterator[Contradiction]:
+    """
+    Yield what a result states that its outcomes and their blocks contradict.
+
+    `outcomes` are those of the transaction and of its receipts, complete. `headers` are those of
+    their blocks by hash, and `places` the heights and times that are shown, by hash.
+    """
+    first = outcomes[0]
+    by_id = {outcome.id: outcome for outcome in outcomes}
+    creators = {i: each for each in outcomes for i in each.outcome.receipt_ids or ()}
+    yield from (Contradiction(first.id, note) for note in _of_transaction(result, by_id))
+    for outcome in outcomes:
+        block_hash = outcome.block_hash or ""
+        header = headers[block_hash]
+        stated = outcome.block_height, outcome.block_timestamp
+        for height, time_ns in {stated, places.get(block_hash, stated)}:
+            if _is_elsewhere(header, height, time_ns):
+                yield Contradiction(outcome.id, f"it ran in block {header.height}")
+    for body in result.bodies or ():
+        ran, creator = by_id.get(body.receipt_id), creators.get(body.receipt_id)
+        if ran is not None and creator is not None:
+            notes = _of_receipt(body, ran, creator, first.outcome.executor_id)
+            yield from (Contradiction(ran.id, note) for note in notes)
+
+
+def missing_receipts(outcomes: Sequence[ExecutionOutcome]) -> dict[str, str]:
+    """Return the receipts that were created and have no outcome, and what created each."""
+    known = {outcome.id for outcome in outcomes}
+    created = {i: each.id for each in outcomes for i in each.outcome.receipt_ids or ()}
+    return {
+        receipt_id: creator for receipt_id, creator in created.items() if receipt_id not in known
+    }
+
+
+def _is_elsewhere(header: Header, height: int | None, time_ns: int | None) -> bool:
+    time = int(header.timestamp_nanosec)
+    is_later = time_ns is not None and abs(time_ns - time) > _ROUNDED_NS
+    return is_later or height not in (None, header.height)
+
+
+def _of_transaction(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) -> Iterator[str]:
+    outcome, transaction = next(iter(by_id.values())), result.transaction
+    if result.status is not None and _end(result.status) != _end(_last(outcome, by_id)):
+        yield "the status of the result is not that of its outcomes"
+    if transaction is None:
+        return
+    if transaction.hash not in (None, outcome.id):
+        yield f"the result has the transaction {transaction.hash}"
+    if transaction.signer_id not in (None, outcome.outcome.executor_id):
+        yield f"its signer is not {transaction.signer_id}, but {outcome.outcome.executor_id}"
+    for receipt_id in outcome.outcome.receipt_ids or ():
+        receiver_id = by_id[receipt_id].outcome.executor_id if receipt_id in by_id else None
+        if receiver_id is not None and transaction.receiver_id not in (None, receiver_id):
+            yield f"its receiver is not {transaction.receiver_id}, but {receiver_id}"
+
+
+def _last(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> Any:
+    """Return the status of the outcome that a transaction's result comes from."""
+    # Source: nearcore, chain/chain/src/chain.rs, get_execution_status.
+    status = outcome.outcome.status
+    while isinstance(status, Status) and status.success_receipt_id in by_id:
+        status = by_id[status.success_receipt_id].outcome.status
+    return status
+
+
+def _end(status: Status | str) -> object:
+    """Return how a transaction ended, as far as outcomes commit to it; None if it has not."""
+    if isinstance(status, str) or status.success_receipt_id is not None:
+        return None
+    return status.success_value if isinstance(status.success_value, str) else "failure"
+
+
+def _of_receipt(
+    body: Receipt, ran: ExecutionOutcome, creator: ExecutionOutcome, signer_id: str | None
+) -> Iterator[str]:
+    if body.receiver_id not in (None, ran.outcome.executor_id):
+        yield f"its receiver is not {body.receiver_id}, but {ran.outcome.executor_id}"
+    # Only refunds may burn no gas; others burn as much as any transfer. Source: nearcore,
+    # runtime/runtime/src/lib.rs, apply_action_receipt.
+    is_refund = body.predecessor_id == SYSTEM
+    expected = SYSTEM if is_refund or ran.outcome.gas_burnt == 0 else creator.outcome.executor_id
+    if body.predecessor_id not in (None, expected):
+        yield f"its predecessor is not {body.predecessor_id}, but {expected}"
+    action = None if body.receipt is None else body.receipt.action
+    signers = (None, signer_id, SYSTEM) if is_refund else (None, signer_id)
+    if action is not None and action.signer_id not in signers:
+        yield f"its signer is not {action.signer_id}, but {signer_id}"
