@@ -22,7 +22,7 @@ from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import headline as headlines
 from ledgerkit.tracing import transfers as transfer_rows
-from ledgerkit.tracing.amount_texts import NEAR, AmountTexts
+from ledgerkit.tracing.amount_texts import AmountTexts
 from ledgerkit.tracing.transaction_data import (
     TransactionData,
     failures_by_receipt,
@@ -604,9 +604,9 @@ class Trace:
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         for frame in (self.receipts, self.events, self.transfers):
             frame["proved"] = frame["receipt_id"].map(levels).astype("str")
-        # What a receipt asked for is in no outcome; the tokens that moved are in its log lines.
-        is_near = self.transfers["asset"] == NEAR
-        self.transfers["proved"] = self.transfers["proved"].mask(is_near)
+        # What a receipt asked for is in no outcome; events are in its log lines.
+        is_event = self.transfers["evidence"] == "event"
+        self.transfers["proved"] = self.transfers["proved"].where(is_event)
         return proof
 
     def to_networkx(self) -> Any:

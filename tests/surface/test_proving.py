@@ -121,6 +121,92 @@ def test_a_changed_outcome_is_not_proved(ledger, member, value):
     assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
 
 
+def forged(ledger: lk.Ledger, change) -> lk.Proof:
+    """Verify the trace of a result that a host has changed, against a block that is trusted."""
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    change(result)
+    ledger.world.advance(5)
+    trusted = ledger.rpc("block", {"finality": "final"})["header"]["hash"]
+    return lk.verify(lk.Trace.from_json(result), trusted=trusted, ledger=ledger)
+
+
+def test_a_receipt_that_is_left_out_is_named(ledger):
+    """Without the outcome that failed, all others are proved, and the proof is not complete."""
+    left_out = []
+
+    def leave_out(result: Any) -> None:
+        outcomes = result["receipts_outcome"]
+        [failed] = [each for each in outcomes if "Failure" in each["outcome"]["status"]]
+        outcomes.remove(failed)
+        left_out.append(failed["id"])
+
+    proof = forged(ledger, leave_out)
+    assert not proof.is_complete
+    last = proof.rows.iloc[-1]
+    assert last["outcome_id"] == left_out[0]
+    assert "created it, and the document does not have its outcome" in last["note"]
+    assert proof.rows["proved"].isna().tolist() == [False] * (len(proof.rows) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "note"),
+    [
+        (
+            lambda result: result["receipts"][1].update(receiver_id="mallory.near"),
+            "receipt",
+            "its receiver is not mallory.near, but dex.near",
+        ),
+        (
+            lambda result: result["receipts"][1].update(predecessor_id="mallory.near"),
+            "receipt",
+            "its predecessor is not mallory.near, but gold.near",
+        ),
+        (
+            lambda result: result["receipts"][1]["receipt"]["Action"].update(signer_id="bob.near"),
+            "receipt",
+            "its signer is not bob.near, but ivan.near",
+        ),
+        (
+            lambda result: result["transaction"].update(receiver_id="mallory.near"),
+            "transaction",
+            "its receiver is not mallory.near, but gold.near",
+        ),
+        (
+            lambda result: result["transaction"].update(signer_id="mallory.near"),
+            "transaction",
+            "its signer is not mallory.near, but ivan.near",
+        ),
+        (
+            lambda result: result.update(status={"SuccessValue": "MQ=="}),
+            "transaction",
+            "the status of the result is not that of its outcomes",
+        ),
+        (
+            lambda result: result["receipts_outcome"][1].update(block_height=1),
+            "receipt",
+            "it ran in block 180000034",
+        ),
+    ],
+)
+def test_what_an_outcome_contradicts_is_not_proved(ledger, change, row, note):
+    """Sender, receiver, signer, status and place follow from the outcomes and their blocks."""
+    proof = forged(ledger, change)
+    assert not proof.is_complete
+    refuted = proof.rows[proof.rows["proved"] == "no"]
+    assert (refuted["kind"].tolist(), refuted["note"].tolist()) == ([row], [note])
+
+
+@pytest.mark.usefixtures("ledger")
+def test_tokens_of_events_are_proved_and_near_is_not():
+    """An outcome commits to its log lines, and not to what a receipt asked for."""
+    trace = lk.trace(SWAP, SIGNER)
+    trace.verify()
+    levels = trace.transfers.groupby("kind")["proved"].agg(lambda each: set(each.dropna()))
+    assert levels["token"] == {"signed"}
+    assert levels["deposit"] == set()
+    assert set(trace.events["proved"]) == {"signed"}
+
+
 def test_a_receipt_without_a_creator_is_not_proved(ledger):
     """A receipt that ran, and that no outcome lists as created, is marked as such."""
     result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
