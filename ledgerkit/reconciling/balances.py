@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
 
 ASSET_RULE = (
-    '"near", "nep141:<contract>" or the contract alone, "nep245:<contract>:<token_id>", "stake:<pool>" or '
-    '"gas_key:<public_key>"'
+    '"near", "nep141:<contract>" or the contract alone, "nep245:<contract>:<token_id>", '
+    '"stake:<pool>" or "gas_key:<public_key>"'
 )
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
+    from ledgerkit.reconciling.explaining import Explained
+    from ledgerkit.reconciling.gas_keys import Settled
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry, Reward
     from ledgerkit.reconciling.period import Scope
@@ -67,6 +69,7 @@ class Builder:
         self._notes: list[str] = []
         self._late: list[Entry] = []  # that do not come from the documents
         self._moved: frozenset[Entry] = frozenset()  # of deleted gas keys, to the account
+        self._read_again: set[str] = set()  # transactions whose entries came from a node instead
         self._flows: list[Entry] = []  # deposits with pools, and withdrawals
 
     def build(self) -> tuple[Facts, EntryStore]:
@@ -94,12 +97,15 @@ class Builder:
         )
         listed_assets = self._listed_assets() if self._scope.assets is None else []
         assets = self._assets_of(store, listed_assets)
-        self._reconcile(facts, store, [each for each in assets if not each.startswith(STAKE)])
+        self._reconcile(
+            facts, store, [each for each in assets if not each.startswith(STAKE)], documents
+        )
         pools = [*pools, *(flow.asset.removeprefix(STAKE) for flow in self._flows)]
         pools = [each for each in dict.fromkeys(pools) if self._scope.has_asset(STAKE + each)]
         facts.rewards = self._add_rewards(pools, facts)
         assets = [each for each in self._assets_of(store, ()) if each.startswith(STAKE)]
-        self._reconcile(facts, store, dict.fromkeys([*assets, *(STAKE + each for each in pools)]))
+        assets += [STAKE + each for each in pools]
+        self._reconcile(facts, store, list(dict.fromkeys(assets)), documents)
         held = [each for each in facts.opening if facts.opening[each] or facts.closing[each]]
         assets = self._assets_of(store, [*listed_assets, *held])
         facts.opening = {asset: facts.opening[asset] for asset in assets}
@@ -110,7 +116,7 @@ class Builder:
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
-        is_whole = not (self._late or self._moved)
+        is_whole = not (self._late or self._moved or self._read_again)
         return facts, store if is_whole else EntryStore(self._in_order(store))
 
     def _check_account(self) -> None:
@@ -213,27 +219,64 @@ class Builder:
             hint = did_you_mean(asset, known)
             self._notes.append(f"{asset} was not held in this period. {hint}".rstrip())
 
-    def _reconcile(self, facts: Facts, store: EntryStore, assets: Iterable[str]) -> None:
+    def _reconcile(
+        self, facts: Facts, store: EntryStore, assets: list[str], documents: DocumentEntries
+    ) -> None:
         """Compare entries with balances; add what blocks explain, and the gaps that remain."""
         reader, ends = self._reader, (facts.start.height, facts.stop.height)
-        known = sums_by_asset(self._in_order(store))
-        sums = {asset: known.get(asset, Sums()) for asset in assets}
-        reader.read((asset, height) for asset in sums for height in ends)
-        facts.opening |= {asset: reader.balance(asset, ends[0]) for asset in sums}
-        facts.closing |= {asset: reader.balance(asset, ends[1]) for asset in sums}
-        settled = settle_gas_keys(find_gaps(reader, sums, *ends), store, reader)
+        reader.read((asset, height) for asset in assets for height in ends)
+        facts.opening |= {asset: reader.balance(asset, ends[0]) for asset in assets}
+        facts.closing |= {asset: reader.balance(asset, ends[1]) for asset in assets}
+        settled, explained = self._explain(facts, store, assets, documents)
+        if self._read_from_node(facts, documents, explained.tx_hashes):
+            settled, explained = self._explain(facts, store, assets, documents)
         self._moved |= settled.moved
-        self._late += settled.entries
-        entries = self._in_order(store)
-        explained = explain_gaps(self._ledger, self._account_id, settled.gaps, entries, reader)
-        self._late += explained.entries
+        self._late += [*settled.entries, *explained.entries]
         facts.gaps = sorted([*facts.gaps, *explained.gaps], key=_place)
 
-    def _in_order(self, store: EntryStore) -> Iterator[Entry]:
+    def _explain(
+        self, facts: Facts, store: EntryStore, assets: list[str], documents: DocumentEntries
+    ) -> tuple[Settled, Explained]:
+        """Find the gaps of assets, and what gas keys and the changes of blocks explain of them."""
+        reader, known = self._reader, sums_by_asset(self._in_order(store))
+        sums = {asset: known.get(asset, Sums()) for asset in assets}
+        gaps = find_gaps(reader, sums, facts.start.height, facts.stop.height)
+        settled = settle_gas_keys(gaps, store, reader)
+        entries = chain(self._in_order(store, settled.moved), settled.entries)
+        explained = explain_gaps(
+            self._ledger, self._account_id, settled.gaps, entries, documents.unfinished, reader
+        )
+        return settled, explained
+
+    def _read_from_node(
+        self, facts: Facts, documents: DocumentEntries, tx_hashes: Iterable[str]
+    ) -> bool:
+        """Replace the entries of transactions by those of a node; return True if it knows one."""
+        known = documents.read_signed(each for each in tx_hashes if each not in self._read_again)
+        self._read_again |= known.keys()
+        found = [entry for entries in known.values() for entry in entries]
+        self._late = [each for each in self._late if each.tx_hash not in known]
+        self._flows = [each for each in self._flows if each.tx_hash not in known]
+        self._flows += [entry for entry in found if entry.asset.startswith(STAKE)]
+        self._late += [
+            entry
+            for entry in found
+            if facts.start.height < entry.block_height <= facts.stop.height
+            and self._scope.has_asset(entry.asset)
+        ]
+        return bool(known)
+
+    def _in_order(
+        self, store: EntryStore, also_moved: frozenset[Entry] = frozenset()
+    ) -> Iterator[Entry]:
         """Yield all entries in causal order."""
         self._late.sort(key=_height)
-        entries = (e._replace(asset=NEAR) if e in self._moved else e for e in store)
-        return heapq.merge(entries if self._moved else store, self._late, key=_height)
+        moved = self._moved | also_moved
+        entries: Iterable[Entry] = store
+        if moved or self._read_again:
+            kept = (each for each in store if each.tx_hash not in self._read_again)
+            entries = (each._replace(asset=NEAR) if each in moved else each for each in kept)
+        return heapq.merge(entries, self._late, key=_height)
 
     def _tokens(self, assets: Iterable[str]) -> dict[str, Token]:
         contracts = {asset: _metadata_contract(asset) for asset in assets}

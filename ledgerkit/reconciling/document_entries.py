@@ -6,7 +6,12 @@ import heapq
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
-from ledgerkit.block_data.protocol_rules import rules_by_height
+from ledgerkit.api.models.transactions import TransactionResponse
+from ledgerkit.block_data.protocol_rules import (
+    common_rules,
+    headers_with_rules,
+    rules_by_height,
+)
 from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
@@ -18,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry
@@ -64,6 +68,22 @@ class DocumentEntries:
         while waiting:
             yield heapq.heappop(waiting).entry
 
+    def read_signed(self, tx_hashes: Iterable[str]) -> dict[str, list[Entry]]:
+        """Read transactions that the account signed from a node, which may not know them."""
+        scope, entries = self._scope, {}
+        hashes = list(tx_hashes)
+        calls = [rpc.transaction(tx_hash, scope.account_id, "FINAL") for tx_hash in hashes]
+        answers = scope.ledger.send_many(calls, on_error="collect", progress=False)
+        for tx_hash, answer in zip(hashes, answers, strict=True):
+            if isinstance(answer, LedgerError) and answer.retryable:
+                raise answer
+            if isinstance(answer, TransactionResponse):
+                trace = _located_trace(scope.ledger, answer)
+                placed, _ = entries_of(trace, scope.account_id)
+                entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]
+                entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
+        return entries
+
     def _placed(
         self,
         tx_hash: str,
@@ -104,6 +124,17 @@ class DocumentEntries:
             if not is_complete:
                 self.notes.append(f"an amount of transaction {tx_hash} is unknown")
         return trace, placed
+
+
+def _located_trace(ledger: Ledger, answer: TransactionResponse) -> Trace:
+    """Build the trace of a node's result, with the heights and times of all its blocks."""
+    outcome = answer.result.transaction_outcome
+    own = [] if outcome is None or outcome.block_hash is None else [outcome.block_hash]
+    hashes = list(dict.fromkeys([*own, *answer.result.block_hashes()]))
+    headers, rules_in = headers_with_rules(ledger, hashes, progress=False)
+    blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
+    rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
+    return Trace(answer.result, answer.body, blocks=blocks, rules=rules)
 
 
 def _node_trace(

@@ -25,7 +25,7 @@ from ledgerkit.frames import amounts
 from ledgerkit.reconciling.model import NEAR, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.chain import Changes
     from ledgerkit.ledger import Ledger
@@ -53,16 +53,22 @@ class Explained(NamedTuple):
 
     entries: list[Entry]
     gaps: list[Gap]
+    tx_hashes: dict[str, None]  # of transactions that took what no entry has
 
 
-def explain_gaps(
+def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
     ledger: Ledger,
     account_id: str,
     gaps: Sequence[Gap],
     entries: Iterable[Entry],
+    unfinished: Collection[str],
     reader: BalanceReader,
 ) -> Explained:
-    """Explain gaps of NEAR whose block is known by the changes of state in that block."""
+    """
+    Explain gaps of NEAR whose block is known by the changes of state in that block.
+
+    Of `unfinished` transactions, what they took beyond their entries is gas of receipts to come.
+    """
     placed = {gap for gap in gaps if gap.asset == NEAR and gap.missing and gap.has_block}
     blocks = {gap.stop_height for gap in placed}
     known: dict[int, list[Entry]] = defaultdict(list)
@@ -70,12 +76,17 @@ def explain_gaps(
         if entry.asset == NEAR and entry.block_height in blocks:
             known[entry.block_height].append(entry)
     updates = _read_updates(ledger, account_id, sorted(blocks), progress=reader.progress)
-    explained = Explained([], [])
+    explained = Explained([], [], {})
     for gap in gaps:
         own: list[Entry] = []
         if gap in placed:
             changes = _changes(gap, updates[gap.stop_height], reader)
-            own = [*_missing_entries(gap, changes, known[gap.stop_height], reader)]
+            place = Entry(gap.stop_height, reader.time_ns(gap.stop_height), NEAR, "", 0)
+            place = place._replace(evidence="proved")
+            payments = [*_payments(place, changes, known[gap.stop_height], unfinished)]
+            own = [*_missing_entries(gap, place, changes, known[gap.stop_height], payments)]
+            unknown = (entry.tx_hash for entry in payments if entry.cause == "unknown")
+            explained.tx_hashes.update(dict.fromkeys(filter(None, unknown)))
         if own and sum(entry.change for entry in own) == gap.missing:
             explained.entries.extend(own)
         else:
@@ -94,15 +105,14 @@ def _changes(gap: Gap, updates: Iterable[_Update], reader: BalanceReader) -> Cha
 
 
 def _missing_entries(
-    gap: Gap, changes: ChangesByCause, known: list[Entry], reader: BalanceReader
+    gap: Gap, place: Entry, changes: ChangesByCause, known: list[Entry], payments: list[Entry]
 ) -> Iterator[Entry]:
     """Yield entries for the changes of a block that the known ones leave out, the surest first."""
     unexplained = gap.missing or 0
-    place = Entry(gap.stop_height, reader.time_ns(gap.stop_height), NEAR, "", 0, evidence="proved")
     for entry in (
         *_validator_rewards(place, changes),
         *_contract_rewards(place, changes, known),
-        *_payments(place, changes, known),
+        *payments,
     ):
         if not unexplained:
             return
@@ -131,15 +141,18 @@ def _contract_rewards(place: Entry, changes: ChangesByCause, known: list[Entry])
             yield place._replace(cause="gas_reward", change=change, receipt_id=cause_hash)
 
 
-def _payments(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iterator[Entry]:
+def _payments(
+    place: Entry, changes: ChangesByCause, known: list[Entry], unfinished: Collection[str]
+) -> Iterator[Entry]:
     """Yield what transactions took from their signer beyond the known entries."""
     for (cause_type, cause_hash), change in changes.items():
         if cause_type != _TRANSACTION_CAUSE:
             continue
         own = [entry.change for entry in known if entry.tx_hash == cause_hash]
         unexplained = change - sum(paid for paid in own if paid < 0)
-        # The gas of receipts that have not run is in no document.
-        cause = "fee" if own else "unknown"
+        # The gas of receipts that have not run is in no document. All else that is a fee is in the
+        # outcomes of the transaction.
+        cause = "fee" if own and cause_hash in unfinished else "unknown"
         if unexplained:
             yield place._replace(cause=cause, change=unexplained, tx_hash=cause_hash)
 

@@ -231,16 +231,24 @@ def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
 
 
 class Hiding(LocalTransport):
-    """A transport to services that know nothing of one transaction; the node does."""
+    """A transport to services that know nothing of one transaction, nor perhaps does the node."""
 
-    def __init__(self, world: World, tx_hash: str) -> None:
+    def __init__(self, world: World, tx_hash: str, *, node_knows: bool) -> None:
         super().__init__(world)
-        self.tx_hash = tx_hash
+        self.tx_hash, self.node_knows = tx_hash, node_knows
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the response without the transaction."""
         target: bytes = request.extensions.get("target") or request.url.raw_path
         response = super().handle_request(request)
+        if not self.node_knows and self.tx_hash.encode() in request.read():
+            cause = {
+                "name": "UNKNOWN_TRANSACTION",
+                "info": {"requested_transaction_hash": self.tx_hash},
+            }
+            error = {"name": "HANDLER_ERROR", "cause": cause, "code": -32000, "message": "x"}
+            request_id = json.loads(request.read()).get("id")
+            return httpx.Response(200, json={"jsonrpc": "2.0", "id": request_id, "error": error})
         if b"/v0/" not in target:
             return response
         page = json.loads(response.read())
@@ -266,12 +274,27 @@ def test_a_flow_that_no_service_lists_is_a_gap_and_no_reward(chain: Chain, metho
         for entry in chain.flows("alice.near")
         if entry.asset == f"stake:{POOL}" and entry.method_name == method
     ]
-    transport = Hiding(chain.world, str(flow.tx_hash))
+    transport = Hiding(chain.world, str(flow.tx_hash), node_knows=False)
     with lk.connect("local", transport=transport, make_default=False) as ledger:
         statement = lk.statement("alice.near", 1000, ledger=ledger, progress=False)
     assert own_rewards(statement) == own_rewards(honest) > 0
     gaps = statement.gaps[statement.gaps["asset"] == f"stake:{POOL}"]
     assert gaps["missing"].tolist() == [flow.change]
+
+
+def test_a_transaction_that_no_service_lists_is_read_from_the_node(chain: Chain) -> None:
+    """A block names the hash of what took NEAR: its entries are those of a service that knows."""
+    honest = lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)
+    [flow] = [e for e in chain.flows("alice.near") if e.method_name == "deposit"]
+    transport = Hiding(chain.world, str(flow.tx_hash), node_knows=True)
+    with lk.connect("local", transport=transport, make_default=False) as ledger:
+        statement = lk.statement("alice.near", 1000, ledger=ledger, progress=False)
+    assert statement.gaps.empty
+    columns = ["block_height", "asset", "cause", "change", "tx_hash"]
+    own, same = (
+        sorted(map(str, each.entries[columns].to_numpy().tolist())) for each in (statement, honest)
+    )
+    assert own == same
 
 
 class Unrated(LocalTransport):
