@@ -25,11 +25,23 @@ HIDDEN = {
     "unlisted": 4,  # missing in the account's transactions
     "forgotten": 4,  # missing there, and in the account's transfers
     "lost": 4,  # listed, but its document is missing
+    "altered": 4,  # each deposit in its document is a yoctoNEAR more
     "late": 4,  # all of these, until `catch_up`
 }
 LARGEST = 2**127 - 1  # the Transfers API stores amounts in 128 signed bits
 _REPEATED, _CUT, _CLAMPED = 40, 40, 10  # pages, pages and rows in percent
 _PAGE = 15  # rows of a page, so that there are many
+
+
+def _altered(value: Any) -> Any:
+    """Return a document in which each deposit is a yoctoNEAR more."""
+    if isinstance(value, list):
+        return [_altered(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    changed = {name: _altered(each) for name, each in value.items()}
+    deposit = changed.get("deposit")
+    return changed if deposit in (None, "0") else {**changed, "deposit": str(int(deposit) + 1)}
 
 
 class LyingServices(LocalTransport):
@@ -133,9 +145,9 @@ class LyingServices(LocalTransport):
         page["account_txs"] = rows
 
     def _documents(self, _body: dict[str, Any], page: dict[str, Any]) -> None:
-        """Leave out documents, and send the others in another order."""
+        """Leave out and alter documents, and send the others in another order."""
         page["transactions"] = [
-            each
+            _altered(each) if self._is_hidden(each["transaction"]["hash"], "altered") else each
             for each in reversed(page["transactions"])
             if not self._is_hidden(each["transaction"]["hash"], "lost", "late")
         ]
