@@ -115,6 +115,8 @@ class Builder:
         self._note_absent(facts, store)
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
+        read_again = (each for each in self._late if each.tx_hash in self._read_again)
+        facts.from_node = sorted({each.block_height for each in read_again})
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
         is_whole = not (self._late or self._moved or self._read_again)
         return facts, store if is_whole else EntryStore(self._in_order(store))

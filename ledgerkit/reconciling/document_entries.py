@@ -72,12 +72,14 @@ class DocumentEntries:
         """Read transactions that the account signed from a node, which may not know them."""
         scope, entries = self._scope, {}
         hashes = list(tx_hashes)
-        calls = [rpc.transaction(tx_hash, scope.account_id, "FINAL") for tx_hash in hashes]
+        calls = [
+            rpc.transaction_or_timeout(tx_hash, scope.account_id, "NONE") for tx_hash in hashes
+        ]
         answers = scope.ledger.send_many(calls, on_error="collect", progress=False)
         for tx_hash, answer in zip(hashes, answers, strict=True):
             if isinstance(answer, LedgerError) and answer.retryable:
                 raise answer
-            if isinstance(answer, TransactionResponse):
+            if isinstance(answer, TransactionResponse) and answer.result.has_finished():
                 trace = _located_trace(scope.ledger, answer)
                 placed, _ = entries_of(trace, scope.account_id)
                 entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]

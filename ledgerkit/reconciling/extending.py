@@ -87,6 +87,7 @@ def _cut_height(ledger: Ledger, facts: Facts, store: EntryStore) -> int:
             heights.append(outcome.block_height - 1)
     recent = facts.stop.height - _RECENT
     heights += [gap.start_height for gap in facts.gaps if gap.stop_height > recent]
+    heights += [height - 1 for height in facts.from_node if height > recent]
     heights += [
         entry.block_height - 1
         for entry in store

@@ -95,8 +95,8 @@ def _last(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> A
     """Return the status of the outcome that a transaction's result comes from."""
     # Source: nearcore, chain/chain/src/chain.rs, get_execution_status.
     status = outcome.outcome.status
-    while isinstance(status, Status) and status.success_receipt_id in by_id:
-        status = by_id[status.success_receipt_id].outcome.status
+    while isinstance(status, Status) and (ran := by_id.get(status.success_receipt_id or "")):
+        status = ran.outcome.status
     return status
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import random
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
@@ -33,7 +33,7 @@ COUNT = 10_000
 SMALL = 150
 EXPECTED = ("complete", "incomplete", "refused")
 TRACES = ("EXPERIMENTAL_tx_status", "/v0/transactions")
-PROOFS = {
+PROOFS: dict[Literal["rpc", "documents"], tuple[str, ...]] = {
     "rpc": (
         *("light_client_proof", "next_light_client_block", "block"),
         "EXPERIMENTAL_validators_ordered",
@@ -122,7 +122,7 @@ class Forger(LocalTransport):
         return "mallory.near" if value.endswith(".near") else value[1:] + value[:1]
 
 
-def shown(trace: lk.Trace) -> tuple[dict[str, dict[str, Any]], Any]:
+def shown(trace: lk.Trace) -> tuple[dict[Any, Any], Any]:
     """Return the covered columns of receipts by id, and the tokens that events say moved."""
     receipts = trace.receipts.set_index("receipt_id")[COVERED].astype(object)
     rows = receipts.where(receipts.notna(), None).to_dict("index")
