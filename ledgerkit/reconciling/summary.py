@@ -9,6 +9,7 @@ import pandas as pd
 from ledgerkit import cards, units
 from ledgerkit.errors import cut
 from ledgerkit.frames.human import plain_text
+from ledgerkit.reconciling.model import NEAR
 
 if TYPE_CHECKING:
     from ledgerkit.reconciling.model import Block, Facts
@@ -46,7 +47,7 @@ def verdict(totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
     unknown = _assets(totals[missing.isna()])
     wrong = _assets(totals[missing.notna() & (missing != 0)])
     is_held = (totals[["n_entries", "opening", "closing"]].astype(object) != 0).any(axis=1)
-    absent = _assets(totals[~is_held])
+    absent = _assets(totals[~is_held & (totals["asset"] != NEAR)])
     if wrong:
         return f"⚠ the entries do not add up: {wrong}"
     if unknown:

@@ -109,8 +109,9 @@ async def transactions(
     # Source: fastnear/explorer-api, src/click.rs: `get_account_txs` reads `limit + 50` rows, drops
     # duplicates, and cuts the rest to `limit`; `get_account_txs_count` counts without FINAL.
     low, high = start_height, stop_height
+    above = int(newest_first)  # a page reaches into the block above its range
     last: Position | None = None
-    while high is None or low <= high:
+    while high is None or low <= high + above:
         # Rows that the block above the range hid before may come with a narrower one.
         pages = _AccountPages(start_height, stop_height, last, newest_first=newest_first)
         token: str | None = None

@@ -190,6 +190,13 @@ def walk(pages: Any, answer: Callable[[dict[str, Any]], Any], most: int = 1000) 
     low=0,
     high=29,
 )
+@example(
+    places=[(10, 0), (10, 1), (10, 1), (10, 1), (11, 0), (11, 0)],
+    page=4,
+    newest_first=True,
+    low=10,
+    high=10,
+)
 @given(
     places=st.lists(st.tuples(st.integers(10, 40), st.integers(0, 3)), max_size=120),
     page=st.integers(4, 12),
