@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING
 from ledgerkit import proofs, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import WholeDocument
+from ledgerkit.api.models.commitments import NO_HASH
+from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_documents, read_with_later
 from ledgerkit.errors import DecodeError, LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
+from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from ledgerkit.api.models.block_documents import Shard
     from ledgerkit.api.models.chain import ChunkHeader
-    from ledgerkit.api.models.commitments import Header, Validator
+    from ledgerkit.api.models.commitments import Header, Validator, WholeBlock
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
@@ -62,18 +66,24 @@ class Headers:
 
 class HeaderChecks:
     """
-    Checks of the headers of a chain, one after the other.
+    Checks of the blocks of a chain, one after the other: their headers, chunks and authors.
 
-    The validators are read from `headers`; without them no approvals are checked.
+    The validators are read from `headers`; without them no approvals and authors are checked.
     """
 
     def __init__(self, headers: Headers | None) -> None:
         self._headers = headers
         self._before: Header | None = None
+        self._first_height: int | None = None
 
-    def add(self, header: Header) -> bool:
+    def skip(self, height: int) -> None:
+        """Expect that the next block follows on one below a height."""
+        if self._first_height is None:
+            self._first_height = height
+
+    def add(self, block: WholeBlock) -> bool:
         """
-        Check the next header; return True if it shows that the block before it is approved.
+        Check the next block; return True if it shows that the one before it is approved.
 
         After a skipped height, approvals name the height of that block and not its hash; a later
         header, whose approvals name one, then shows it.
@@ -81,21 +91,53 @@ class HeaderChecks:
         Raises `ProofError` if it is not what its hash commits to, does not follow on the one
         before, or if that one is not approved by validators with more than two thirds of the stake.
         """
+        header = block.header
         proofs.check_header(header)
+        _check_chunks(block)
         before, self._before = self._before, header
         if before is not None and header.prev_hash != before.hash:
             msg = f"Block {header.height} does not follow block {before.height}"
             raise ProofError(msg, block_hash=header.hash)
-        prev_height = header.prev_height  # headers before version 3 have none
-        if prev_height is None and before is not None:
-            prev_height = before.height
-        if self._headers is None or prev_height is None:
+        if self._headers is None or header.prev_hash == NO_HASH:  # nobody approved the first block
             return False
+        _check_author(block, self._headers.validators(header))
+        prev_height = header.prev_height  # headers before version 3 have none
+        if prev_height is None and (before is not None or self._first_height is not None):
+            prev_height = (before or self._headers.read(header.prev_hash)).height
+        self.skip(header.height)
+        if prev_height is None:
+            return False
+        if before is None and prev_height >= (self._first_height or 0):
+            msg = f"Block {prev_height} was left out: block {header.height} follows on it"
+            raise ProofError(msg, block_hash=header.hash)
         prev_hash = CryptoHash(header.prev_hash)
         message = proofs.approved_message(bytes(prev_hash), prev_height, header.height)
         validators = self._headers.validators(header)
         proofs.check_approvals(prev_hash, header.approvals, validators, message)
         return header.height == prev_height + 1
+
+
+def _check_chunks(block: WholeBlock) -> None:
+    """Check the hashes of a block's chunks, the heights that include them, and their number."""
+    header = block.header
+    if block.chunks is not None:
+        hashes = decode_hashes(*(chunk.chunk_hash for chunk in block.chunks))
+        heights = [borsh.u64(chunk.height_included) for chunk in block.chunks]
+        # Source: nearcore, core/primitives/src/block.rs, compute_chunk_headers_root.
+        leaves = [sha256(b"".join(pair)).digest() for pair in zip(hashes, heights, strict=True)]
+        root = decode_hashes(header.chunk_headers_root)[0]
+        _require(proofs.root_of(leaves) == root, header, "its chunks")
+    is_counted = header.chunks_included == sum(header.chunk_mask)
+    _require(is_counted, header, f"{header.chunks_included} new chunks")
+
+
+def _check_author(block: WholeBlock, validators: Sequence[Validator]) -> None:
+    keys = {validator.account_id: validator.public_key for validator in validators}
+    header = block.header
+    if block.author not in keys:
+        msg = f"{block.author} is no validator of the epoch of block {header.height}"
+        raise ProofError(msg, block_hash=header.hash)
+    proofs.check_producer(header, keys[block.author])
 
 
 @dataclass(slots=True)
@@ -108,8 +150,8 @@ class VerifiedRead:
     missing_roots: int = 0  # to which no header commits yet
 
     def is_proved(self, approved_height: int) -> bool:
-        """Return True if all roots are committed to by approved blocks, or nothing has to be."""
-        if not isinstance(self.read.value, WholeDocument):
+        """Return True if approved blocks commit to all roots, or show that it was skipped."""
+        if isinstance(self.read.value, LedgerError):
             return True
         header = self.committed_by
         return not self.missing_roots and header is not None and header.height <= approved_height
@@ -153,6 +195,11 @@ class Verification:
                 raise read.value
             if isinstance(read.value, WholeDocument):
                 self._add_document(read.value, verified)
+                for earlier in self._held:
+                    if isinstance(earlier.read.value, Skipped) and earlier.committed_by is None:
+                        earlier.committed_by = read.value.block.header
+            else:
+                self._checks.skip(read.height)
         except LedgerError as error:
             self._fail(error)
             verified.read = verified.read._replace(value=error)
@@ -176,7 +223,7 @@ class Verification:
     def _fail(self, error: LedgerError | None) -> None:
         """Replace the documents that wait for a later one, which cannot prove them."""
         for verified in self._held:
-            if isinstance(verified.read.value, WholeDocument):
+            if not isinstance(verified.read.value, LedgerError):
                 text = f"no later block proves block {verified.read.height} yet"
                 value = error or ProofNotReadyError(text=text, block_height=verified.read.height)
                 verified.read = verified.read._replace(value=value)
@@ -185,12 +232,13 @@ class Verification:
     def _add_document(self, document: WholeDocument, verified: VerifiedRead) -> None:
         """Check a document, and the outcomes that its chunks commit to."""
         header, chunks = document.block.header, document.chunk_headers()
-        is_approval = self._checks.add(header)
+        is_approval = self._checks.add(document.block)
         if self._headers is None:
             self._approved_height = header.height
         elif is_approval:
             self._approved_height = header.height - 1
-        roots = {chunk.shard_id: _outcome_root(chunk) for chunk in chunks}
+        hashes = decode_hashes(*map(_outcome_root, chunks))
+        roots = {chunk.shard_id: root for chunk, root in zip(chunks, hashes, strict=True)}
         root = proofs.root_of([sha256(each).digest() for each in roots.values()])
         _require(root == decode_hashes(header.outcome_root)[0], header, "its chunks")
         new = {chunk.shard_id for chunk in chunks if chunk.height_included == header.height}
@@ -202,6 +250,7 @@ class Verification:
             earlier.committed_by = header
         for shard in document.shards:
             executions = shard.executions()
+            _check_accounts(shard, header)
             if shard.shard_id not in new:
                 what = f"outcomes of shard {shard.shard_id}, without a chunk,"
                 _require(not executions, header, what)
@@ -217,11 +266,25 @@ class Verification:
             verified.committed_by = header
 
 
-def _outcome_root(chunk: ChunkHeader) -> bytes:
+def _check_accounts(shard: Shard, header: Header) -> None:
+    """Check that the accounts that executed sent the transactions, or received the receipts."""
+    for item in () if shard.chunk is None else shard.chunk.transactions:
+        executor_id = item.outcome.execution_outcome.outcome.executor_id
+        sent = item.transaction
+        _require(sent.signer_id == executor_id, header, f"the signer of {sent.hash}")
+    for pair in shard.receipt_execution_outcomes:
+        executor_id = pair.execution_outcome.outcome.executor_id
+        receipt = pair.receipt
+        _require(
+            receipt.receiver_id == executor_id, header, f"the receiver of {receipt.receipt_id}"
+        )
+
+
+def _outcome_root(chunk: ChunkHeader) -> str:
     if chunk.outcome_root is None:
         msg = f"the chunk of shard {chunk.shard_id} has no outcome_root"
         raise DecodeError(msg, path="$.block.chunks[].outcome_root")
-    return decode_hashes(chunk.outcome_root)[0]
+    return chunk.outcome_root
 
 
 def _require(holds: bool, header: Header, what: str) -> None:  # noqa: FBT001 - a condition

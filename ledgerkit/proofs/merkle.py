@@ -9,6 +9,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from ledgerkit.errors import ProofError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -40,3 +42,14 @@ def root_from(path: Iterable[tuple[bytes, bool]], leaf: bytes) -> bytes:
     for neighbour, is_left in path:
         node = combine(neighbour, node) if is_left else combine(node, neighbour)
     return node
+
+
+def position(path: Sequence[tuple[bytes, bool]], n_leaves: int) -> int:
+    """Return the position of the leaf that a path begins at; raise `ProofError` if it has none."""
+    first, after = 0, n_leaves
+    for _, is_left in reversed(path):
+        middle = first + (1 << max(0, (after - first - 1).bit_length() - 1))
+        first, after = (middle, after) if is_left else (first, middle)
+    if first + 1 != after:
+        raise ProofError(f"a path of {len(path)} steps is not one of a tree of {n_leaves} leaves")
+    return first

@@ -16,6 +16,8 @@ from binascii import Error as Base64Error
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import UNSET
+
 from ledgerkit.errors import DecodeError
 from ledgerkit.proofs import base58_hashes
 from ledgerkit.protocol import borsh
@@ -101,4 +103,6 @@ def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes:
         except Base64Error:
             raise DecodeError("SuccessValue is not base64", path="$.status.SuccessValue") from None
         return _SUCCESS_VALUE + borsh.blob(value)
+    if status.failure is UNSET:
+        raise DecodeError("the status of an outcome has no value", path="$.status")
     return _FAILURE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ledgerkit import client, validation
@@ -10,9 +11,14 @@ from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
-from ledgerkit.block_data.reading import read_documents
+from ledgerkit.block_data.reading import LOOK_AHEAD, read_documents
 from ledgerkit.block_data.verified_documents import HeaderChecks, Headers
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import (
+    InvalidRequestError,
+    LedgerError,
+    ProofNotReadyError,
+    UnknownBlockError,
+)
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.ledger import newest_block_in_errors
@@ -21,7 +27,7 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     import pandas as pd
 
@@ -30,8 +36,11 @@ if TYPE_CHECKING:
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
+    Reads = Generator[NodeRead | DocumentRead, None, None]
+
 _MAX_BLOCKS = 100_000
 _BATCH = 64  # blocks
+_LATER = 4  # heights after a range that are read at once; mostly the first one proves it
 
 
 @verb
@@ -97,9 +106,10 @@ def blocks(
         Where from: ``"rpc"``, a node, with a small request for each height; or ``"documents"``,
         the block documents, which have final blocks only, and ten whole ones in a request.
     verify
-        Recompute the hash of each header, and check that it names the block before it, and that
-        validators with more than two thirds of the stake approved that one. Of an epoch's
-        validators the header of the last block before the epoch has the hash.
+        Recompute the hash of each header, and check that it names the block before it, that its
+        author signed it, and that validators with more than two thirds of the stake approved it,
+        which the blocks after it show. Of an epoch's validators the header of the last block before
+        the epoch has the hash. `gas_used` and `gas_limit` are not covered.
 
     Returns
     -------
@@ -116,6 +126,8 @@ def blocks(
         If `source` or the range is malformed, or longer than 100,000 heights. Nothing is sent.
     ProofError
         With `verify`: if a block is not what its hash commits to, or is not linked or approved.
+    ProofNotReadyError
+        With `verify`: if the chain has no later block yet that approves the last one.
     LedgerError
         If a block could not be read.
 
@@ -143,44 +155,70 @@ def blocks(
     validation.flag(verify, "verify")
     is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
     checks = HeaderChecks(Headers(ledger)) if verify else None
-    reads: Generator[NodeRead | DocumentRead, None, None] = (
-        read_node_blocks(ledger, heights, size=_BATCH, whole=verify)
-        if is_node
-        else read_documents(ledger, heights, whole=verify)
-    )
-    existing = _existing_blocks(ledger, reads, checks, progress=progress, total=len(heights))
+    read: Callable[[range], Reads]
+    read = partial(read_node_blocks, ledger, size=_BATCH, whole=verify)
+    if not is_node:
+        read = partial(read_documents, ledger, whole=verify)
+    existing = _existing_blocks(ledger, read, heights, checks, progress=progress)
     proved = {"proved": "signed"} if verify else {}
     return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block", **proved)
 
 
 def _existing_blocks(
     ledger: Ledger,
-    reads: Generator[NodeRead | DocumentRead, None, None],
+    read: Callable[[range], Reads],
+    heights: range,
     checks: HeaderChecks | None,
     *,
     progress: bool,
-    total: int,
 ) -> list[chain.Block]:
-    """Return the blocks that were read, each checked with the one before; raise the first error."""
+    """Return the blocks at heights, each checked with the one before; raise the first error."""
     blocks: list[chain.Block] = []
     options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
         newest_block_in_errors(ledger),
-        bar(disable=not progress, total=total, **options) as tracker,
-        closing(reads),
+        bar(disable=not progress, total=len(heights), **options) as tracker,
+        closing(read(heights)) as reads,
     ):
-        for read in reads:
-            value = read[1]
-            if isinstance(value, LedgerError):
-                raise value
-            if not isinstance(value, Skipped):
-                block = value.block if isinstance(value, BlockDocument) else value
-                header: Any = block.header  # a whole one, if it is checked
-                if checks is not None:
-                    checks.add(header)
+        for height, value, *_ in reads:
+            block = _block_of(value)
+            if block is not None:
                 blocks.append(block)
+                if checks is not None:
+                    checks.add(block)
+            elif checks is not None:
+                checks.skip(height)
             tracker.update(1)
+        if checks is not None and heights:
+            _check_last(read, heights.stop, checks)
     return blocks
+
+
+def _block_of(value: BlockDocument | chain.Block | Skipped | LedgerError) -> Any:
+    """Return the block that was read, None if there is none, or raise the error."""
+    if isinstance(value, LedgerError):
+        raise value
+    if isinstance(value, Skipped):
+        return None
+    return value.block if isinstance(value, BlockDocument) else value
+
+
+def _check_last(read: Callable[[range], Reads], stop: int, checks: HeaderChecks) -> None:
+    """Check the blocks after a range, until one shows that its last one is approved."""
+    if not any(checks.add(block) for block in _later_blocks(read, stop)):
+        text = f"no later block shows that block {stop - 1} is approved"
+        raise ProofNotReadyError(text=text, block_height=stop - 1)
+
+
+def _later_blocks(read: Callable[[range], Reads], stop: int) -> Iterator[Any]:
+    for start in range(stop, stop + LOOK_AHEAD, _LATER):
+        with closing(read(range(start, start + _LATER))) as reads:
+            for _, value, *_ in reads:
+                if isinstance(value, UnknownBlockError):
+                    return
+                block = _block_of(value)
+                if block is not None:
+                    yield block
 
 
 @verb

@@ -25,7 +25,7 @@ from ledgerkit.proofs.outcomes import MEMBERS
 from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 from ledgerkit.tracing.proof import Proof
 from ledgerkit.verbs.fetching import provenance
-from ledgerkit.verbs.stated_facts import contradictions, missing_receipts
+from ledgerkit.verbs.stated_facts import contradictions, receipts_without_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,8 +76,7 @@ def prove(
     for outcome_id, note in contradictions(result, listed, headers, places):
         if by_id[outcome_id].proved != "no":
             by_id[outcome_id].proved, by_id[outcome_id].note = "no", note
-    for receipt_id, creator_id in missing_receipts(listed).items():
-        note = f"{creator_id} created it, and the document does not have its outcome"
+    for receipt_id, note in receipts_without_outcome(result, listed).items():
         rows.append(_Row(receipt_id, "receipt", note=note))
     columns = {name: [getattr(row, name) for row in rows] for name in _Row.__slots__}
     frame = build.build_frame("proof", columns, attrs=provenance(ledger, SOURCES[source]))
@@ -150,20 +149,24 @@ class _Anchored:
     is_named: bool
 
 
-def _is_before(chain: Headers, block_hash: str, later_hash: str) -> bool:
+def _ran_in(chain: Headers, block_hash: str, answer: OutcomeProof) -> bool:
     """
-    Return True if a block is the later one, or one before it since which a shard had no chunk.
+    Return True if a block has the chunk whose outcomes have the root that a path leads to.
 
-    The root of a shard's outcomes is in its next chunk, so no block in between has chunks of all.
+    The root is in the next chunk of the shard, which may be some blocks later. Where shards were
+    split, it may be any block since all had a chunk.
     """
-    current = later_hash
+    header = chain.read(str(CryptoHash(block_hashes(answer.block_header_lite).block)))
+    n_shards, n_chunks = len(header.chunk_mask), 0
+    shard = proofs.position(decode_path(answer.outcome_root_proof), n_shards)
     for _ in range(_MAX_MISSED_CHUNKS):
-        if current == block_hash:
+        is_split = len(header.chunk_mask) != n_shards
+        if is_split and n_chunks and header.hash == block_hash:
             return True
-        header = chain.read(current)
-        if all(header.chunk_mask):
-            return False
-        current = header.prev_hash
+        n_chunks += all(header.chunk_mask) if is_split else header.chunk_mask[shard]
+        if n_chunks > 1:
+            return header.hash == block_hash
+        header = chain.read(header.prev_hash)
     return False
 
 
@@ -229,10 +232,8 @@ def _prove_outcomes(
             row.note = f"its path could not be read: {answer}"
         else:
             _follow(row, outcome, answer, anchored)
-            last_hash = answer.block_header_lite.prev_block_hash
-            if row.proved != "no" and not _is_before(chain, outcome.block_hash, last_hash):
-                row.proved = "no"
-                row.note = f"the path leads to a block that is not after {outcome.block_hash}"
+            if row.proved != "no" and not _ran_in(chain, outcome.block_hash, answer):
+                row.proved, row.note = "no", f"it did not run in block {outcome.block_hash}"
     return rows
 
 
@@ -337,16 +338,16 @@ def _read_up_to(ledger: Ledger, heights: Sequence[int], end: Header) -> Iterator
         rule = f"a block from {first} to {first - 1 + _MAX_LINKED}, to which documents are read"
         raise InvalidRequestError.refuse("trusted", end.hash, rule)
     checks, verification = HeaderChecks(None), Verification(None)
-    blocks = range(heights[0], end.height + 1)
+    blocks, header = range(heights[0], end.height + 1), None
     with closing(read_documents(ledger, blocks, whole=True)) as reads:
         for read in reads:
             if isinstance(read.value, LedgerError):
                 raise read.value
             if isinstance(read.value, WholeDocument):
                 header = read.value.block.header
-                checks.add(header)
-                if header.height == end.height and header.hash != end.hash:
-                    msg = f"Block {end.height} of the documents is not the trusted one"
-                    raise ProofError(msg, block_hash=header.hash)
+                checks.add(read.value.block)
             yield from verification.add(read)
+    if header is None or header.hash != end.hash:
+        msg = f"Block {end.height} of the documents is not the trusted one"
+        raise ProofError(msg, block_hash=end.hash)
     yield from verification.end()

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
@@ -60,13 +62,19 @@ def contradictions(
             yield from (Contradiction(ran.id, note) for note in notes)
 
 
-def missing_receipts(outcomes: Sequence[ExecutionOutcome]) -> dict[str, str]:
-    """Return the receipts that were created and have no outcome, and what created each."""
-    known = {outcome.id for outcome in outcomes}
-    created = {i: each.id for each in outcomes for i in each.outcome.receipt_ids or ()}
-    return {
-        receipt_id: creator for receipt_id, creator in created.items() if receipt_id not in known
+def receipts_without_outcome(
+    result: TxResult, outcomes: Sequence[ExecutionOutcome]
+) -> dict[str, str]:
+    """Return what is wrong with the receipts that were created or are listed, and did not run."""
+    notes = {
+        body.receipt_id: "the document has no outcome of it, and none that created it"
+        for body in result.bodies or ()
     }
+    for each in outcomes:
+        note = f"{each.id} created it, and the document does not have its outcome"
+        notes |= dict.fromkeys(each.outcome.receipt_ids or (), note)
+    known = {outcome.id for outcome in outcomes[1:]}  # the first is that of the transaction
+    return {receipt_id: note for receipt_id, note in notes.items() if receipt_id not in known}
 
 
 def _is_elsewhere(header: Header, height: int | None, time_ns: int | None) -> bool:
@@ -104,7 +112,7 @@ def _end(status: Status | str) -> object:
     """Return how a transaction ended, as far as outcomes commit to it; None if it has not."""
     if isinstance(status, str) or status.success_receipt_id is not None:
         return None
-    return status.success_value if isinstance(status.success_value, str) else "failure"
+    return "failure" if status.success_value is UNSET else status.success_value
 
 
 def _of_receipt(

@@ -7,16 +7,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.errors import DecodeError, InvalidRequestError, ProofError
+from ledgerkit.api.models.commitments import Header
+from ledgerkit.errors import DecodeError, InvalidRequestError, ProofError, ProofNotReadyError
+from ledgerkit.localnet.world import World
+from ledgerkit.localnet.worlds import open_world
+from ledgerkit.proofs.headers import HeaderHash, decode_hashes, lite_hash, rest_hash, versions
+from ledgerkit.protocol.types import to_base58
 from tests.local_transport import LocalTransport
 from tests.surface.test_stories import included
 from tests.token_worlds import TOKEN, TokenWorld, call
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import public, secret
 
+AUTHORS = ("north.poolv1.near", "south.poolv1.near")
 SWAP, SIGNER = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near"
 
 
@@ -239,6 +246,62 @@ def test_what_is_proved_is_what_the_trace_shows(ledger):
         lk.Trace.from_json(true | {"receipts_outcome": [forged[0], *true["receipts_outcome"]]})
 
 
+def test_a_status_has_one_form(ledger):
+    """A value beside a failure, or none at all, would be shown as one and proved as the other."""
+    true = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    for status in ({"SuccessValue": "", "Failure": {}}, {"SuccessReceiptId": SWAP, "Failure": {}}):
+        for place in (true, true["receipts_outcome"][2]["outcome"]):
+            document = copy.deepcopy(true)
+            changed = document if place is true else document["receipts_outcome"][2]["outcome"]
+            changed["status"] = status
+            with pytest.raises(DecodeError, match="more than one of SuccessValue"):
+                lk.Trace.from_json(document)
+    status = copy.deepcopy(true) | {"status": {"SuccessValue": None}}
+    rows = lk.verify(lk.Trace.from_json(status), ledger=ledger).rows
+    assert rows.loc[0, "note"] == "the status of the result is not that of its outcomes"
+    true["receipts_outcome"][2]["outcome"]["status"] = {"SuccessValue": None}
+    with pytest.raises(DecodeError, match="the status of an outcome has no value"):
+        lk.verify(lk.Trace.from_json(true), ledger=ledger)
+
+
+@pytest.mark.parametrize("invented_id", [SWAP, "1" * 31 + "2"])
+def test_a_receipt_that_nothing_created_is_named(ledger, invented_id):
+    """A body without an outcome is shown as a receipt, also one with the transaction's hash."""
+
+    def invent(result: Any) -> None:
+        invented = result["receipts"][0] | {"receipt_id": invented_id, "receiver_id": "bob.near"}
+        result["receipts"].append(invented)
+
+    proof = forged(ledger, invent)
+    assert not proof.is_complete
+    last = proof.rows.iloc[-1]
+    assert (last["outcome_id"], last["kind"]) == (invented_id, "receipt")
+    assert last["note"] == "the document has no outcome of it, and none that created it"
+
+
+def test_the_block_of_an_outcome_is_the_one_with_its_chunk():
+    """Where another shard missed a chunk, the block before is not one in which a receipt ran."""
+    pair = TokenWorld()
+    world = pair.world
+    with lk.connect("local", world=world, make_default=False) as ledger:
+        lk.use_signer("alice.near", pair.key.reveal())
+        sent = lk.transfer("bob.near", "1 NEAR", ledger=ledger)
+        world.advance(4, missing=[world.settings.shard_ids[0]])
+        world.advance(6)
+        params = {"tx_hash": sent.tx_hash, "sender_account_id": "alice.near"}
+        result = ledger.rpc("EXPERIMENTAL_tx_status", params)
+        assert lk.verify(lk.Trace.from_json(result), ledger=ledger).is_complete
+        last = result["receipts_outcome"][-1]
+        header = ledger.rpc("block", {"block_id": last["block_hash"]})["header"]
+        assert header["chunk_mask"][:2] == [False, True]
+        last["block_hash"] = header["prev_hash"]
+        rows = lk.verify(lk.Trace.from_json(result), ledger=ledger).rows
+    assert rows.loc[2, ["proved", "note"]].tolist() == [
+        "no",
+        f"it did not run in block {header['prev_hash']}",
+    ]
+
+
 def test_a_changed_signature_of_the_transaction_is_noticed(ledger):
     """The key must have signed the hash."""
     result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
@@ -255,6 +318,11 @@ def test_a_changed_signature_of_the_transaction_is_noticed(ledger):
 def change_header(result):
     """Change a member of a block's header."""
     result["header"]["gas_price"] = "1"
+
+
+def change_author(result):
+    """Name another validator as the author."""
+    result["author"] = next(each for each in AUTHORS if each != result["author"])
 
 
 def change_validators(result):
@@ -368,6 +436,110 @@ def test_blocks_are_verified(ledger):
     assert documents.attrs["proved"] == "signed"
 
 
+def invent_supply(result):
+    """Change a header, and give it the hash that it then has."""
+    header = result["header"] = {**result["header"], "total_supply": "1"}
+    whole = msgspec.convert(header, Header)
+    rest, prev = rest_hash(whole, versions(whole)[0]), decode_hashes(whole.prev_hash)[0]
+    header["hash"] = to_base58(HeaderHash(lite_hash(whole), rest, prev).block)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda result: result.update(author="mallory.near"), "is no validator of the epoch"),
+        (change_author, "is not signed with the key"),
+        (lambda result: result["header"].update(chunks_included=1), "commit to 1 new chunks"),
+        (lambda result: result["chunks"].pop(), "does not commit to its chunks"),
+        (lambda result: result["chunks"][0].update(height_included=1), "commit to its chunks"),
+        (invent_supply, "is not signed with the key ed25519"),
+    ],
+)
+def test_what_a_proved_block_shows_is_compared(ledger, change, message):
+    """Author, number of chunks, and the last block of a range, which later ones must approve."""
+    ledger.world.advance(8)
+    last = ledger.world.chain.head.height - 8
+
+    def change_last(result):
+        if result["header"]["height"] == last:
+            change(result)
+
+    with (
+        tampered(ledger, "block", change_last) as other,
+        pytest.raises(ProofError, match=message),
+    ):
+        lk.blocks(last - 2, last + 1, verify=True, ledger=other)
+
+
+def test_a_block_is_not_left_out_of_proved_ones(ledger):
+    """A host says that the last height, or the only one, was skipped, and forges the next block."""
+    ledger.world.advance(8)
+    height = ledger.world.chain.head.height - 8
+    unknown = {"name": "HANDLER_ERROR", "cause": {"name": "UNKNOWN_BLOCK", "info": {}}}
+    left = []
+
+    def leave_out(result):
+        if result["header"]["height"] == height:
+            return unknown | {"code": -32000, "message": "Server error", "data": "DB Not Found"}
+        if result["header"]["height"] == height + 1 and left:
+            result["header"]["prev_height"] = left.pop()
+        return None
+
+    for start in (height - 2, height):
+        left[:] = [height - 1]
+        with tampered(ledger, "block", leave_out) as other, pytest.raises(ProofError):
+            lk.blocks(start, height + 1, verify=True, ledger=other)
+
+
+def test_the_last_block_waits_for_its_approval(ledger):
+    """The newest block is approved by none yet, so it is not proved."""
+    head = ledger.world.chain.head.height
+    with pytest.raises(ProofNotReadyError, match=f"shows that block {head} is approved"):
+        lk.blocks(head, head + 1, verify=True)
+    ledger.world.advance(1)
+    assert lk.blocks(head, head + 1, verify=True).attrs["proved"] == "signed"
+
+
+class OtherChain(LocalTransport):
+    """A host of an invented chain, which says that it skipped the height of a trusted block."""
+
+    def __init__(self, world: World, trusted: dict[str, Any]) -> None:
+        super().__init__(world)
+        self._trusted, self._height = trusted, trusted["header"]["height"]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the trusted block by its hash, no document of its height, and all others."""
+        body = json.loads(request.read() or b"{}")
+        if body.get("params", {}) == {"block_id": self._trusted["header"]["hash"]}:
+            return httpx.Response(200, json={"id": body["id"], "result": self._trusted})
+        path = request.extensions.get("target", request.url.raw_path).decode()
+        if ".tgz" in path:
+            return httpx.Response(404, content=b"")
+        if f"/v0/block/{self._height}" in path:
+            return httpx.Response(200, content=b"null")
+        response = super().handle_request(request)
+        if f"/v0/block/{self._height + 1}" in path and response.status_code == 200:
+            document = json.loads(response.read())
+            document.get("block", document)["header"]["prev_height"] = self._height - 1
+            return httpx.Response(200, json=document)
+        return response
+
+
+def test_documents_that_do_not_reach_the_trusted_block_prove_nothing(ledger):
+    """An invented chain without a block at the trusted height is not what the caller named."""
+    ledger.world.advance(8)
+    world = open_world("demo")
+    world.advance(5, missing=world.settings.shard_ids)
+    world.advance(3)
+    trusted = ledger.rpc("block", {"block_id": world.chain.head.height - 3})
+    options: Any = {"transport": OtherChain(world, trusted), "make_default": False}
+    with (
+        lk.connect("local", **options) as other,
+        pytest.raises(ProofError, match="of the documents is not the trusted one"),
+    ):
+        lk.verify(SWAP, SIGNER, trusted=trusted["header"]["hash"], source="documents", ledger=other)
+
+
 def test_every_trace_is_signed_by_block_documents_too(ledger):
     """The documents of the blocks after an outcome prove it without a path from a node."""
     ledger.world.settle()
@@ -445,9 +617,22 @@ def forge_approval(document):
     approvals[0] = approvals[1]
 
 
+def change_author_of_document(document):
+    """Name another author of the block."""
+    document["block"]["author"] = "mallory.near"
+
+
+def change_receiver(document):
+    """Let a receipt go to another account than the one that executed it."""
+    shard = next(s for s in document["shards"] if s["receipt_execution_outcomes"])
+    shard["receipt_execution_outcomes"][0]["receipt"]["receiver_id"] = "mallory.near"
+
+
 @pytest.mark.parametrize(
     ("height", "change", "message"),
     [
+        (180_000_034, change_author_of_document, "mallory.near is no validator of the epoch"),
+        (180_000_034, change_receiver, "Block 180000034 does not commit to the receiver of"),
         (180_000_034, change_gas, "does not commit to the outcomes of shard"),
         (180_000_034, drop_outcome, "does not commit to the outcomes of shard"),
         (180_000_035, swap_root, "Block 180000035 does not commit to its chunks"),

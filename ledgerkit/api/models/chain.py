@@ -107,7 +107,7 @@ class ChunkHeader(Struct, gc=False):
     chunk_hash: str
     shard_id: int
     height_created: int
-    height_included: int
+    height_included: UInt63
     gas_used: int
     gas_limit: int
     balance_burnt: str

@@ -69,6 +69,12 @@ class Status(Struct, gc=False, rename="pascal"):
     success_receipt_id: str | None = None
     failure: Raw | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if it is more than one status: readers would choose differently."""
+        has_value = isinstance(self.success_value, str)
+        if has_value + (self.success_receipt_id is not None) + (self.failure is not UNSET) > 1:
+            raise ValueError("has more than one of SuccessValue, SuccessReceiptId and Failure")
+
 
 class Cost(Struct, gc=False):
     """One entry of a gas profile; `cost` is what the gas was used for."""

@@ -59,13 +59,25 @@ def test_two_thirds_of_the_stake_are_not_enough():
             HEAD.advance(block(20, signers=signers))
 
 
-def test_exactly_two_thirds_of_the_stake_are_not_enough():
-    """The specification refuses a block whose approved stake is at most two thirds of the total."""
-    equal = [replace(validator, stake="1") for validator in VALIDATORS[:3]]
-    head = proofs.Head(CryptoHash(ZERO), lite(10), {EPOCH: equal})
-    with pytest.raises(ProofError, match="2 of 3 yoctoNEAR of stake approved it"):
-        head.advance(block(20, signers=(0, 1)))
-    assert head.advance(block(20, signers=(0, 1, 2))).header.height == 20
+@pytest.mark.parametrize(("yocto", "is_enough"), [(0, False), (1, True)])
+def test_exactly_two_thirds_of_the_stake_are_not_enough(yocto, is_enough):
+    """The specification asks for more than two thirds of the total: one yoctoNEAR is enough."""
+    third = 7 * 10**24
+    stakes = (2 * third + yocto, third - yocto)
+    pairs = zip(VALIDATORS, stakes, strict=False)
+    two = [replace(validator, stake=str(stake)) for validator, stake in pairs]
+    head = proofs.Head(CryptoHash(ZERO), lite(10), {EPOCH: two})
+    message = proofs.approved_message(bytes(32), 10, 11)
+    approvals = [str(KEYS[0].sign_as_validator(message)), None]
+    if is_enough:
+        assert head.advance(block(20, signers=(0,))).header.height == 20
+        proofs.check_approvals(CryptoHash(ZERO), approvals, two, message)
+        return
+    reason = f"with {2 * third} of {3 * third} yoctoNEAR of stake approved it"
+    with pytest.raises(ProofError, match=reason):
+        head.advance(block(20, signers=(0,)))
+    with pytest.raises(ProofError, match=reason):
+        proofs.check_approvals(CryptoHash(ZERO), approvals, two, message)
 
 
 def test_a_wrong_signature_is_refused():
@@ -123,6 +135,7 @@ def test_paths_of_the_ledgers_tree_lead_to_our_root(n_leaves, data):
     root = proofs.root_of(leaves[:size])
     assert tree.root(size) == root
     assert proofs.root_from(tree.path(index, size), leaves[index]) == root
+    assert proofs.position(tree.path(index, size), size) == index
     other = data.draw(st.integers(0, n_leaves - 1))
     if other != index:
         assert proofs.root_from(tree.path(index, size), leaves[other]) != root

@@ -16,7 +16,8 @@ from ledgerkit.block_data.verified_documents import Verification
 from ledgerkit.errors import LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import decode_path
-from ledgerkit.protocol.types import to_base58
+from ledgerkit.protocol.borsh import u64
+from ledgerkit.protocol.types import CryptoHash, to_base58
 from tests import recorded_proofs as recorded
 
 pytestmark = pytest.mark.skipif(not recorded.BLOCKS.exists(), reason="needs recorded documents")
@@ -76,6 +77,10 @@ def test_roots_of_a_header_are_those_of_its_chunks(name):
         hashes = decode_hashes(*(chunk[member] for chunk in chunks))
         leaves = [sha256(each).digest() for each in hashes]
         assert to_base58(proofs.root_of(leaves)) == root, member
+    included = [bytes(CryptoHash(c["chunk_hash"])) + u64(c["height_included"]) for c in chunks]
+    leaves = [sha256(each).digest() for each in included]
+    assert to_base58(proofs.root_of(leaves)) == header.chunk_headers_root
+    assert header.chunks_included == sum(header.chunk_mask)
 
 
 @pytest.mark.parametrize("shard_id", [1, 2])
