@@ -29,7 +29,7 @@ HIDDEN = {
     "late": 4,  # all of these, until `catch_up`
 }
 LARGEST = 2**127 - 1  # the Transfers API stores amounts in 128 signed bits
-_REPEATED, _CUT, _CLAMPED = 40, 40, 10  # pages, pages and rows in percent
+_REPEATED, CUT, _CLAMPED = 40, 40, 10  # pages, pages and rows in percent
 _PAGE = 15  # rows of a page, so that there are many
 
 
@@ -136,7 +136,7 @@ class LyingServices(LocalTransport):
         if before is not None and "resume_token" in body and self._number(body) < _REPEATED:
             self.pages += 1
             rows.insert(0, before)
-        elif len(rows) > 1 and self._number("cut", body) < _CUT:
+        elif len(rows) > 1 and self._number("cut", body) < CUT:
             self.pages += 1
             del rows[(len(rows) + 1) // 2 :]
             page.pop("resume_token", None)

@@ -225,12 +225,10 @@ class Builder:
         self, facts: Facts, store: EntryStore, assets: list[str], documents: DocumentEntries
     ) -> None:
         """Compare entries with balances; add what blocks explain, and the gaps that remain."""
-        reader, ends = self._reader, (facts.start.height, facts.stop.height)
-        reader.read((asset, height) for asset in assets for height in ends)
-        facts.opening |= {asset: reader.balance(asset, ends[0]) for asset in assets}
-        facts.closing |= {asset: reader.balance(asset, ends[1]) for asset in assets}
         settled, explained = self._explain(facts, store, assets, documents)
         if self._read_from_node(facts, documents, explained.tx_hashes):
+            moved = (each.asset for each in self._late if not each.asset.startswith(STAKE))
+            assets = list(dict.fromkeys([*assets, *moved]))
             settled, explained = self._explain(facts, store, assets, documents)
         self._moved |= settled.moved
         self._late += [*settled.entries, *explained.entries]
@@ -243,6 +241,8 @@ class Builder:
         reader, known = self._reader, sums_by_asset(self._in_order(store))
         sums = {asset: known.get(asset, Sums()) for asset in assets}
         gaps = find_gaps(reader, sums, facts.start.height, facts.stop.height)
+        facts.opening |= {each: reader.balance(each, facts.start.height) for each in assets}
+        facts.closing |= {each: reader.balance(each, facts.stop.height) for each in assets}
         settled = settle_gas_keys(gaps, store, reader)
         entries = chain(self._in_order(store, settled.moved), settled.entries)
         explained = explain_gaps(

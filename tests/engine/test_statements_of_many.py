@@ -13,7 +13,10 @@ from ledgerkit.errors import AuthError, InvalidRequestError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.reconciling import entry_store, extending
 from ledgerkit.verbs import account_history
+from tests import lying_services
 from tests.unit.localnet.chaos import PEOPLE, Chaos
+from tests.unit.localnet.full_world import POOL, WRAP, FullWorld
+from tests.unit.localnet.ledger import START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,6 +179,23 @@ def test_continued_while_transactions_run(monkeypatch: pytest.MonkeyPatch) -> No
                 earlier[account_id] = whole
     lk.disconnect()
     assert n_unfinished
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_continued_after_services_caught_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What services listed late is read again: the statement is that of services in time."""
+    monkeypatch.setattr(lying_services, "CUT", 0)  # else the order in a block may be unknown
+    world = FullWorld(seed).run(120)
+    n_read_otherwise = 0
+    for account_id in (*PEOPLE[:3], POOL, WRAP):
+        services = lying_services.LyingServices(world, seed, {"late": 25})
+        with lk.connect("local", transport=services, make_default=False) as ledger:
+            earlier = statement(account_id, ledger, start="genesis", stop=START + 12)
+            services.catch_up()
+            n_read_otherwise += len(earlier.gaps) + len(earlier.facts.from_node)
+            extended = earlier.extend(ledger=ledger, progress=False)
+            assert_same(extended, statement(account_id, ledger, start="genesis"))
+    assert n_read_otherwise
 
 
 def test_a_saved_statement_is_continued(
