@@ -24,7 +24,6 @@ from ledgerkit.tracing.action_phrases import (
 )
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
-from ledgerkit.tracing.gas import beneficiaries
 from ledgerkit.tracing.stake_changes import POOL_METHODS, read_pool_lines
 from ledgerkit.tracing.transaction_data import account
 
@@ -39,6 +38,7 @@ _VALUE_KINDS = (
     *("transfer", "deposit", "delegated", "beneficiary"),
     *("token", "nft", "multi_token"),
 )
+_LOST_KINDS = ("beneficiary", "refund_deposit")  # a refund of gas that fails is part of the fee
 _PANIC = "Smart contract panicked: "
 _MAX_REASON = 120
 _POOL_TEXTS = {
@@ -395,15 +395,23 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
 
 
 def _deletion(tx: TransactionData, request: Request) -> str | None:
-    rows = [row for row in tx.transfers if row.kind in ("beneficiary", "undelivered")]
+    rows = [row for row in tx.transfers if row.kind == "beneficiary"]
     if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None
     amount = tx.amounts.text(NEAR, rows[0].amount or 0)
-    if rows[0].kind == "undelivered":
-        [beneficiary_id] = beneficiaries(request.actions)
-        lost = f"{account(beneficiary_id)} does not exist"
-        return f"deleted its account, and lost {amount}, because {lost}"
     return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"
+
+
+def lost_amounts(tx: TransactionData) -> list[str]:
+    """Describe the balances of deleted accounts and the deposits that came back to no account."""
+    values = tx.values
+    lost = [at for at in tx.failures if values.refund_kinds[at] in _LOST_KINDS]
+    amounts = {at: values.deposits[at] for at in lost if values.deposits[at] != 0}
+    return [
+        f"{'an unknown amount' if amount is None else tx.amounts.text(NEAR, amount)} was lost, "
+        f"because {account(values.receivers[at])} does not exist"
+        for at, amount in amounts.items()
+    ]
 
 
 def returned_near(tx: TransactionData, request: Request) -> str:

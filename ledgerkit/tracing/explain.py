@@ -12,6 +12,7 @@ from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain
+from ledgerkit.tracing.call_results import lost_amounts
 from ledgerkit.tracing.gas import UNKNOWN
 from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
@@ -117,10 +118,10 @@ def _describe_outcome(tx: TransactionData) -> str:
 def _describe_partial_failure(tx: TransactionData) -> str:
     own, n_failed = tx.own_receipts, len(tx.failed_receipts)
     if not n_failed:
-        return (
-            "It succeeded, but a refund failed because its receiver no longer exists: that amount "
-            "is lost."
+        burnt = (
+            "a refund of gas failed because its receiver no longer exists: it is part of the fee"
         )
+        return f"It succeeded, but {' and '.join(lost_amounts(tx)[:_MAX_NAMED]) or burnt}."
     return (
         f"Its status is success, but {n_failed} of {count_text(len(own), 'receipt')} failed, so "
         f"the actions of {'that receipt' if n_failed == 1 else 'those receipts'} had no effect."

@@ -9,6 +9,7 @@ from ledgerkit.tracing.amount_texts import plain
 from ledgerkit.tracing.call_results import (
     Summary,
     as_clause,
+    lost_amounts,
     net_amounts,
     reason_text,
     returned_near,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.transaction_data import Request, TransactionData
 
 _MAX_CHARACTERS = 600
+_MAX_LOST = 3
 _SUCCEEDED = ("fully_succeeded", "succeeded_with_failed_receipts")
 
 
@@ -38,7 +40,8 @@ def headline(tx: TransactionData) -> str:
     relayer_id = request.relayer_id
     relayed = "" if relayer_id is None else f", relayed by {account(relayer_id)}"
     text = f"{account(request.sender_id)} {summary.text}{relayed}"
-    return plain("; ".join([text, *summary.clauses]), _MAX_CHARACTERS) + "."
+    lost = lost_amounts(tx)[:_MAX_LOST]
+    return plain("; ".join([text, *summary.clauses, *lost]), _MAX_CHARACTERS) + "."
 
 
 def _summarize(tx: TransactionData, request: Request) -> Summary:

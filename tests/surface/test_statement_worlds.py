@@ -153,19 +153,37 @@ def test_a_block_that_explains_a_part_of_a_gap_explains_nothing_of_it() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted
-def test_what_a_deletion_loses_is_named() -> None:
-    """Without the beneficiary, the balance is burnt: the entry and the headline say so."""
+@pytest.mark.parametrize("beneficiary_id", ["nobody.near", "ab" * 32, "x.ann.near"])
+@pytest.mark.parametrize("first", [(), (Transfer(1),)])
+def test_what_a_deletion_loses_is_named(beneficiary_id: str, first: tuple[Any, ...]) -> None:
+    """Without the beneficiary, the balance is burnt: a simulation, the entry and a trace say so."""
     # Source: near/near-cli-rs, pull 596, and near/docs, issue 171.
     ledger = scripted()
-    ledger.run("x.ann.near", "x.ann.near", DeleteAccount("nobody.near"))
+    actions = [*first, DeleteAccount(beneficiary_id)]
+    with lk.connect(world=ledger.world, make_default=False) as local:
+        simulated = lk.simulate(actions, "x.ann.near", signer_id="x.ann.near", ledger=local)
+    ledger.run("x.ann.near", "x.ann.near", *actions)
     last = list(statement(ledger, "x.ann.near").store)[-1]
     assert (last.asset, last.cause) == ("near", "deleted")
     with lk.connect(world=ledger.world, make_default=False) as local:
-        headline = lk.trace(str(last.tx_hash), "x.ann.near", ledger=local).headline()
-    lost = f"{-last.change / N:,.2f} NEAR"
-    assert headline == (
-        f"x.ann.near deleted its account, and lost {lost}, because nobody.near does not exist."
-    )
+        trace = lk.trace(str(last.tx_hash), "x.ann.near", ledger=local)
+    lost = f"{-last.change / N:,.2f} NEAR was lost, because {beneficiary_id} does not exist."
+    for each in (simulated, trace):
+        assert each.headline().endswith(f"; {lost}")
+        assert f"It succeeded, but {lost}" in each.explain()
+
+
+@pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted
+def test_a_deletion_with_a_beneficiary_loses_nothing() -> None:
+    """The refund of its gas comes too late, which is a part of the fee."""
+    ledger = scripted()
+    with lk.connect(world=ledger.world, make_default=False) as local:
+        action = DeleteAccount("ann.near")
+        trace = lk.simulate(action, "x.ann.near", signer_id="x.ann.near", ledger=local)
+        text = trace.explain()
+    assert "leaving" in trace.headline()
+    assert "lost" not in text
+    assert "a refund of gas failed because its receiver no longer exists" in text
 
 
 class RawPermissions(LocalTransport):

@@ -513,7 +513,10 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
     assert ("beneficiary", "near", "alice.near", "heir.near", 5000) in moved(found)
     paid = CONVERSION + 5 * PRICE + 60
     assert changes(found) == {"alice.near": -paid - 5000, "heir.near": 5000}
-    assert "a refund failed because its receiver no longer exists" in found.explain()
+    assert (
+        "a refund of gas failed because its receiver no longer exists: it is part of the fee"
+        in found.explain()
+    )
 
 
 def test_tokens_of_three_standards():
