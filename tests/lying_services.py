@@ -1,5 +1,5 @@
 """
-Services that lie: they leave out, repeat, delay, cut and reorder what a world executed.
+Services that lie: they leave out, repeat, delay, alter, cut and reorder what a world executed.
 
 Which transactions a lie hides is decided by their hashes, so a service that lies once always does.
 The node itself tells the truth.
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 # Lies about a transaction, each with its share in percent.
 HIDDEN = {
     "unlisted": 4,  # missing in the account's transactions
-    "forgotten": 4,  # missing there, and in the account's transfers
+    "untransferred": 4,  # missing in the account's transfers
+    "forgotten": 4,  # missing in both
     "lost": 4,  # listed, but its document is missing
     "altered": 4,  # each deposit in its document is a yoctoNEAR more
+    "contradicted": 4,  # its document is missing, and its transfers are a yoctoNEAR more
+    "doubled": 4,  # twice in all lists
     "late": 4,  # all of these, until `catch_up`
 }
 LARGEST = 2**127 - 1  # the Transfers API stores amounts in 128 signed bits
@@ -127,6 +130,10 @@ class LyingServices(LocalTransport):
         self.fates[tx_hash] = fate
         return True
 
+    def _doubled(self, rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+        """Return rows, twice those of doubled transactions, which `name` has."""
+        return [row for row in rows for _ in range(1 + self._is_hidden(row[name], "doubled"))]
+
     def _account(self, body: dict[str, Any], page: dict[str, Any]) -> None:
         """Leave out transactions, repeat the row before the page, and end pages early."""
         rows = page["account_txs"]
@@ -142,25 +149,33 @@ class LyingServices(LocalTransport):
             page.pop("resume_token", None)
         if rows:
             self._last_rows[body["account_id"]] = rows[-1]
-        page["account_txs"] = rows
+        page["account_txs"] = self._doubled(rows, "transaction_hash")
 
     def _documents(self, _body: dict[str, Any], page: dict[str, Any]) -> None:
-        """Leave out and alter documents, and send the others in another order."""
+        """Leave out, alter and repeat documents, and send the others in another order."""
         page["transactions"] = [
             _altered(each) if self._is_hidden(each["transaction"]["hash"], "altered") else each
             for each in reversed(page["transactions"])
-            if not self._is_hidden(each["transaction"]["hash"], "lost", "late")
+            if not self._is_hidden(each["transaction"]["hash"], "lost", "contradicted", "late")
+        ]
+        page["transactions"] += [
+            each
+            for each in page["transactions"]
+            if self._is_hidden(each["transaction"]["hash"], "doubled")
         ]
 
     def _transfers(self, _body: dict[str, Any], page: dict[str, Any]) -> None:
-        """Leave out transfers, send rows twice, and cut amounts."""
+        """Leave out and alter transfers, send rows twice, and cut amounts."""
         rows = []
         for row in page["transfers"]:
             tx_hash = row["transaction_id"]
-            if self._is_hidden(tx_hash, "forgotten", "late"):
+            if self._is_hidden(tx_hash, "untransferred", "forgotten", "late"):
                 continue
+            if self._is_hidden(tx_hash, "contradicted"):
+                row["amount"] = str(int(row["amount"]) + (-1 if row["amount"][0] == "-" else 1))
             if self._number(tx_hash, "cut") < _CLAMPED:
                 self.clamped.add(tx_hash)
                 row["amount"] = str(-LARGEST if row["amount"].startswith("-") else LARGEST)
-            rows += [row] * (2 if self._number(tx_hash, "twice") < _REPEATED else 1)
+            is_twice = self._number(tx_hash, "twice") < _REPEATED
+            rows += self._doubled([row], "transaction_id") * (2 if is_twice else 1)
         page["transfers"] = rows

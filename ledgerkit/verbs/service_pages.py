@@ -161,10 +161,11 @@ class _AccountPages:
         """Count the rows of a page, and return those that are new."""
         if not self._received:
             self._count = page.txs_count
-        self._received += len(page.account_txs)
         positions = [row.position for row in page.account_txs]
         if positions != sorted(positions, reverse=self._newest_first):
             raise _disorder("account_txs")
+        # Repeated rows do not stand in for others that the page leaves out.
+        self._received += len({each for each in positions if self._is_behind(each, self._reached)})
         new_rows = []
         for row, position in zip(page.account_txs, positions, strict=True):
             if self._is_behind(position, self.last) and self._is_inside(position[0]):

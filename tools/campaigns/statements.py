@@ -4,10 +4,11 @@ Statements add up, in random worlds, and whatever the services leave out is a ga
 In each world thousands of random transactions use every contract. First the changes that traces
 list are compared with the chain's state: for each account, asset and block. Then every account
 gets a statement: opening balance plus entries must be the closing balance, block by block, without
-a gap. Then the services lie: they hide transactions, documents and transfers, repeat rows, end
-pages early, cut amounts and alter deposits by a yoctoNEAR. Now each hidden amount must be in an
-entry that a balance proves, or in a gap; nothing may be counted twice, and no reward or fee be more
-than there was.
+a gap. Then the services lie, one of them or all: they hide transactions, documents and transfers,
+repeat them, end pages early, cut amounts and alter them by a yoctoNEAR. Now each hidden amount must
+be in an entry that a balance proves, or in a gap; nothing may be counted twice, no reward or fee be
+more than there was, and a tick stand only where what is wrong cancels out. At last late services
+catch up: a statement that is continued must be the one that is read in one go.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import ledgerkit as lk
 from ledgerkit import errors
 from tests.lying_services import LyingServices
 from tests.surface.test_stories import traced
-from tests.unit.localnet.full_world import FullWorld
+from tests.unit.localnet.chaos import PEOPLE
+from tests.unit.localnet.full_world import POOL, WRAP, FullWorld
 from tests.world_timeline import (
     block_differences,
     differences,
@@ -43,6 +45,8 @@ SMALL = 60
 EXPECTED = ("world", "statement without a gap", "statement of lying services", "hidden amount")
 
 WORLD = 2_000  # transactions in a world
+RECENT = 900  # blocks of which a continued statement reads again what was amiss
+TICKED = ("cancels out", "of an asset that no service names")
 INCOME = ("staking_reward", "validator_reward", "gas_reward", "fee")  # never more than there was
 
 
@@ -92,14 +96,15 @@ def check_world(world: World, label: str, tally: Tally) -> None:
         case = Case(f"{label}, {account_id}", account_id, own)
         rows, causes = check_honest(honest, case, tally)
         check_lying(lying, case, rows, causes, tally)
+    check_late(world, label, tally)
     honest.close()
     lying.close()
 
 
-def read(ledger: lk.Ledger, account_id: str) -> Statement:
+def read(ledger: lk.Ledger, account_id: str, stop: int | None = None) -> Statement:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the embedded ledger has no account")  # it was deleted
-        return lk.statement(account_id, start="genesis", progress=False, ledger=ledger)
+        return lk.statement(account_id, "genesis", stop, progress=False, ledger=ledger)
 
 
 def placed(statement: Statement) -> Counter[Key]:
@@ -183,9 +188,6 @@ def check_lying(
     entries = {row_of(entry): entry for entry in statement.store}
     rows = Counter(map(row_of, statement.store))
     services: Any = ledger.session.settings.transport  # which knows what it hid
-    for row in honest - rows:
-        if row.tx_hash is not None and services.fate(row.tx_hash) is None:
-            tally.violate(f"{label}: {row} is missing, and no service hid it")
     for row in rows - honest:
         evidence = entries[row].evidence
         if services.fate(row.tx_hash) == "altered":
@@ -199,13 +201,62 @@ def check_lying(
         if evidence == "derived":
             tally.violate(f"{label}: {row} is counted twice or was never there")
         tally.count(f"hidden amount found by other means: {evidence}")
-    unaltered = [e for e in statement.store if services.fate(e.tx_hash) != "altered"]
-    for (asset, cause), by in (by_cause(unaltered) - causes).items():
+    for (asset, cause), by in (by_cause(statement.store) - causes).items():
         if cause in INCOME:
             tally.violate(f"{label}: {by} of {asset} are no {cause}")
-    tally.count("hidden amount", (honest - rows).total())
+    check_landings(statement, services, honest - rows, label, tally)
     tally.count("gap", len(statement.facts.gaps))
     check_rest(statement, case, tally)
+
+
+def check_landings(
+    statement: Statement, services: Any, hidden: Counter[Row], label: str, tally: Tally
+) -> None:
+    """Count where hidden amounts are, by kind of lie, and check that no tick stands over a gap."""
+    has_tick = "✓" in str(statement)
+    if has_tick and statement.facts.gaps:
+        tally.violate(f"{label}: a tick over gaps")
+    for row, times in hidden.items():
+        landing, lie = landing_of(row, statement), services.fate(row.tx_hash)
+        if row.tx_hash is not None and lie is None and landing != "in a gap":
+            tally.violate(f"{label}: {row} is missing, and no service hid it")
+        tally.count("hidden amount", times)
+        tally.count(f"hidden amount, {lie or 'beyond a page that ended early'}: {landing}", times)
+        if has_tick and landing in TICKED:
+            tally.count(f"under a tick: {landing}", times)
+
+
+def landing_of(row: Row, statement: Statement) -> str:
+    """Return where a hidden amount is in a statement."""
+    facts = statement.facts
+    if any(
+        g.asset == row.asset and g.start_height < row.height <= g.stop_height for g in facts.gaps
+    ):
+        return "in a gap"
+    if row.asset not in facts.opening:
+        return TICKED[1]
+    others = [e for e in statement.store if (e.block_height, e.asset) == (row.height, row.asset)]
+    is_there = any(entry.change == row.change for entry in others)
+    return "in an entry by other means" if is_there else TICKED[0]
+
+
+def check_late(world: World, label: str, tally: Tally) -> None:
+    """Check that a statement which is continued after services caught up is that of one go."""
+    final = world.chain.final.height
+    middle = (world.chain.genesis.height + final) // 2
+    for account_id in (*PEOPLE[:2], POOL, WRAP):
+        services = LyingServices(world, 1, {"late": 25})
+        with lk.connect("local", transport=services, make_default=False) as ledger:
+            earlier = read(ledger, account_id, max(middle, final - RECENT))
+            services.catch_up()
+            extended, whole = earlier.extend(final, ledger=ledger), read(ledger, account_id, final)
+        tally.count("statement continued after services caught up")
+        amounts = [
+            Counter((e.block_height, e.asset, e.cause, e.change) for e in each.store)
+            for each in (extended, whole)
+        ]
+        if amounts[0] != amounts[1] or extended.facts.gaps != whole.facts.gaps:
+            tally.violate(f"{label}, {account_id}: continued from {earlier.facts.stop} it differs")
 
 
 def check_rest(statement: Statement, case: Case, tally: Tally) -> None:
