@@ -189,7 +189,7 @@ class Builder:
         tokens = [name for asset, name in contracts.items() if asset in facts.opening]
         if tokens:
             entries = [each for each in chain(store, self._late) if each.asset in contracts]
-            rewards += liquid_gains(ledger, self._account_id, tokens, *ends, entries)
+            rewards += liquid_gains(ledger, self._account_id, tokens, *ends, entries, facts.gaps)
         return rewards
 
     # Balances ----------------------------------------------------------------------------

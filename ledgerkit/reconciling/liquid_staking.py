@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.model import Block, Entry, Reward
+    from ledgerkit.reconciling.model import Block, Entry, Gap, Reward
     from ledgerkit.reconciling.rewards import StakeReading
     from ledgerkit.validation import BlockReference
 
@@ -37,6 +37,7 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
     start: Block,
     stop: Block,
     entries: Iterable[Entry],
+    gaps: Iterable[Gap] = (),
 ) -> list[Reward]:
     """
     Read the gains in NEAR of an account's liquid staking tokens, apart from transfers.
@@ -44,15 +45,18 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
     Entries of the tokens, all between the two blocks, are valued at the rate of their block. A gain
     is a row of rewards: `pool_id` is the token's contract, and all amounts are values in yoctoNEAR.
     It is no entry of a statement, as the balance of the token itself does not change. Where the
-    entries do not explain the balance, what the rest is worth is no gain, and there is no row.
+    entries do not explain the balance, what the rest is worth is no gain, and there is no row:
+    `gaps` say from when on the account has tokens that no entry names.
     """
-    listed, gains = list(entries), []
+    listed, unexplained, gains = list(entries), list(gaps), []
     for contract_id in dict.fromkeys(tokens):
-        flows = [e for e in listed if e.asset == f"{FUNGIBLE}:{contract_id}" and e.change]
+        asset = f"{FUNGIBLE}:{contract_id}"
+        flows = [e for e in listed if e.asset == asset and e.change]
         method = _rate_method(ledger, contract_id, stop)
         if method is not None:
             read = partial(_read_values, ledger, account_id, contract_id, method)
             heights = [entry.block_height for entry in flows]
+            heights += [gap.start_height + 1 for gap in unexplained if gap.asset == asset]
             readings = read_at_epochs(ledger, (start, stop), heights, read)
             if len(readings) > 1 and (flows or any(reading.total for reading in readings)):
                 first_height, moves = _value_flows(ledger, contract_id, method, flows)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _N_WITNESSES = 30  # accounts of a pool whose stakes are compared
 _LEAST_STAKE = 10**20  # yoctoNEAR: what a smaller one grew by is not exact enough
+_NOBODY = ""  # has the stake of a pool itself
 ROUNDING = 10  # yoctoNEAR: a pool rounds each time it stakes or unstakes
 
 
@@ -79,10 +80,12 @@ class Pace:
         """Return True if an account's balance grew by so much because the pool paid it."""
         if any(before.height < height <= after.height for height in self.doubtful):
             return False
+        fee = self.fees.get(before.height, _NO_FEE)
+        if fee is _NO_FEE and after.total == growth:
+            return False  # nothing grows from nothing: no source lists the deposit
         pace = _common_growth(self.stakes[before.height], self.stakes[after.height])
         if pace is None:
             return False
-        fee = self.fees.get(before.height, _NO_FEE)
         # The stake at the beginning grew, before anything was added or taken; or that at the end.
         bases = Fraction(before.staked), after.staked / pace.low
         return any(
@@ -128,13 +131,20 @@ def read_pace(
     view = partial(_view, ledger, pool_id)
     [owner_id] = view("get_owner_id", str, heights[-1:])
     pages = view("get_accounts", list[chain.Delegator], heights, from_index=0, limit=_N_WITNESSES)
+    listed = [_stakes(page or ()) for page in pages]
+    is_owner, left_out = owner_id == account_id, (account_id, owner_id)
+    is_alone = any(not stakes.keys() - left_out for stakes in listed)
+    totals = view("get_total_staked_balance", str, heights) if is_owner or is_alone else []
+    if is_alone:
+        for page, each, total in zip(pages, listed, totals, strict=True):
+            if page is not None and len(each) == len(page) < _N_WITNESSES:  # all are listed
+                each[_NOBODY] = _plain(total) - sum(each.values()) - len(each)  # and round down
     stakes = {
-        height: _stakes(page or (), {account_id, owner_id})
-        for height, page in zip(heights, pages, strict=True)
+        height: {name: stake for name, stake in each.items() if name not in left_out}
+        for height, each in zip(heights, listed, strict=True)
     }
-    if owner_id != account_id:
+    if not is_owner:
         return Pace(stakes, {}, doubtful)
-    totals = view("get_total_staked_balance", str, heights)
     shares = view("get_reward_fee_fraction", chain.FeeFraction, heights)
     read = zip(heights, totals, shares, strict=True)
     fees = {height: _fee(total, share) for height, total, share in read}
@@ -142,17 +152,22 @@ def read_pace(
 
 
 def _fee(total: str | None, share: chain.FeeFraction | None) -> _Fee:
-    values = amounts.plain([total or "-"])
-    if values is None or share is None or not 0 <= share.numerator < share.denominator:
+    if share is None or not 0 <= share.numerator < share.denominator:
         return _NO_FEE
-    return _Fee(values[0], Fraction(share.numerator, share.denominator))
+    return _Fee(_plain(total), Fraction(share.numerator, share.denominator))
 
 
-def _stakes(page: Iterable[chain.Delegator], but: set[str | None]) -> dict[str, int]:
-    """Return the stakes of accounts but some; none if one is no amount."""
-    others = [each for each in page if each.account_id not in but]
-    values = amounts.plain([each.staked_balance for each in others])
-    return dict(zip((each.account_id for each in others), values or (), strict=values is not None))
+def _plain(text: str | None) -> int:
+    """Return an amount; 0 if it is none, of which nothing can be a share."""
+    return (amounts.plain([text or "-"]) or [0])[0]
+
+
+def _stakes(page: Iterable[chain.Delegator]) -> dict[str, int]:
+    """Return the stakes of accounts; none if one is no amount."""
+    delegators = list(page)
+    values = amounts.plain([each.staked_balance for each in delegators])
+    names = (each.account_id for each in delegators)
+    return dict(zip(names, values or (), strict=values is not None))
 
 
 def _view(

@@ -99,9 +99,7 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
         read_its_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
         readings = read_at_epochs(ledger, (start, stop), [height for height, _ in moves], read)
         rows = compute_rewards(account_id, pool_id, readings, moves, read_its_pace(readings).shows)
-        changes = [*moves, *((row.stop_height, row.reward) for row in rows)]
-        borders = _unexplained_borders(STAKE + pool_id, readings, changes, reader)
-        if borders:
+        while borders := _unexplained_borders(STAKE + pool_id, readings, moves, rows, reader):
             headers = [_header(ledger, block) for block in borders]
             readings = sorted({*readings, *_readings(headers, read(headers))})
             shows = read_its_pace(readings).shows
@@ -113,10 +111,12 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
 def _unexplained_borders(
     asset: str,
     readings: Sequence[StakeReading],
-    changes: Sequence[tuple[int, int]],
+    moves: Iterable[tuple[int, int]],
+    rewards: Iterable[Reward],
     reader: BalanceReader,
 ) -> list[BlockReference]:
-    """Find the blocks in which a balance changed otherwise; return them and those before them."""
+    """Find the blocks in which a balance changed otherwise; return new ones of them and before."""
+    changes = [*moves, *((reward.stop_height, reward.reward) for reward in rewards)]
     if len(readings) < 2:  # noqa: PLR2004 - nothing between them
         return []
     first, last = readings[0], readings[-1]
@@ -126,6 +126,7 @@ def _unexplained_borders(
     gaps = find_gaps(reader, {asset: Sums(sorted(changes))}, first.height, last.height)
     placed = [gap for gap in gaps if gap.has_block]
     heights = {height for gap in placed for height in (gap.start_height, gap.stop_height)}
+    heights -= {reading.height for reading in readings}
     return [validation.received_hash(reader.point(height).hash) for height in sorted(heights)]
 
 
@@ -193,10 +194,7 @@ def compute_rewards(
             apy=None,
             account_id=account_id,
         )
-        # Nothing grows from nothing: that is a deposit which no source lists, and stays a gap.
-        is_unlisted = not reward.total_before and not reward.deposits
-        is_shown = shows(reward.reward, before, after)
-        if reward.reward and not is_unlisted and is_shown:
+        if reward.reward and shows(reward.reward, before, after):
             # Of a deposit it is not known from when on it earned.
             is_even = is_whole and not reward.deposits
             apy = annual_yield(reward.reward, before, after) if is_even else None
@@ -252,7 +250,7 @@ def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]
     """Return heights and amounts of deposits and withdrawals, by pool."""
     moves: dict[str, list[tuple[int, int]]] = {}
     for entry in flows:
-        if entry.asset.startswith(STAKE) and entry.cause in {"stake", "withdraw"} and entry.change:
+        if entry.asset.startswith(STAKE):
             pool_id = entry.asset.removeprefix(STAKE)
             moves.setdefault(pool_id, []).append((entry.block_height, entry.change))
     return moves

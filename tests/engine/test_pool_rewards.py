@@ -47,29 +47,36 @@ class Lockup(Contract):
 class Chain:
     """A world with a pool, a liquid token and a lockup, and alice, who uses them."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        pool_class: type[StakingPool] = StakingPool,
+        liquid_class: type[LiquidStaking] = LiquidStaking,
+        owner_id: str = "owner.near",
+        others: tuple[str, ...] = ("bob.near",),
+    ) -> None:
         genesis, own = Genesis(), 100_000 * NEAR + 10**12
         genesis.account("alice.near", 10_000 * NEAR, keys=[KEY.public_key])
         genesis.account(lockups.lockup_id("alice.near"), 5_000 * NEAR, contract=Lockup)
         key = KEY.public_key
-        pool = StakingPool.genesis("owner.near", str(key), own, {"bob.near": (NEAR, 0)})
-        locked = 100_001 * NEAR
+        stakes_of_others = dict.fromkeys(others, (NEAR, 0))
+        pool = pool_class.genesis(owner_id, str(key), own, stakes_of_others)
+        locked = (100_000 + len(others)) * NEAR
         genesis.account(
-            POOL, 10**12, contract=StakingPool, records=pool, locked=locked, validator_key=key
+            POOL, 10**12, contract=pool_class, records=pool, locked=locked, validator_key=key
         )
         liquid = LiquidStaking.genesis("owner.near", {"bob.near": 5 * NEAR}, [POOL])
-        genesis.account(LIQUID, 25 * NEAR, contract=LiquidStaking, records=liquid)
+        genesis.account(LIQUID, 25 * NEAR, contract=liquid_class, records=liquid)
         self.world = World(Settings(genesis_height=1000, epoch_length=20), genesis)
         self.world.summary.contracts["liquid"] = LIQUID
         self.ledger = lk.connect("local", world=self.world, make_default=False)
         self.hashes: list[str] = []
 
-    def call(self, receiver_id: str, method: str, deposit: int = 0, **args: Any) -> None:
+    def call(self, contract_id: str, method: str, deposit: int = 0, **args: Any) -> None:
         """Call a method as alice, and wait for all its receipts."""
         action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
         head = self.world.chain.head.hash
         transaction = Transaction(
-            "alice.near", KEY.public_key, len(self.hashes) + 1, receiver_id, head, [action]
+            "alice.near", KEY.public_key, len(self.hashes) + 1, contract_id, head, [action]
         )
         signed = transaction.sign(KEY)
         self.world.submit(signed)

@@ -59,12 +59,6 @@ def test_a_deposit_alone_is_no_reward() -> None:
     assert compute_rewards("alice.near", POOL, readings, [(7, 10**27)], paid) == []
 
 
-def test_a_deposit_that_no_source_lists_is_no_reward() -> None:
-    """Nothing grows from nothing; later growth is a reward."""
-    readings = [reading(0, 0), reading(10, 10**27), reading(20, 10**27 + 5)]
-    assert [row.reward for row in compute_rewards("alice.near", POOL, readings, [], paid)] == [5]
-
-
 def test_an_epoch_with_a_deposit_has_no_yield() -> None:
     """The same growth is a yield without a deposit, and none with one."""
     readings = [reading(0, 100, 0), reading(10, 121, YEAR_NS // 10)]

@@ -249,7 +249,10 @@ def check_late(world: World, label: str, tally: Tally) -> None:
         with lk.connect("local", transport=services, make_default=False) as ledger:
             earlier = read(ledger, account_id, max(middle, final - RECENT))
             services.catch_up()
-            extended, whole = earlier.extend(final, ledger=ledger), read(ledger, account_id, final)
+            extended, whole = (
+                earlier.extend(final, ledger=ledger, progress=False),
+                read(ledger, account_id, final),
+            )
         tally.count("statement continued after services caught up")
         amounts = [
             Counter((e.block_height, e.asset, e.cause, e.change) for e in each.store)
