@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
+    from ledgerkit.reconciling.paces import Pace
     from ledgerkit.reconciling.reconcile import BalanceReader
     from ledgerkit.validation import BlockReference
 
@@ -86,8 +87,8 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
     """
     Read the rewards of an account with pools between two blocks: by pool, oldest first.
 
-    `flows` are the account's entries, of which those of pools with the causes stake and withdraw
-    count: all between the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the
+    `flows` are the account's entries, of which those of pools other than rewards count: all between
+    the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the
     account are unexplained, which cannot be told from what a pool rounded. Epochs in which nothing
     was with a pool are not read.
     """
@@ -97,15 +98,29 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
         moves = moves_by_pool.get(pool_id, [])
         read = partial(_read_stakes, ledger, account_id, pool_id, progress=reader.progress)
         read_its_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
+        compute = partial(_shown_rewards, account_id, pool_id, moves, read_its_pace)
         readings = read_at_epochs(ledger, (start, stop), [height for height, _ in moves], read)
-        rows = compute_rewards(account_id, pool_id, readings, moves, read_its_pace(readings).shows)
+        rows = compute(readings)
         while borders := _unexplained_borders(STAKE + pool_id, readings, moves, rows, reader):
             headers = [_header(ledger, block) for block in borders]
             readings = sorted({*readings, *_readings(headers, read(headers))})
-            shows = read_its_pace(readings).shows
-            rows = compute_rewards(account_id, pool_id, readings, moves, shows)
+            rows = compute(readings)
         rewards += rows
     return rewards
+
+
+def _shown_rewards(
+    account_id: str,
+    pool_id: str,
+    moves: Sequence[tuple[int, int]],
+    read_its_pace: Callable[[Sequence[StakeReading]], Pace],
+    readings: Sequence[StakeReading],
+) -> list[Reward]:
+    """Compute the rewards that a pool's pace shows, which is read where the balance grew."""
+    grown = compute_rewards(account_id, pool_id, readings, moves, lambda *_: True)
+    heights = {height for row in grown for height in (row.start_height, row.stop_height)}
+    pace = read_its_pace([reading for reading in readings if reading.height in heights])
+    return compute_rewards(account_id, pool_id, readings, moves, pace.shows)
 
 
 def _unexplained_borders(
@@ -250,7 +265,7 @@ def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]
     """Return heights and amounts of deposits and withdrawals, by pool."""
     moves: dict[str, list[tuple[int, int]]] = {}
     for entry in flows:
-        if entry.asset.startswith(STAKE):
+        if entry.asset.startswith(STAKE) and entry.cause != "staking_reward":
             pool_id = entry.asset.removeprefix(STAKE)
             moves.setdefault(pool_id, []).append((entry.block_height, entry.change))
     return moves
