@@ -116,16 +116,22 @@ def _describe_outcome(tx: TransactionData) -> str:
 
 
 def _describe_partial_failure(tx: TransactionData) -> str:
-    own, n_failed = tx.own_receipts, len(tx.failed_receipts)
+    n_failed = len(tx.failed_receipts)
     if not n_failed:
         burnt = (
             "a refund of gas failed because its receiver no longer exists: it is part of the fee"
         )
         return f"It succeeded, but {' and '.join(lost_amounts(tx)[:_MAX_NAMED]) or burnt}."
     return (
-        f"Its status is success, but {n_failed} of {count_text(len(own), 'receipt')} failed, so "
+        f"Its status is success, but {n_failed} of {_count_own(tx)} failed, so "
         f"the actions of {'that receipt' if n_failed == 1 else 'those receipts'} had no effect."
     )
+
+
+def _count_own(tx: TransactionData) -> str:
+    """Count the receipts other than refunds, which are named if there are any."""
+    text = count_text(len(tx.own_receipts), "receipt")
+    return text if len(tx.own_receipts) == len(tx.tree) else f"{text} other than refunds"
 
 
 def _describe_failed_transaction(tx: TransactionData) -> str:
@@ -139,10 +145,7 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
     verb = "was" if n_succeeded == 1 else "were"
-    return (
-        f"It failed, but {n_succeeded} of {count_text(len(own), 'receipt')} succeeded and {verb} "
-        "not rolled back."
-    )
+    return f"It failed, but {n_succeeded} of {_count_own(tx)} succeeded and {verb} not rolled back."
 
 
 def _describe_return_value(result: TxResult) -> str:
@@ -171,7 +174,9 @@ def _describe_receipts(tx: TransactionData) -> str:
     if not own:
         return ""
     steps = _steps(tx)
-    lines = [f"It led to {count_text(len(own), 'receipt')}:"]
+    n_refunds = len(tx.tree) - len(own)
+    refunds = f" and {count_text(n_refunds, 'refund')}" if n_refunds else ""
+    lines = [f"It led to {count_text(len(own), 'receipt')}{refunds}:"]
     for number, (name, ending, count) in enumerate(steps[:_MAX_STEPS], 1):
         times = f" {count} times" if count > 1 else ""
         lines.append(f"{number}. {name}{times}{ending}")
@@ -349,7 +354,11 @@ def _describe_transfers(tx: TransactionData) -> str:
 
 
 def _describe_no_transfers(tx: TransactionData) -> str:
-    """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
+    """
+    Return whether nothing was transferred, nothing yet, or whether that is unknown.
+
+    A contract that logs no events can move its own tokens in any call.
+    """
     status, values = tx.column("status"), tx.values
     has_unknown = any(
         name == UNKNOWN and has_run
@@ -357,6 +366,11 @@ def _describe_no_transfers(tx: TransactionData) -> str:
     )
     if has_unknown or not status or None in values.deposits:
         return "The document does not contain what was transferred."
+    if any(
+        name in SUCCEEDED and "FunctionCall" in names
+        for name, names in zip(status, values.names, strict=True)
+    ):
+        return "No transfer was recorded, but a call can move tokens without a record."
     if all(name in SUCCEEDED or name == "failure" for name in status):
         return "Nothing was transferred."
     return "Nothing has been transferred yet."

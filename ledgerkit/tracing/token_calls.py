@@ -122,6 +122,14 @@ class CallReader:
         """Return the positions of the receipts that a receipt created."""
         return self._children[at]
 
+    def descendants(self, at: int) -> Iterator[int]:
+        """Iterate over the positions of the receipts that a receipt led to."""
+        waiting = list(self.children(at))
+        while waiting:
+            child = waiting.pop()
+            yield child
+            waiting += self.children(child)
+
     @cached_property
     def _children(self) -> defaultdict[int, list[int]]:
         """The positions of created receipts, by that of their creator."""
@@ -176,6 +184,64 @@ def is_unread(line: str, methods: set[str]) -> bool:
         return False
     loggers = {method for method, pattern in _LINES.items() if pattern.fullmatch(line)}
     return bool(loggers) and loggers.isdisjoint(methods)
+
+
+# Meta Pool writes objects of its own (Narwallets/meta-pool, metapool/src/internal.rs and lib.rs):
+# the member with the stNEAR, its sender and its receiver. The stNEAR of its liquidity pool is the
+# contract's own.
+META_POOL = "meta-pool.near"
+_META_POOL_EVENTS = {
+    "D-UNSTK": ("shares", "account_id", None),
+    "LIQ.U": ("stnear", "account_id", META_POOL),
+    "REM.L": ("stnear", META_POOL, "account_id"),
+    "NSLP.clr": ("shares", META_POOL, None),
+}
+_META_POOL_GAPS = {
+    "STAKE": "the stNEAR minted is not logged",
+    "LIQ.U": "what others than the pool receive of its fee is not logged",
+}
+
+
+class PoolEvent(NamedTuple):
+    """An event of Meta Pool: its name, its movements, and what it does not tell, if anything."""
+
+    name: str
+    movements: list[Movement]
+    gap: str | None
+
+
+def meta_pool_events(lines: Iterable[str]) -> Iterator[PoolEvent]:
+    """Read the events that Meta Pool logs as JSON objects."""
+    for line in lines:
+        document = _json_object(line)
+        name = document.get("event")
+        if name not in _META_POOL_EVENTS and name not in _META_POOL_GAPS:
+            continue
+        try:
+            movements, gap = _pool_movements(name, document), _META_POOL_GAPS.get(name)
+        except StandardError as problem:
+            movements, gap = [], str(problem)
+        yield PoolEvent(name, movements, gap)
+
+
+def _json_object(line: str) -> dict[str, Any]:
+    """Decode a line that is a JSON object; another one is empty."""
+    try:
+        document = json_decoding.decode(line) if line.startswith("{") else None
+    except msgspec.DecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _pool_movements(name: str, document: dict[str, Any]) -> list[Movement]:
+    if name not in _META_POOL_EVENTS:
+        return []
+    member, *parties = _META_POOL_EVENTS[name]
+    amount = read_amount(document, member, name)
+    sender_id, receiver_id = [
+        read_text(document, party, name) if party == "account_id" else party for party in parties
+    ]
+    return _movement(sender_id, receiver_id, amount)
 
 
 # The methods -----------------------------------------------------------------------------
@@ -267,16 +333,40 @@ def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Moveme
     return []
 
 
-def _read_new(call: TokenCall, _: CallReader) -> list[Movement]:
-    arguments = _arguments(call)
-    amount = read_amount(arguments, "total_supply", _ARGS)
-    return _movement(None, read_text(arguments, "owner_id", _ARGS), amount)
+def _minting(receiver: str | None, amount: str = "amount") -> Callable[..., list[Movement]]:
+    """Return a reader of mints; `receiver` names the argument, None stands for the predecessor."""
+
+    def read(call: TokenCall, _: CallReader) -> list[Movement]:
+        arguments = _arguments(call)
+        units = read_amount(arguments, amount, _ARGS)
+        account_id = read_text(arguments, receiver, _ARGS) if receiver else _predecessor(call)
+        return _movement(None, account_id, units)
+
+    return read
 
 
-def _read_mint(call: TokenCall, _: CallReader) -> list[Movement]:
+def _read_burn(call: TokenCall, _: CallReader) -> list[Movement]:
     arguments = _arguments(call)
     amount = read_amount(arguments, "amount", _ARGS)
-    return _movement(None, read_text(arguments, "account_id", _ARGS), amount)
+    return _movement(read_text(arguments, "sender", _ARGS), None, amount)
+
+
+def _read_unknown_mint(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Refuse a mint or burn without an event, unless it left that to another contract."""
+    [word] = call.rule.words
+    for child in reader.descendants(call.at):
+        if any(word in inner.rule.words for inner in reader.calls(child)):
+            return []  # that call is read, or noted
+        if any(f'_{word}"' in line for line in reader.lines(child)):
+            return []
+    raise StandardError(_NO_EVENT)
+
+
+def _read_unknown_new(call: TokenCall, _: CallReader) -> list[Movement]:
+    """Refuse an initialization that has the arguments of near-sdk's fungible token."""
+    if b'"total_supply"' in call.args:
+        raise StandardError(_NO_EVENT)
+    return []
 
 
 def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
@@ -317,8 +407,17 @@ _read_finish_deposit = _refusing("the amount minted is not logged")
 
 _OF_AURORA = re.compile(r"aurora")
 _OF_BRIDGE = re.compile(r"[0-9a-f]{40}\.factory\.bridge\.near")
-_OF_FACTORIES = re.compile(r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near")
-# As near-microindexers (indexer-events, coin/legacy) reads these contracts.
+_OF_FACTORIES = re.compile(r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near|token\.burrow\.near")
+_OF_REF = re.compile(r"token(\.v2)?\.ref-finance\.near")
+_OF_A11BD = re.compile(r"x?abr\.a11bd\.near|.+\.token\.a11bd\.near")
+_OF_L2E = re.compile(r"(gold|gems|elixir)\.l2e\.near")
+_OF_META = re.compile(r"meta-token\.near")
+_OF_FUSOTAO = re.compile(r"fusotao-token\.near")
+ANY = ""  # the standard of a movement that may be of each
+_MINT = _Rule(("mint",), _read_unknown_mint, ANY)
+_BURN = _Rule(("burn",), _read_unknown_mint, ANY)
+# As near-microindexers (indexer-events, coin/legacy) and NearBlocks (apps/indexer-events,
+# services/contracts/ft) read these contracts.
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "ft_transfer": (_Rule(("transfer",), _read_ft_transfer),),
     "ft_transfer_call": (_Rule(("transfer",), _read_ft_transfer_call),),
@@ -327,8 +426,30 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "near_withdraw": (_Rule(("burn",), _read_near_withdraw),),
     "storage_unregister": (_Rule(("burn",), _read_storage_unregister),),
     "finish_deposit": (_Rule(("mint",), _read_finish_deposit, contracts=_OF_AURORA),),
-    "mint": (_Rule(("mint",), _read_mint, contracts=_OF_BRIDGE),),
-    "new": (_Rule(("mint",), _read_new, contracts=_OF_FACTORIES),),
+    "mint": (
+        _Rule(("mint",), _minting("account_id"), contracts=_OF_BRIDGE),
+        _Rule(("mint",), _minting("account_id"), contracts=_OF_META),
+        _Rule(("mint",), _minting("receiver"), contracts=_OF_A11BD),
+        _Rule(("mint",), _minting(None), contracts=_OF_FUSOTAO),
+        _MINT,
+    ),
+    "burn": (
+        _Rule(("burn",), _read_burn, contracts=_OF_A11BD),
+        _Rule(("burn",), _read_withdraw, contracts=_OF_FUSOTAO),
+        _BURN,
+    ),
+    **dict.fromkeys(("ft_mint", "nft_mint", "nft_batch_mint", "mt_mint"), (_MINT,)),
+    **dict.fromkeys(("ft_burn", "nft_burn", "mt_burn"), (_BURN,)),
+    "new": (
+        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_OF_FACTORIES),
+        _Rule(("mint",), _minting("owner", "total_supply"), contracts=_OF_REF),
+        _Rule(("mint",), _minting(None, "premined_balance"), contracts=_OF_FUSOTAO),
+        _Rule(("mint",), _read_unknown_new),
+    ),
+    "new_default_meta": (
+        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_OF_L2E),
+        _Rule(("mint",), _read_unknown_new),
+    ),
     "withdraw": (
         _Rule(("burn",), _read_aurora_withdraw, contracts=_OF_AURORA),
         _Rule(("burn",), _read_withdraw, contracts=_OF_BRIDGE),

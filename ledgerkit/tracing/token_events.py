@@ -9,6 +9,7 @@ from ledgerkit.tracing import actions, token_calls
 from ledgerkit.tracing.token_standards import (
     FUNGIBLE,
     MULTI_TOKEN,
+    NEARX,
     NON_FUNGIBLE,
     STANDARDS,
     StandardError,
@@ -61,7 +62,7 @@ def token_transfers(
         if values.status[event.at] in actions.SUCCEEDED:
             by_receipt.setdefault(event.at, []).extend(event.movements)
             reports.add(event.at, event.movements, "event")
-            if event.note and event.standard in (None, *STANDARDS):
+            if event.note and event.standard in (None, NEARX, *STANDARDS):
                 reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
     for at, (status, names) in enumerate(zip(values.status, values.names, strict=True)):
         if status in actions.SUCCEEDED:
@@ -108,6 +109,8 @@ def _read_without_events(
     """Read what the events of a receipt, whose calls and movements are given, leave out."""
     reader = reports.reader
     lines, methods = reader.lines(at), {call.method for call in calls}
+    if reader.values.receivers[at] == token_calls.META_POOL:
+        _read_meta_pool(reports, at, lines)
     if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
         for line in lines:
             if token_calls.is_unread(line, methods):
@@ -125,6 +128,14 @@ def _read_without_events(
         rule, known = call.rule, [*movements, *logged]
         if not _covers(known, rule.standard, rule.words, n_methods, n_calls[call.method]):
             _read_arguments(reports, call, known)
+
+
+def _read_meta_pool(reports: _Reports, at: int, lines: list[str]) -> None:
+    """Read the events of Meta Pool; note what they leave out."""
+    for event in token_calls.meta_pool_events(lines):
+        reports.add(at, event.movements, "log")
+        if event.gap:
+            reports.note(_UNREAD, at, event.name, event.gap)
 
 
 def _read_arguments(reports: _Reports, call: TokenCall, movements: list[Movement]) -> None:
@@ -158,6 +169,7 @@ def _covers(
     own = [
         movement
         for movement in movements
-        if movement.standard == standard and (n_methods == 1 or movement.word in words)
+        if standard in (movement.standard, token_calls.ANY)
+        and (n_methods == 1 or movement.word in words)
     ]
     return len(own) >= n_calls

@@ -19,6 +19,15 @@ _PARTIES = {
     "burn": ("owner_id", None),
     "transfer": ("old_owner_id", "new_owner_id"),
 }
+# NearX logs its mints and burns by events of its own (stader-labs/nearx, contracts/near-x/src/
+# events.rs and contract/internal.rs): the members with the shares, which are its tokens.
+NEARX = "nearx"
+_MINTED, _BURNT = "minted_stake_shares", "burnt_stake_shares"
+_NEARX_SHARES = {
+    "deposit_and_stake": _MINTED,
+    "manager_deposit_and_stake": _MINTED,
+    "unstake": _BURNT,
+}
 _QUOTED = 40  # characters of an invalid amount in an error
 
 
@@ -46,26 +55,43 @@ class Movement(NamedTuple):
 
 def read_event(standard: str, event: str, data: Any) -> list[Movement]:
     """Read the movements of an event; a StandardError says which member is wrong."""
+    if standard == NEARX:
+        name = _NEARX_SHARES.get(event)
+        return [_read_shares(name, *item) for item in _elements(data)] if name else []
     prefix = _PREFIXES.get(standard)
     if prefix is None or not event.startswith(prefix):
         return []
     parties = _PARTIES.get(event.removeprefix(prefix))
     if parties is None:
         return []
-    if not isinstance(data, list):
-        raise StandardError("data is missing" if data is NA else "data is not a list")
     return [
         movement
-        for index, element in enumerate(data)
-        for movement in _element_movements(standard, parties, element, f"data[{index}]")
+        for place, element in _elements(data)
+        for movement in _element_movements(standard, parties, element, place)
     ]
 
 
+def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Iterate over the objects of an event's data, with their places."""
+    if not isinstance(data, list):
+        raise StandardError("data is missing" if data is NA else "data is not a list")
+    for index, element in enumerate(data):
+        if not isinstance(element, dict):
+            raise StandardError(f"data[{index}] is not an object")
+        yield f"data[{index}]", element
+
+
+def _read_shares(name: str, place: str, element: dict[str, Any]) -> Movement:
+    """Read the mint or burn of the shares in a member."""
+    account_id, amount = read_text(element, "account_id", place), read_amount(element, name, place)
+    if name == _MINTED:
+        return Movement(FUNGIBLE, None, None, account_id, amount)
+    return Movement(FUNGIBLE, None, account_id, None, amount)
+
+
 def _element_movements(
-    standard: str, parties: tuple[str | None, str | None], element: Any, place: str
+    standard: str, parties: tuple[str | None, str | None], element: dict[str, Any], place: str
 ) -> Iterator[Movement]:
-    if not isinstance(element, dict):
-        raise StandardError(f"{place} is not an object")
     sender_id, receiver_id = [name and read_text(element, name, place) for name in parties]
     memo = element.get("memo")
     memo_text = memo if isinstance(memo, str) else None

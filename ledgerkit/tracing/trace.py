@@ -467,8 +467,8 @@ class Trace:
         ivan.near sent transaction AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY to
         gold.near: call ft_transfer_call with 1 yocto and 150 Tgas.
         <BLANKLINE>
-        Its status is success, but 1 of 3 receipts failed, so the actions of that
-        receipt had no effect. It returned "0".
+        Its status is success, but 1 of 3 receipts other than refunds failed, so the
+        actions of that receipt had no effect. It returned "0".
         """
         data = self._data(metadata=metadata)
         with _remedy_of_saved(is_saved=self._is_saved):

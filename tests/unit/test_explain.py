@@ -86,9 +86,9 @@ def test_the_whole_text():
     assert found.explain().split("\n\n") == [
         "alice.near tried to call buy on bob.near with 1 NEAR; the contract panicked: too late.",
         "alice.near sent transaction T to bob.near: call buy with 1 NEAR and 30 Tgas.",
-        "It failed, but 2 of 3 receipts succeeded and were not rolled back.",
+        "It failed, but 2 of 3 receipts other than refunds succeeded and were not rolled back.",
         (
-            "It led to 3 receipts:\n"
+            "It led to 3 receipts and 2 refunds:\n"
             "1. buy on bob.near in block 100, shard 3: succeeded, its result comes from another "
             "receipt\n"
             "2. pay on carl.near in block 101, shard 3: succeeded\n"

@@ -971,10 +971,114 @@ def test_known_contracts_mint_and_burn(contract_id: str, action: Any, logs: Any,
     assert trace.notes == ()
 
 
-@pytest.mark.parametrize("method", ["new", "mint", "withdraw", "finish_deposit"])
+META_POOL = "meta-pool.near"
+
+
+@pytest.mark.parametrize(
+    ("contract_id", "method", "args", "row"),
+    [
+        ("meta-token.near", "mint", {"account_id": "ann.near"}, (None, "ann.near")),
+        ("gear.token.a11bd.near", "mint", {"receiver": "ann.near"}, (None, "ann.near")),
+        ("abr.a11bd.near", "burn", {"sender": "ann.near"}, ("ann.near", None)),
+        ("fusotao-token.near", "mint", {"account_id": "ann.near"}, (None, "bob.near")),
+        ("fusotao-token.near", "burn", {"account_id": "ann.near"}, ("bob.near", None)),
+        ("fusotao-token.near", "new", {"owner_id": "ann.near"}, (None, "bob.near")),
+        ("gold.l2e.near", "new_default_meta", {"owner_id": "ann.near"}, (None, "ann.near")),
+        ("token.burrow.near", "new", {"owner_id": "ann.near"}, (None, "ann.near")),
+        ("token.ref-finance.near", "new", {"owner": "ann.near"}, (None, "ann.near")),
+        ("token.v2.ref-finance.near", "new", {"owner": "ann.near"}, (None, "ann.near")),
+    ],
+)
+def test_tokens_that_mint_without_a_log(contract_id: str, method: str, args: Any, row: Any):
+    """They are read from the arguments, as NearBlocks reads them (services/contracts/ft)."""
+    amounts = dict.fromkeys(("amount", "total_supply", "premined_balance"), "5")
+    trace = called(call(method, args=args | amounts), to=contract_id)
+    assert tokens(trace) == [(*row, 5, "arguments")]
+    assert trace.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        (
+            {"event": "D-UNSTK", "account_id": "bob.near", "amount": "5", "shares": "4"},
+            ("bob.near", None, 4, "log"),
+        ),
+        (
+            {"event": "REM.L", "account_id": "bob.near", "near": "5", "stnear": "4"},
+            (META_POOL, "bob.near", 4, "log"),
+        ),
+        ({"event": "NSLP.clr", "shares": "4", "amount": "5"}, (META_POOL, None, 4, "log")),
+    ],
+)
+def test_meta_pool_logs_objects_of_its_own(line: Any, row: Any):
+    """The lines are those of metapool/src/internal.rs and lib.rs (Narwallets/meta-pool)."""
+    trace = called(call("unstake"), logs=[json.dumps(line), "{", "[]"], to=META_POOL)
+    assert tokens(trace) == [row]
+    assert trace.notes == ()
+    assert tokens(called(call("unstake"), logs=[json.dumps(line)])) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rows", "reason"),
+    [
+        (
+            {"event": "STAKE", "account": "bob.near", "amount": "5"},
+            [],
+            "the stNEAR minted is not logged",
+        ),
+        (
+            {"event": "LIQ.U", "account_id": "bob.near", "stnear": "4", "near": "5"},
+            [("bob.near", META_POOL, 4, "log")],
+            "what others than the pool receive of its fee is not logged",
+        ),
+        ({"event": "D-UNSTK", "account_id": "bob.near"}, [], "D-UNSTK.shares is missing"),
+    ],
+)
+def test_what_meta_pool_does_not_log_is_noted(line: Any, rows: Rows, reason: str):
+    """A stake is logged in NEAR alone, a swap without the parts of its fee."""
+    trace = called(call("m"), logs=[json.dumps(line)], to=META_POOL)
+    assert tokens(trace) == rows
+    assert unread(trace) == f"{line['event']} of meta-pool.near in R1 ({reason})"
+
+
+def test_nearx_mints_and_burns_by_events_of_its_own():
+    """The shares are the tokens (stader-labs/nearx, contracts/near-x/src/contract/internal.rs)."""
+    account = {"account_id": "bob.near"}
+    lines = [
+        event("nearx", "deposit_and_stake", {**account, "amount": "9", "minted_stake_shares": "8"}),
+        event("nearx", "unstake", {**account, "unstaked_amount": "5", "burnt_stake_shares": "4"}),
+        event("nearx", "ft_burn", {**account, "amount": "4"}),
+    ]
+    trace = called(call("m"), logs=lines, to="v2-nearx.stader-labs.near")
+    assert tokens(trace) == [(None, "bob.near", 8, "event"), ("bob.near", None, 4, "event")]
+    assert trace.notes == ()
+    trace = called(call("unstake"), logs=[event("nearx", "unstake", account)])
+    assert trace.notes[0].endswith("R1 (data[0].burnt_stake_shares is missing)")
+
+
+@pytest.mark.parametrize("method", ["mint", "nft_mint", "ft_burn", "new", "new_default_meta"])
+def test_a_mint_or_burn_that_no_event_tells_is_noted(method: str):
+    """The arguments of an unknown contract are not guessed at."""
+    trace = called(call(method, args={"owner_id": "a", "total_supply": "5", "amount": "5"}))
+    assert tokens(trace) == []
+    assert unread(trace) == f"{method} of gold.near in R1 (it logs no event of its standard)"
+
+
+def test_a_mint_that_is_left_to_another_contract_needs_no_note():
+    """A shop whose `mint` calls the collection minted nothing itself."""
+    child = body("R2", call("nft_mint"), sender="gold.near", to="art.near")
+    minted = event("nep171", "nft_mint", {"owner_id": "bob.near", "token_ids": ["1"]})
+    own = called(call("mint"), logs=[minted])
+    assert own.notes == ()
+    trace = called(call("mint"), children=[child])
+    assert unread(trace) == "nft_mint of art.near in R2 (it logs no event of its standard)"
+
+
+@pytest.mark.parametrize("method", ["new", "withdraw", "finish_deposit"])
 def test_common_words_are_no_token_methods_of_other_contracts(method: str):
     """Many contracts have these methods; elsewhere they neither count nor need a note."""
-    arguments = {"owner_id": "a", "account_id": "a", "total_supply": "5", "amount": "5"}
+    arguments = {"owner_id": "a", "account_id": "a", "amount": "5"}
     trace = called(call(method, args=arguments))
     assert tokens(trace) == []
     assert trace.notes == ()
@@ -1237,7 +1341,9 @@ def test_an_unknown_action_moves_its_deposit():
 def test_only_a_finished_transaction_is_known_to_have_moved_nothing():
     """Without receipts, bodies or outcomes it is unknown, or not yet known, what it moves."""
     bodies = [body("R0", call())]
-    assert "Nothing was transferred." in traced([outcome("R0")], bodies).explain()
+    for action, ending in (("CreateAccount", {}), (call(), {"status": failing()})):
+        trace = traced([outcome("R0", **ending)], [body("R0", action)])
+        assert "Nothing was transferred." in trace.explain()
     waiting = traced([], bodies, status="Started", final_execution_status="INCLUDED")
     assert "Nothing has been transferred yet." in waiting.explain()
     document = result([], [], final_execution_status="NONE", status="NotStarted")
@@ -1245,6 +1351,13 @@ def test_only_a_finished_transaction_is_known_to_have_moved_nothing():
     unsent = Trace.from_json(document)
     assert "The document does not contain what was transferred." in unsent.explain()
     assert moved(unsent) == []
+
+
+def test_a_call_may_have_moved_tokens_without_a_record():
+    """A token that is older than events may log nothing, whatever its method is called."""
+    text = traced([outcome("R0")], [body("R0", call("claim"))]).explain()
+    assert "Nothing" not in text
+    assert "No transfer was recorded, but a call can move tokens without a record." in text
 
 
 def test_gas_up_to_64_bits_is_in_all_frames():
