@@ -41,6 +41,7 @@ LedgerError
 │   ├── ContractMethodNotFoundError
 │   ├── NoContractCodeError
 │   ├── NoGlobalContractCodeError
+│   ├── ViewGasExceededError
 │   └── ProhibitedInViewError
 ├── DecodeError                       the response is not as documented
 ├── ProofError                        what was received is not what the chain commits to
@@ -701,7 +702,7 @@ class ContractPanicError(ContractError):
 
     panic_msg: str
     template = "The contract panicked{at}: {panic_msg}"
-    remedy = "Change the method or its arguments according to the contract's message."
+    remedy = "Do what the contract's message asks: change the call, or wait and call again."
 
 
 class ContractMethodNotFoundError(ContractError):
@@ -727,6 +728,13 @@ class NoGlobalContractCodeError(ContractError):
     identifier: object
     template = "Global contract {identifier} does not exist{at}"
     remedy = "Check the code hash or the account id that published the contract."
+
+
+class ViewGasExceededError(ContractError):
+    """The view call ran out of the gas that a host allows for it."""
+
+    template = "The view call needs more gas than the host allows{at}"
+    remedy = "Ask for less in one call, for example a smaller page (limit), or use another host."
 
 
 class ProhibitedInViewError(ContractError):

@@ -610,7 +610,7 @@ class ExecutionError(FunctionCallError):
     text: str
     panic_msg: str | None
     template = "The function call failed: {text}"
-    remedy = "Change the method or its arguments according to the contract's message."
+    remedy = "Do what the contract's message asks: change the call, or wait and call again."
 
 
 class MethodResolveError(FunctionCallError):
@@ -1075,6 +1075,11 @@ _QUERY_TEXTS: tuple[tuple[str, type[LedgerError]], ...] = (
         rf'{_VM}(?:ExecutionError\(")?(?P<method_name>\w+) is not allowed in view calls',
         errors.ProhibitedInViewError,
     ),
+    (
+        _VM + r'(?:HostError\(Gas(?:Limit)?Exceeded|(?:ExecutionError\(")?'
+        r"Exceeded the (?:prepaid|maximum amount of) gas)",
+        errors.ViewGasExceededError,
+    ),
     (rf"{_VM}MethodResolveError\((?P<reason>\w+)", errors.ContractMethodNotFoundError),
     (
         rf'{_VM}CompilationError\(CodeDoesNotExist \{{ account_id: [^"]*"(?P<account_id>{_STRING})',
@@ -1361,6 +1366,7 @@ def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
 _VIEW_ERRORS: dict[str, type[LedgerError]] = {
     "GuestPanic": errors.ContractPanicError,
     "ProhibitedInView": errors.ProhibitedInViewError,
+    **dict.fromkeys(("GasExceeded", "GasLimitExceeded"), errors.ViewGasExceededError),
     "CodeDoesNotExist": errors.NoContractCodeError,
     **dict.fromkeys(_METHOD_RESOLVE, errors.ContractMethodNotFoundError),
 }

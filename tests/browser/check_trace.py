@@ -99,7 +99,7 @@ def test_the_failed_receipt_opens_with_its_remedy(shown: Any, swap: TraceView):
         expect(view.page.get_by_text("! succeeded, but receipts failed")).to_be_visible()
         assert view.selected() == "ft_on_transfer() on dex.near, failed, 1.95 Tgas"
         expect(view.details).to_contain_text("Smart contract panicked: the contract is paused")
-        expect(view.details).to_contain_text("What to do: Change the method or its arguments")
+        expect(view.details).to_contain_text("What to do: Do what the contract's message asks")
         view.picture("trace")
 
 

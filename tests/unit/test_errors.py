@@ -301,8 +301,18 @@ class TestRpc:
             ),
             (
                 {"ExecutionError": "Exceeded the prepaid gas."},
-                errors.ContractError,
+                errors.ViewGasExceededError,
                 {"vm_error": "Exceeded the prepaid gas."},
+            ),
+            (
+                {"HostError": "GasLimitExceeded"},
+                errors.ViewGasExceededError,
+                {"vm_error": {"HostError": "GasLimitExceeded"}},
+            ),
+            (
+                {"FunctionCallError": {"HostError": "GasLimitExceeded"}},
+                errors.ViewGasExceededError,
+                {},
             ),
             (
                 {"MethodResolveError": "MethodNotFound"},
@@ -393,7 +403,19 @@ class TestQueryTexts:
                 errors.ContractPanicError,
                 {"panic_msg": '"no"'},
             ),
-            (f"{VM}Exceeded the prepaid gas.", errors.ContractError, {}),
+            (f"{VM}Exceeded the prepaid gas.", errors.ViewGasExceededError, {}),
+            (f"{VM}HostError(GasLimitExceeded)", errors.ViewGasExceededError, {}),
+            (
+                f"{VM}FunctionCallError(HostError(GasExceeded))",
+                errors.ViewGasExceededError,
+                {},
+            ),
+            (
+                f'{VM}HostError(GuestPanic {{ panic_msg: "GasLimitExceeded" }})',
+                errors.ContractPanicError,
+                {"panic_msg": "GasLimitExceeded"},
+            ),
+            (f"{VM}FunctionCallError(WasmTrap(Unreachable))", errors.ContractError, {}),
         ]
         for text, expected, attributes in cases:
             with subtests.test(text=text):

@@ -99,7 +99,7 @@ def test_the_whole_text():
             "paid on bob.near failed: Smart contract panicked: too late. "
             "(FunctionCallError.ExecutionError) The changes of that receipt were rolled back; "
             "those of earlier receipts were not. It was the callback of pay on carl.near. What to "
-            "do: Change the method or its arguments according to the contract's message."
+            "do: Do what the contract's message asks: change the call, or wait and call again."
         ),
         (
             "Transferred: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "

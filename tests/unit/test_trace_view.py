@@ -131,7 +131,7 @@ def test_details_have_the_error_and_what_to_do(refunded: TraceView):
     kind = "FunctionCallError.ExecutionError"
     assert details["failure"] == f"{kind}: Smart contract panicked: paused"
     assert details["remedy"] == (
-        "Change the method or its arguments according to the contract's message."
+        "Do what the contract's message asks: change the call, or wait and call again."
     )
     assert refunded.handle({"do": "receipt", "at": 0})["failure"] == ""
 
