@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ledgerkit.protocol import AccessKey, Transaction
 
 _LEAST_PLAIN = 10**15  # yoctoNEAR, a billionth of a NEAR
+_LEAST_PLAIN_GAS = 10**9  # a thousandth of a Tgas, with which no call runs
 _MAGIC = b"\0asm"
 _MODES: dict[str, Literal["CodeHash", "AccountId"]] = {
     "hash": "CodeHash",
@@ -60,11 +61,23 @@ def parse_near(value: int | str, field: str = "amount") -> int:
     """
     amount = units.yocto(value, field)
     if not isinstance(value, str) and 0 < amount < _LEAST_PLAIN:
-        user_warnings.warn(
-            f'{field} {amount} without a unit is {amount} yoctoNEAR: write "{amount} NEAR" if you'
-            f' mean NEAR, and "{amount} yocto" if not'
-        )
+        _warn_without_unit(field, amount, "yoctoNEAR", "NEAR", "yocto")
     return amount
+
+
+def parse_gas(value: int | str) -> int:
+    """Parse gas as `units.gas` does; a small integer issues a warning, as in `parse_near`."""
+    gas = units.gas(value)
+    if not isinstance(value, str) and 0 < gas < _LEAST_PLAIN_GAS:
+        _warn_without_unit("gas", gas, "units of gas", "Tgas", "gas")
+    return gas
+
+
+def _warn_without_unit(field: str, value: int, meaning: str, large: str, small: str) -> None:
+    user_warnings.warn(
+        f'{field} {value} without a unit is {value} {meaning}: write "{value} {large}" if you mean'
+        f' {large}, and "{value} {small}" if not'
+    )
 
 
 def deploy_action(code: Any, publish: str | None) -> Action:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from ledgerkit import validation
+from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -24,6 +24,7 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
 )
 from ledgerkit.frames import build
+from ledgerkit.frames.accounts import spendable
 from ledgerkit.protocol import CryptoHash, Delegate, DelegateAction, Transaction
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.sending import access_keys, arguments, broadcast, fees, nonces
@@ -31,6 +32,7 @@ from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.submission import Submission, remember, wait_for_level
 from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.units import near_text
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.chain import AccessKey
+    from ledgerkit.api.models.chain import AccessKey, Account
     from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import Action, SignedTransaction
     from ledgerkit.sending.nonces import NonceQueue
@@ -259,8 +261,14 @@ class Draft:
     def _dry_run(self) -> pd.DataFrame:
         """Tabulate the transaction that would be signed."""
         final = validation.block_reference("final")
-        requests = [*self.key.calls(), rpc.gas_price(None), rpc.protocol_config(final)]
-        *answers, price, config = self.key.read(requests)
+        head = validation.block_reference("optimistic")
+        requests = [
+            *self.key.calls(),
+            rpc.view_account(self.key.names[0], head),
+            rpc.gas_price(None),
+            rpc.protocol_config(final),
+        ]
+        *answers, account, price, config = self.key.read(requests)
         key, anchor = self.key.key_and_block(answers)
         queue = self.key.queues.pick()
         nonce = queue.peek(self.key.last_nonce(key, queue))
@@ -269,6 +277,9 @@ class Draft:
         if isinstance(config, RpcMethodNotFoundError):  # an older node
             config = None
         gas_price = parse_amount(_value(price).gas_price, "$.result.gas_price")
+        cost_bound = fees.cost_bound(tx, _value(config), gas_price)
+        deposit = deposits(tx.actions)
+        _warn_of_balance(tx, _value(account), deposit if pays_itself else cost_bound)
         row = {
             "tx_hash": str(tx.hash),
             "signer_id": str(tx.signer_id),
@@ -276,18 +287,35 @@ class Draft:
             "actions": "+".join(action.name for action in tx.actions),
             "nonce": nonce,
             "size": arguments.check_size(tx),
-            "cost_bound": fees.cost_bound(tx, _value(config), gas_price),
+            "cost_bound": cost_bound,
             "gas_attached": attached_gas(tx.actions),
-            "deposit": deposits(tx.actions),
+            "deposit": deposit,
             "block_hash": str(tx.block_hash),
             "expires_at_height": anchor.height + broadcast.validity_in(config),
             "nonce_index": queue.nonce_index,
             "gas_payer": str(tx.public_key) if pays_itself else str(tx.signer_id),
         }
-        source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
+        source = "view_access_key, view_account, gas_price, EXPERIMENTAL_protocol_config"
         attrs = provenance(self.options.ledger, source)
         columns = {name: [value] for name, value in row.items()}
         return build.build_frame("dry_run", columns, attrs=attrs)
+
+
+def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> None:
+    """Warn if the signer cannot spend the most that a transaction takes, if that is known."""
+    balance, locked = (
+        parse_amount(text, f"$.result.{name}")
+        for name, text in (("amount", account.amount), ("locked", account.locked))
+    )
+    available = spendable(balance, locked, account.storage_usage)
+    deposit = deposits(tx.actions)
+    if available < (deposit if most is None else most):
+        cost = f"at least {near_text(deposit)}" if most is None else f"up to {near_text(most)}"
+        would = "would" if available < deposit else "may"
+        user_warnings.warn(
+            f"{tx.signer_id} can spend {near_text(available)}, and this transaction takes {cost}"
+            f" before refunds: the network {would} refuse it"
+        )
 
 
 def _resend_unconfirmed(ledger: Ledger, queue: NonceQueue) -> None:

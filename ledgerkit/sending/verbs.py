@@ -21,7 +21,7 @@ from typing import (
     overload,
 )
 
-from ledgerkit import client, units, validation
+from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import (
     AccessKey,
@@ -138,7 +138,8 @@ def _check_options(
 # What the docstrings of verbs that send share.
 _PARAMETERS = """
 dry_run
-    Return what would be sent, with an upper bound of its cost, and send nothing.
+    Return what would be sent, with an upper bound of its cost, and send nothing. A warning
+    says if the signer cannot pay for it.
 **options
     See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
     ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``."""
@@ -158,7 +159,7 @@ LedgerError
 _SOURCE = """\
 Source: status, query view_access_key and block before signing; the method of `via`; then
 EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-gas_price and EXPERIMENTAL_protocol_config."""
+query view_account, gas_price and EXPERIMENTAL_protocol_config."""
 
 
 def sends(verb: Callable[P, T]) -> Callable[P, T]:
@@ -251,7 +252,8 @@ def call(
     args
         Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
     gas
-        The attached gas: ``"30 Tgas"``, or an integer of gas.
+        The attached gas: ``"30 Tgas"``, or an integer of gas, which issues a warning if it is
+        from 1 to 10**9 - 1.
     deposit
         The attached NEAR: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR, which
         issues a warning if it is from 1 to 10**15 - 1.
@@ -269,7 +271,9 @@ def call(
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
-    action = FunctionCall(method, data, units.gas(gas), arguments.parse_near(deposit, "deposit"))
+    action = FunctionCall(
+        method, data, arguments.parse_gas(gas), arguments.parse_near(deposit, "deposit")
+    )
     receiver_id = validation.account_id(contract_id, "contract_id")
     return _run([action], receiver_id, options, dry_run=dry_run)
 

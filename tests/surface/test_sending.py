@@ -359,6 +359,50 @@ def test_a_small_integer_warns_of_both_readings(world, field, verb):
         verb(silent)
 
 
+def test_a_small_integer_of_gas_warns_too(world):
+    """30 is a usual number of Tgas, and no call runs with less than 10**9 gas."""
+    del world
+    for value in (30, 10**9 - 1, np.int64(30)):
+        with pytest.warns(UserWarning, match="without a unit") as caught:
+            bare = lk.call("counter.near", "increment", gas=value, dry_run=True, **ALICE)
+        [warning] = caught
+        assert str(warning.message) == (
+            f'gas {value} without a unit is {value} units of gas: write "{value} Tgas" if you mean'
+            f' Tgas, and "{value} gas" if not'
+        )
+        assert bare["gas_attached"].tolist() == [value]
+    for silent in (10**9, 30 * 10**12, "30 gas"):
+        lk.call("counter.near", "increment", gas=silent, dry_run=True, **ALICE)
+
+
+@pytest.mark.parametrize("amount", ["0.991 NEAR", "5000 NEAR"])
+def test_a_dry_run_above_the_balance_says_so(amount):
+    """What storage needs (1000 bytes, 0.01 NEAR) cannot be spent, as nodes check it."""
+    ledger = connected(Node("testnet"))
+    options: Any = {"signer_id": "alice.near", "key": KEY, "ledger": ledger, "dry_run": True}
+    with pytest.warns(UserWarning, match="can spend") as caught:
+        lk.transfer("dave.near", amount, **options)
+    [warning] = caught
+    assert str(warning.message) == (
+        f"alice.near can spend 0.99 NEAR, and this transaction takes at least {amount} before "
+        "refunds: the network would refuse it"
+    )
+    assert warning.filename == __file__
+    lk.transfer("dave.near", "0.99 NEAR", **options)
+
+
+def test_a_dry_run_counts_the_gas_that_the_account_pays(world):
+    """An amount that leaves too little gas may be refused, a larger one would be."""
+    cost = 446_365_125_000 * 10**9  # as in `test_a_dry_run_sends_nothing`
+    spendable = balance(world, "alice.near")  # storage of up to 770 bytes is free
+    lk.transfer("dave.near", f"{spendable - cost} yocto", **ALICE, dry_run=True)
+    for amount, would in ((spendable - cost + 1, "may"), (spendable + 1, "would")):
+        with pytest.warns(UserWarning, match=f"the network {would} refuse it"):
+            lk.transfer("dave.near", f"{amount} yocto", **ALICE, dry_run=True)
+    with refused("NotEnoughBalanceError"):
+        lk.transfer("dave.near", f"{spendable + 1} yocto", **ALICE)
+
+
 def test_a_failed_transfer_names_the_likely_receiver(world):
     """A receiver without its top-level account has the whole name in the remedy."""
     del world
@@ -480,7 +524,10 @@ class Node:
         return {"result": told}
 
     def _query(self, _: Any) -> dict[str, Any]:
-        return {"result": {"nonce": 5, "permission": self.permission, "block_height": 100}}
+        key = {"nonce": 5, "permission": self.permission, "block_height": 100}
+        # 1000 bytes of storage need 0.01 NEAR (10**19 yoctoNEAR a byte, the protocol's price).
+        state = {"amount": str(NEAR), "locked": "0", "code_hash": HASH, "storage_usage": 1000}
+        return {"result": key | state}
 
     def _block(self, _: Any) -> dict[str, Any]:
         world = lk.connect("local", world="empty")
