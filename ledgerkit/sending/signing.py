@@ -192,8 +192,8 @@ class Draft:
 
     def _send(self) -> Submission:
         """Send the transaction, and wait for the level of its options."""
-        submission = self._sign_and_send(self.key.open())
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s
+        submission = self._sign_and_send(self.key.open())
         self._wait(submission, deadline)
         # Signed again at most once, and only when the first bytes can no longer land: two valid
         # signatures of one intent could both be applied.

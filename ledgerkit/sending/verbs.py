@@ -74,8 +74,8 @@ class Options(TypedDict, total=False):
     ``wait_until``: the level at which the verb returns: NONE, INCLUDED,
     EXECUTED_OPTIMISTIC (the default), INCLUDED_FINAL, EXECUTED or FINAL.
 
-    ``timeout_s``: the longest wait for that level, 60 seconds by default. A timeout is not
-    an error.
+    ``timeout_s``: the longest wait for that level, 60 seconds by default, with the time that
+    the sending takes. A timeout is not an error.
 
     ``via``: the RPC method: ``send_tx`` (the default), ``broadcast_tx_async`` or
     ``broadcast_tx_commit``. While several senders share a key, their transactions are

@@ -730,8 +730,9 @@ def test_a_timeout_is_no_failure(monkeypatch, kind, world):
     assert sent.wait().fully_succeeded is True
 
 
-def test_a_timeout_is_waited_for_once(monkeypatch, world):
-    """A verb that reaches no level returns after `timeout_s`, however often it looks again."""
+@pytest.mark.parametrize("level", ["INCLUDED", "EXECUTED_OPTIMISTIC", "FINAL"])
+def test_a_timeout_is_waited_for_once(monkeypatch, world, level):
+    """A verb that reaches no level returns after `timeout_s`, which the sending is a part of."""
     world.adjust(real_time=True)
     now = 0.0
 
@@ -743,6 +744,8 @@ def test_a_timeout_is_waited_for_once(monkeypatch, world):
             return now
 
     def unheard(*_):
+        nonlocal now
+        now = now or 5  # a node holds the first `send_tx` for up to ten seconds
         raise errors.TransactionTimeoutError
 
     def busy(*_):
@@ -755,7 +758,8 @@ def test_a_timeout_is_waited_for_once(monkeypatch, world):
     monkeypatch.setattr(broadcast, "poll_status", busy)
     monkeypatch.setattr(broadcast, "check_drop", lambda *_: broadcast.DropCheck(*[None] * 4))
     monkeypatch.setattr(broadcast, "send_signed", unheard)
-    sent = lk.transfer("dave.near", "5 yocto", **ALICE, timeout_s=10, ledger=ledger)
+    options = {**ALICE, "timeout_s": 10, "ledger": ledger, "wait_until": level}
+    sent = lk.transfer("dave.near", "5 yocto", **options)
     assert (sent.stage, now) == ("in_mempool", 10)
 
 
