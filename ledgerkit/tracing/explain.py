@@ -366,11 +366,14 @@ def _describe_no_transfers(tx: TransactionData) -> str:
     )
     if has_unknown or not status or None in values.deposits:
         return "The document does not contain what was transferred."
-    if any(
-        name in SUCCEEDED and "FunctionCall" in names
-        for name, names in zip(status, values.names, strict=True)
-    ):
-        return "No transfer was recorded, but a call can move tokens without a record."
+    calls = [
+        at
+        for at, names in enumerate(values.names)
+        if status[at] in SUCCEEDED and "FunctionCall" in names
+    ]
+    if calls:
+        names = _list_names(tx, calls)
+        return f"No transfer was recorded, but {names} can move tokens without a record."
     if all(name in SUCCEEDED or name == "failure" for name in status):
         return "Nothing was transferred."
     return "Nothing has been transferred yet."
