@@ -64,14 +64,21 @@ class Checked:
 
 
 def _text(value: object) -> object:
-    """Return the text of a validated hash or key, and any other value unchanged."""
+    """Return the text of a str or of a validated hash or key, and any other value unchanged."""
+    if isinstance(value, str):
+        return plain_str(value)
     return str(value) if isinstance(value, Checked) else value
+
+
+def plain_str(value: str) -> str:
+    """Return the characters of a str, which msgspec refuses in a subclass of it."""
+    return str.__str__(value)  # `str(value)` would be the name of an enumeration's member
 
 
 def account_id(value: object, field: str = "account_id") -> str:
     """Check an account id by the rule of the chain."""
     if is_account_id(value):
-        return str(value)  # msgspec refuses subclasses of str such as protocol's AccountId
+        return plain_str(value)
     lower = value.strip().lower() if isinstance(value, str) else ""
     choices = [lower] if is_account_id(lower) else []
     raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=choices)
@@ -135,9 +142,10 @@ def method_name(value: object, field: str = "method") -> str:
     """Check the name of a contract method."""
     is_text = isinstance(value, str) and 1 <= _utf8_length(value) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.
-    if not is_text or is_surely_secret(str(value)) or hide(str(value)) != value:
+    text = plain_str(value) if isinstance(value, str) else ""
+    if not is_text or is_surely_secret(text) or hide(text) != text:
         raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
-    return str(value)
+    return text
 
 
 def _utf8_length(text: str) -> int:
@@ -164,7 +172,7 @@ def request_path(value: object) -> str:
     if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
         rule = "a path without the key: pass api_key= to connect()"
         raise InvalidRequestError.refuse("path", path, rule)
-    return value
+    return plain_str(value)
 
 
 def plain_text(value: object, field: str) -> str:
@@ -172,7 +180,7 @@ def plain_text(value: object, field: str) -> str:
     if isinstance(value, str):
         with suppress(UnicodeEncodeError):  # a lone surrogate
             value.encode()
-            return value
+            return plain_str(value)
     raise InvalidRequestError.refuse(field, value, "a str that UTF-8 can encode")
 
 
@@ -235,7 +243,7 @@ def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         expected = f"one of {', '.join(allowed) or 'none'}"
         raise InvalidRequestError.refuse(field, value, expected, choices=allowed)
-    return str(value)
+    return plain_str(value)
 
 
 def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
@@ -257,7 +265,7 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
     if value is None:
         return BlockReference({"finality": "final"})
     if isinstance(value, str):
-        return _text_reference(value, field)
+        return _text_reference(plain_str(value), field)
     if isinstance(value, SupportsIndex):
         return BlockReference({"block_id": block_height(value, field)})
     # NaT of pandas and numpy is not equal to itself.
@@ -353,10 +361,22 @@ def json_args(value: Any, field: str = "args") -> bytes:
     """Encode the arguments of a method call as JSON; bytes are returned unchanged."""
     if isinstance(value, bytes):
         return value
+    return json_bytes(value, field, "bytes, or a value")
+
+
+def json_bytes(value: Any, field: str, noun: str = "values") -> bytes:
+    """Encode a value as JSON, subclasses of str as str."""
     import msgspec
 
     try:
-        return msgspec.json.encode(value)
+        return msgspec.json.encode(value, enc_hook=_json_text)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        expected = f"bytes, or a value that JSON can encode ({error})"
+        expected = f"{noun} that JSON can encode ({error})"
         raise InvalidRequestError.refuse(field, value, expected) from None
+
+
+def _json_text(value: object) -> str:
+    if isinstance(value, str):
+        return plain_str(value)
+    msg = f"Encoding objects of type {type(value).__name__} is unsupported"
+    raise TypeError(msg)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ge
 
 import msgspec
 
-from ledgerkit import errors, json_decoding
+from ledgerkit import errors, json_decoding, validation
 from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
 
@@ -98,19 +98,15 @@ def rpc(
     `read` decodes the response where `result` alone does not. `expected` are members that repeat
     the request, beside those that `matching` knows.
     """
-    document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": params}
-    try:
-        body = msgspec.json.encode(document)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        rule = f"values that JSON can encode ({error})"
-        raise errors.InvalidRequestError.refuse("params", params, rule) from None
+    raw = msgspec.Raw(validation.json_bytes(params, "params"))
+    document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": raw}
     members = matching.expected_of_params(method, params) | (expected or {})
     read = read or (lambda response: read_rpc(response, result, request))
     return Call(
         surface=surface,
         request=request,
         read=partial(_read_checked, read, members, request, is_rest=False),
-        body=body,
+        body=msgspec.json.encode(document),
         keep=keep,
         kind=kind,
         repeatable=repeatable,
@@ -172,7 +168,7 @@ def post(
 ) -> Call[Any]:
     """Build a call of a REST service that sends a JSON object; `read` as in `rpc`."""
     call = get(path, result, request=request, read=read, expected=expected, surface=surface)
-    return replace(call, body=msgspec.json.encode(body))
+    return replace(call, body=validation.json_bytes(body, "body"))
 
 
 def read_rpc(response: Response, result: Any, request: str) -> Any:
