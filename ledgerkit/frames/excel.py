@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
@@ -10,7 +13,7 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
-from ledgerkit.files import file_errors
+from ledgerkit.files import file_errors, replacing
 from ledgerkit.frames.human import row_units
 from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO, declared_columns
 from ledgerkit.u128.array import U128Dtype
@@ -64,7 +67,7 @@ def to_excel(
     Raises
     ------
     FileError
-        If the file can't be written.
+        If the file can't be written. What it had is then as it was.
     InvalidRequestError
         If the frame has more rows than a sheet, a text is longer than a cell, the columns have
         several levels, a value of ``decimals`` is not from 0 to 255, the path or the sheet's
@@ -85,10 +88,11 @@ def to_excel(
     _check(frame, path, name)
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
+    workbook = io.BytesIO()
     with (
-        file_errors(f"write {path}"),
+        _file_errors(path),
         pd.ExcelWriter(
-            path,
+            workbook,
             engine="xlsxwriter",
             datetime_format=_TIME_FORMAT,
             engine_kwargs={"options": _PLAIN_TEXT},
@@ -100,6 +104,21 @@ def to_excel(
         for position, (header, _) in enumerate(cells):
             if header.endswith(_ROUNDED) or header in rounded:
                 writer.sheets[name].set_column(position, position, _WIDTH, number_format)
+    opened: Any = nullcontext(path) if hasattr(path, "write") else replacing(Path(path))
+    with _file_errors(path), opened as file:
+        file.write(workbook.getbuffer())
+
+
+@contextmanager
+def _file_errors(path: object) -> Iterator[None]:
+    """Convert an `OSError`, also where xlsxwriter, which has temporary files, hides it."""
+    exceptions = require("xlsxwriter.exceptions", "excel", "An Excel file")
+    with file_errors(f"write {path}"):
+        try:
+            yield
+        except exceptions.FileCreateError as error:
+            # Without its frames, whose open archive would fail to close later.
+            raise error.args[0].with_traceback(None) from None
 
 
 def _network_name(frame: pd.DataFrame) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -282,6 +283,31 @@ def test_a_file_that_cannot_be_written_is_a_file_error(tmp_path: Path):
         to_excel(pd.DataFrame({"a": [1]}), tmp_path / "missing" / "x.xlsx")
     with pytest.raises(InvalidRequestError, match="expected the path of a file"):
         to_excel(pd.DataFrame({"a": [1]}), 10**5000)  # type: ignore[arg-type]  # the point
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+@pytest.mark.parametrize("limit", [1_000, 12_000], ids=["temporary files", "the file"])
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, limit: int):
+    """Without room for the workbook or what it is made of, the file is what it was before."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    path = tmp_path / "x.xlsx"
+    to_excel(pd.DataFrame({"a": [1]}), path)
+    before = path.read_bytes()
+    script = (
+        "import random, resource, signal, string, sys, pandas as pd, ledgerkit as lk\n"
+        "text = ''.join(random.choices(string.ascii_letters + string.digits, k=10_000))\n"
+        "import tempfile; tempfile.tempdir = sys.argv[1]\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a larger file is an error instead\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), -1))\n"
+        "try: lk.to_excel(pd.DataFrame({'a': [text]}), sys.argv[2])\n"
+        "except lk.errors.FileError as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path), str(path), str(limit)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert (done.stdout[:20], done.stderr) == (f"Could not write {path}"[:20], "")
+    assert path.read_bytes() == before
 
 
 def test_transfers_of_near_stand_beside(rows):
