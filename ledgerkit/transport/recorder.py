@@ -70,10 +70,9 @@ class Recorder:
         self._lock = threading.Lock()
         forks.register(self)
         if mode == "extend":
-            recording_files.repair(path)
             self.earlier = Replay(path)
             self._network = self.earlier.file.header.network
-            self._writer = RecordWriter(path, None, self.earlier.file.digest)
+            self._writer = RecordWriter(path)
 
     def over(self, transport: Transport, settings: Settings) -> Transport:
         """Return a transport of one ledger whose exchanges are recorded."""

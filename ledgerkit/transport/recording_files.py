@@ -8,13 +8,14 @@ one before it, so that no record can be changed, left out or moved unnoticed. It
 time of the request, which the checksum of the frame does.
 
 A record is complete on disk when `RecordWriter.add` returns. What a killed process has left of the
-next one is recognised, and is not read.
+next one is recognised, and is not read. A file has one writer at a time, which locks it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import sys
 import weakref
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -23,7 +24,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api.calls import Surface
-from ledgerkit.errors import RecordingError
+from ledgerkit.errors import InvalidRequestError, RecordingError
 from ledgerkit.files import file_errors, replacing
 from ledgerkit.transport.memory_cache import MemoryCache
 
@@ -40,6 +41,7 @@ _WINDOW_LOG = 23  # unpacking takes 8 MiB beside the result; the compressor's ow
 _CHUNK_BYTES = 2**16
 _UNPACKED_BYTES = 2**24  # of frames that a reader keeps
 _DIGEST_BYTES = 16
+_LOCKED_BYTE = 2**31 - 2  # on Windows, where a lock is of bytes: the last one that it can be of
 
 
 class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -132,55 +134,119 @@ class Record(NamedTuple):
 
 class RecordWriter:
     """
-    Writes records to a file.
+    Writes records to a file, which has one writer at a time.
 
     Parameters
     ----------
     path
-        The file, which must not exist; with `digest` one that is complete, to append to.
+        The file, which must not exist; without `header` one to append to.
     header
         The header of a new file.
-    digest
-        The digest of the last record of the file.
+
+    Notes
+    -----
+    An exception such as KeyboardInterrupt may come at any moment. What it left of a record is
+    removed before the next one is written.
     """
 
-    def __init__(self, path: Path, header: Header | None, digest: bytes = b"") -> None:
-        self._path, self._digest = path, digest
+    def __init__(self, path: Path, header: Header | None = None) -> None:
+        self._path = path
         self._frame: Any = None  # the compressor of a frame that has no end yet
-        self._size = 0
-        with file_errors(f"write {path}"):
-            self._file: BinaryIO = path.open("xb" if header else "ab", buffering=0)
-        weakref.finalize(self, self._file.close)  # what is on disk is complete without an end
+        self._size, self._digest, self._is_whole = 0, b"", False
         if header is not None:
-            line = msgspec.json.encode(header) + b"\n"
-            self._digest = _digest(b"", line)
-            self._write(line, ends_frame=True)
+            _create(path, msgspec.json.encode(header) + b"\n")
+        self._resume()
 
     def add(self, exchange: RecordedExchange, body: bytes, asked_at: int) -> None:
         """Append a record; it is on disk when this returns."""
+        if not self._is_whole:
+            self._file.close()
+            self._resume()
+        self._is_whole = False  # until all of the record is on disk
         exchange.size = len(body)
         raw = msgspec.json.encode(exchange)
         self._digest = _digest(self._digest, raw, body)
         line = msgspec.json.encode(_Line(asked_at, self._digest.hex(), msgspec.Raw(raw)))
         self._size += len(line) + len(body) + 2
         self._write(b"%b\n%b\n" % (line, body), ends_frame=self._size >= FRAME_BYTES)
-
-    def _write(self, data: bytes, *, ends_frame: bool) -> None:
-        """Write bytes so that they can be unpacked, even if nothing follows."""
-        frame, self._frame = self._frame or _compressor(), None  # without an end if this fails
-        packed = frame.compress(data, frame.FLUSH_FRAME if ends_frame else frame.FLUSH_BLOCK)
-        with file_errors(f"write {self._path}"):
-            _write_all(self._file, packed)
-        if ends_frame:
-            self._size = 0
-        else:
-            self._frame = frame
+        self._is_whole = True
 
     def close(self) -> None:
         """End the last frame, and close the file."""
-        with self._file:
-            if self._frame is not None:
-                self._write(b"", ends_frame=True)
+        is_whole, self._is_whole = self._is_whole, False
+        if not self._file.closed:
+            with self._file:
+                if is_whole and self._frame is not None:
+                    self._write(b"", ends_frame=True)
+
+    def _write(self, data: bytes, *, ends_frame: bool) -> None:
+        """Write bytes so that they can be unpacked, even if nothing follows."""
+        frame = self._frame or _compressor()
+        packed = frame.compress(data, frame.FLUSH_FRAME if ends_frame else frame.FLUSH_BLOCK)
+        with file_errors(f"write {self._path}"):
+            _write_all(self._file, packed)
+        self._frame = None if ends_frame else frame
+        self._size = 0 if ends_frame else self._size
+
+    def _resume(self) -> None:
+        """Open the file after its last complete record, whose frame is ended if it was not."""
+        while True:
+            self._file = _open_alone(self._path)
+            weakref.finalize(self, self._file.close)  # what is on disk is complete without an end
+            source = RecordFile(self._path)
+            for _ in source.records():
+                pass
+            if source.unended is None:
+                break
+            with self._file, replacing(self._path) as file:
+                file.writelines(_repaired(self._path, *source.unended))
+                if sys.platform == "win32":  # where an open file cannot be replaced
+                    self._file.close()
+        self._frame, self._size = None, 0
+        self._digest, self._is_whole = source.digest, True
+
+
+def _create(path: Path, line: bytes) -> None:
+    """Create a file with its header, or not at all."""
+    frame = _compressor()
+    with file_errors(f"write {path}"), path.open("xb", buffering=0) as file:
+        try:
+            _write_all(file, frame.compress(line, frame.FLUSH_FRAME))
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _open_alone(path: Path) -> BinaryIO:
+    """Open a file at its end, and lock it; the system unlocks it when its process ends."""
+    while True:
+        with file_errors(f"write {path}"):
+            file = path.open("r+b", buffering=0)
+            if not _lock(file):
+                file.close()
+                rule = "a recording that nobody else is writing to"
+                raise InvalidRequestError.refuse("record", str(path), rule)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # nobody has replaced it
+                file.seek(0, os.SEEK_END)
+                return file
+            file.close()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock an open file; return False if another writer has locked it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(_LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 class _Frame(NamedTuple):
@@ -303,16 +369,6 @@ class RecordFile:
 
     def _damaged(self, reason: str) -> RecordingError:
         return RecordingError(f"{self._path} is no recording, or is damaged: {reason}")
-
-
-def repair(path: Path) -> None:
-    """Complete a file whose process was killed."""
-    source = RecordFile(path)
-    for _ in source.records():
-        pass
-    if source.unended is not None:
-        with replacing(path) as file:
-            file.writelines(_repaired(path, *source.unended))
 
 
 def _repaired(path: Path, start: int, records: bytes) -> Iterator[bytes]:

@@ -516,6 +516,68 @@ def test_a_killed_process_loses_no_answer(case: Path) -> None:
         assert len(lk.staking("leo.near")) == 1
 
 
+WRITE = recording_files._write_all
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("n_before", [1, 3])
+def test_an_interrupt_while_a_record_is_written(
+    case: Path, monkeypatch: pytest.MonkeyPatch, share: float, n_before: int
+) -> None:
+    """Ctrl-C before, within or after the writing of a record costs none of the others."""
+
+    def interrupt(file: Any, data: bytes) -> None:
+        monkeypatch.undo()
+        WRITE(file, data[: int(len(data) * share)])
+        raise KeyboardInterrupt
+
+    accounts = ["alice.near", "bob.near", "nina.near"]
+    with lk.connect("local", record=case):
+        for account_id in accounts[:n_before]:
+            lk.ft(account_id)
+        monkeypatch.setattr(recording_files, "_write_all", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            lk.staking("leo.near")
+        assert lk.inspect(case)["account_id"].tolist()[1 : n_before + 1] == accounts[:n_before]
+        recorded = [lk.ft(account_id) for account_id in accounts]
+    assert zstd().decompress(case.read_bytes())  # it has an end
+    with lk.connect(case):
+        assert all(
+            lk.ft(name).equals(frame) for name, frame in zip(accounts, recorded, strict=True)
+        )
+
+
+def test_a_second_writer_is_refused(case: Path) -> None:
+    """While a process records, no other can extend its file; the file has all that was read."""
+    script = (
+        "import ledgerkit as lk, sys\n"
+        "lk.connect('local')\n"
+        "try:\n"
+        "    with lk.record(sys.argv[1], mode='extend'):\n"
+        "        lk.ft('nina.near')\n"
+        "except lk.errors.InvalidRequestError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", script, str(case)]
+    options: Any = {"text": True, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    with lk.connect("local", record=case):
+        lk.ft("alice.near")
+        printed = subprocess.check_output(command, **options)
+        assert "expected a recording that nobody else is writing to" in printed
+        with (
+            pytest.raises(InvalidRequestError, match="nobody else"),
+            lk.record(case, mode="extend"),
+        ):
+            pass
+        lk.ft("bob.near")
+    assert subprocess.check_output(command, **options) == ""
+    assert lk.inspect(case)["account_id"].dropna().tolist() == [
+        "alice.near",
+        "bob.near",
+        "nina.near",
+    ]
+
+
 # Bad input --------------------------------------------------------------------------------
 
 
