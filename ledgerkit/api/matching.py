@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -27,7 +28,6 @@ _Members = dict[str, tuple[str, ...]]
 
 # All calls have this id until they are sent, so that equal calls have equal bodies.
 PLACEHOLDER = "ledgerkit"
-_EDGE = 100  # bytes at the start of a response in which its id is looked for first
 
 _NO_ID = (None, b"null")
 _ABOUT_HOST = (errors.RateLimitedError, errors.AuthError, errors.NodeError)
@@ -95,13 +95,19 @@ def insert_id(body: bytes, call_id: str) -> bytes:
 
 def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
     """Return the body of a response with another id; None if its id is not `call_id`."""
-    expected = _quote(call_id)
-    if _response_id(body) != expected:
+    old, new = _quote(call_id), _quote(new_id)
+    if _response_id(body) != old:
         return None
-    start = body.find(expected, 0, _EDGE)
-    if start < 0:
-        start = body.rfind(expected)  # nodes write the id last
-    return body[:start] + _quote(new_id) + body[start + len(expected) :]
+    # Other members may have the same text. The id is the first one up to which all have to be
+    # replaced for the new id to be read.
+    nth = bisect_left(
+        range(body.count(old)),
+        True,  # noqa: FBT003 - what is looked for
+        lo=1,
+        key=lambda count: _response_id(body.replace(old, new, count)) == new,
+    )
+    parts = body.split(old)
+    return old.join(parts[:nth]) + new + old.join(parts[nth:])
 
 
 def _response_id(body: bytes) -> bytes | None:

@@ -177,6 +177,38 @@ def test_extending_asks_only_for_what_is_missing(case: Path) -> None:
         assert ledger.get("/v1/account/a.near/ft") == third
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        '{"result":"ledgerkit","jsonrpc":"2.0","id":%s}',
+        '{"id":%s,"jsonrpc":"2.0","result":["ledgerkit",{"id":"ledgerkit"}]}',
+        '{"ledgerkit":1,"result":{"id":"ledgerkit"},"id":%s,"more":{"ledgerkit":"ledgerkit"}}',
+        '{"result":{"a":{"id":"ledgerkit"},"id":"ledgerkit"}, "id" : %s, "b": "ledgerkit"}',
+        '{"result":"a \\"ledgerkit\\" b","id":%s}',
+        '{"id":%s,"jsonrpc":"2.0","error":{"code":-32000,"message":"ledgerkit","data":"x"}}',
+    ],
+)
+def test_an_answer_with_the_word_that_stands_for_ids(case: Path, response: str) -> None:
+    """An answer may have the word "ledgerkit" anywhere: a replay is the same all the same."""
+
+    def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
+        return Reply(200, (response % json.dumps(json.loads(body)["id"])).encode())
+
+    def ask(ledger: lk.Ledger) -> Any:
+        try:
+            return ledger.rpc("any")
+        except LedgerError as error:
+            return type(error), str(error)
+
+    with (
+        serve(node) as server,
+        lk.connect("lab", rpc_url=server.url, record=case, retries=NO_RETRIES) as ledger,
+    ):
+        recorded = ask(ledger)
+    with lk.connect(case, retries=NO_RETRIES) as ledger:
+        assert ask(ledger) == recorded
+
+
 def test_failures_are_replayed_with_their_errors(
     case: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
