@@ -10,6 +10,7 @@ from ledgerkit.cli.arguments import BLOCK, FLAG, FORM, NETWORK, REPEATED, Argume
 from ledgerkit.cli.commands import Command, print_columns, print_failures, print_result
 from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     import argparse
@@ -79,11 +80,12 @@ def _print_recording(args: argparse.Namespace, frame: pd.DataFrame) -> int:
     output.print_value(frame, args)
     facts = frame.attrs
     if args.format == "table":
-        output.say(
-            f"\n{len(frame):,} requests to {facts['network']} (chain id "
+        line = (
+            f"{len(frame):,} requests to {facts['network']} (chain id "
             f"{facts['chain_id'] or 'unknown'}), recorded by ledgerkit {facts['ledgerkit']} in "
             f"{facts['size_bytes']:,} bytes"
         )
+        output.say(f"\n{escape_invisible(line)}")  # a node may have named any chain
     if facts["torn_bytes"]:
         output.print_message("the last response is incomplete, and is left out")
     return exit_codes.SUCCESS
