@@ -67,6 +67,12 @@ _CALLERS_KEY = re.compile(
 _BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # but the dots of account ids
 _CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}{_BETWEEN}){{{_WORDS - 1}}}{_WORD}")
 _PHRASE_PART = re.compile(rf"(?<![A-Za-z])(?:{_WORD}\s+){{7}}{_WORD}")  # words may be mistyped
+_SEPARATOR = re.compile(r"\\[nrt]|(?<=[A-Za-z])[,;+](?=[ A-Za-z])")  # of words, beside spaces
+# An answer may be prose: words of the list are of lower case.
+_LOWER = rf"(?!(?:{_PROSE})\b)[a-z]{{3,8}}"
+_ANSWERED_PHRASE = re.compile(
+    rf" (?<=[a-z]{{3}} )(?:{_LOWER}\s+){{{_WORDS - 2}}}{_LOWER}(?![a-z])".encode()
+)
 _TOKEN = re.compile(
     r"(?<![0-9A-Za-z_-])(?:"
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
@@ -188,6 +194,14 @@ def _names_secret(text: str) -> bool:
     """Return True if a text has a word that `_MEMBER` looks for."""
     lower = text.lower()
     return any(word in lower for word in _MEMBER_WORDS)
+
+
+def has_phrase(data: bytes, *, is_request: bool) -> bool:
+    """Return True if a request or an answer has what looks like a seed phrase."""
+    if not is_request:
+        return _ANSWERED_PHRASE.search(data) is not None
+    text = _SEPARATOR.sub(" ", data.decode("latin-1"))
+    return bool(_PHRASE.search(text) or _PHRASE_PART.search(text))
 
 
 def is_surely_secret(text: str) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit._version import __version__
 from ledgerkit.api import matching, rpc
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError
+from ledgerkit.protocol.actions import Delegate, DelegateV2
+from ledgerkit.protocol.transactions import SignedTransaction
 from ledgerkit.transport import forks, recording_files, secret_bytes
 from ledgerkit.transport.exchange import Transport
 from ledgerkit.transport.recording_files import Header, RecordedError, RecordWriter
@@ -19,13 +22,21 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from ledgerkit.api.calls import Response
+    from ledgerkit.protocol.borsh import Borsh
     from ledgerkit.transport.exchange import Exchange
     from ledgerkit.transport.networks import ApiKey
     from ledgerkit.transport.recording_files import RecordedExchange, RecordedNetwork
     from ledgerkit.transport.settings import Settings
 
-# Methods and parameters with the bytes of a signed transaction.
-_SENDING = (b"signed_tx", b"broadcast_tx", b"send_tx")
+# Methods and parameters with the bytes of a signed transaction, also of a malformed one. Others may
+# have them, too: `tx` takes them in place of a hash.
+# Source: nearcore, chain/jsonrpc/src/api/transactions.rs, RpcTransactionStatusRequest.
+_SENDING = (b"signed_tx", b"broadcast_tx", b"send_tx", b"check_tx")
+_SIGNED: tuple[tuple[type[Borsh], bytes], ...] = (
+    (SignedTransaction, b""),
+    # As an action, and as wallets give it to relayers, without the tag of an action.
+    *((kind, tag) for kind in (Delegate, DelegateV2) for tag in (b"", bytes([kind.tag]))),
+)
 
 
 class Recorder:
@@ -191,7 +202,7 @@ def _add_answer(
 def _without_secrets(record: RecordedExchange, body: bytes, key: ApiKey | None) -> bytes:
     """Leave out a request with signed bytes or a secret, and the body of an answer with one."""
     request = f"{record.path}\n{record.body or ''}".encode()
-    if any(name in request for name in _SENDING) or secret_bytes.secret_in(request, key):
+    if _is_signed(request) or secret_bytes.secret_in(request, key, is_request=True):
         record.request_digest = record.key.hex()
         record.path, record.body = "", None
     if len(body) > recording_files.MAX_RECORD_BYTES - recording_files.FRAME_BYTES:
@@ -199,3 +210,18 @@ def _without_secrets(record: RecordedExchange, body: bytes, key: ApiKey | None) 
     elif secret := secret_bytes.secret_in(body, key):
         record.withheld = f"it contains what looks like {secret}"
     return b"" if record.withheld else body
+
+
+def _is_signed(request: bytes) -> bool:
+    """Return True if a request has a signed transaction or delegate action, in any method."""
+    if any(name in request for name in _SENDING):
+        return True
+    forms = secret_bytes.forms(request)
+    return any(_is_a(kind, tag + form) for form in forms for kind, tag in _SIGNED)
+
+
+def _is_a(kind: type[Borsh], data: bytes) -> bool:
+    with suppress(LedgerError):
+        kind.decode(data)
+        return True
+    return False

@@ -1,9 +1,9 @@
-"""Secrets in the bytes of an answer, as they are or encoded, so that no file stores one."""
+"""Secrets in the bytes of a request or an answer, as they are or encoded, so no file stores one."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b32decode, b32encode, b64decode, b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,86 +13,112 @@ from nacl.bindings import crypto_sign_seed_keypair
 from ledgerkit import redaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ledgerkit.redaction import SecretText
 
-_NOUN = "a secret key"
+_KEY, _PHRASE = "a secret key", "a seed phrase"
 _SEED_BYTES, _KEY_BYTES = 32, 64
-_HEX_DIGITS, _BASE58_DIGITS = 128, (86, 87, 88)  # of the 64 bytes of a key
-_RUN = re.compile(rb"[0-9A-Za-z]+")
-_LETTERS = _RUN.sub(lambda run: b"a" * len(run[0]), bytes(range(256)))  # each becomes an "a"
-_SHORTEST_RUN = b"a" * min(_BASE58_DIGITS)
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+")
-_BASE64_KEY = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}(?===)")
-_NUMBERS = re.compile(rb"(?:\d{1,3},\s?)+\d{1,3}")
+_MOST_CODINGS = 3  # one within the other, such as a key in base64 in the arguments of a call
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|\\+u00([0-9A-Fa-f]{2})")
+_NUMBERS = re.compile(rb"(?:\d{1,3},\s?){40,}\d{1,3}")
+# A phrase of 12 words has at least 47 characters, which are 63 in base64 and 94 in hexadecimal.
+_CODED = re.compile(rb"[0-9A-Za-z+/_-]{60,}")
+_ALPHANUMERIC = re.compile(rb"[0-9A-Za-z]{60,}")
+_HEX = re.compile(rb"(?:[0-9A-Fa-f]{2}){40,}")
+_BASE32 = re.compile(rb"[A-Za-z2-7]+")
+# The characters of base58 that are 64 bytes, and those of the text of a key with its curve.
+_BASE58_SIZES = {*range(72, 76), *range(86, 89), *range(128, 134)}
+_LETTERS = bytes(ord("a") if re.match(rb"[0-9A-Za-z+/_-]", bytes([n])) else n for n in range(256))
+_LONG_RUN = b"a" * 60
+_GROUPS = {6: 3, 5: 5}  # bytes that a whole number of digits has, by the bits of a digit
 # Of a key of secp256k1, only a secret one has 32 bytes.
 _SECP256K1 = re.compile(rb"secp256k1:[1-9A-HJ-NP-Za-km-z]{43,44}(?![1-9A-HJ-NP-Za-km-z])")
 
 
-def secret_in(data: bytes, key: SecretText | None = None) -> str | None:
+def secret_in(
+    data: bytes, key: SecretText | None = None, *, is_request: bool = False
+) -> str | None:
     """
     Return what secret some bytes contain, such as "a secret key"; None if there is none.
 
-    Found are the API keys and passwords that this process uses, and every whole secret key: of
-    ed25519 it is 64 bytes, of which the second half is the public key of the first. Both are found
-    as they are, in base64, in hexadecimal digits, and as a list of bytes in JSON. `key` is one that
-    is found even if it is too short to be hidden elsewhere.
+    Found are the API keys and passwords that this process uses, every whole secret key (of
+    ed25519 it is 64 bytes, of which the second half is the public key of the first), and seed
+    phrases, in each of the `forms`. `key` is one that is found even if it is too short to be hidden
+    elsewhere. Of a request, too much is taken for a phrase rather than too little.
     """
     if key is not None and key.reveal().encode() in data:
         return key.noun
-    for noun, text in redaction.secrets_in_use():
-        spellings = (text, text.hex().encode(), *_number_spellings(text), *_base64_spellings(text))
-        if any(spelling in data for spelling in spellings):
-            return noun
-    return _NOUN if any(_has_key(form) for form in (data, *_decoded(data))) else None
+    used = [(noun, tuple(_spellings(text))) for noun, text in redaction.secrets_in_use()]
+    for form in forms(data):
+        for noun, spellings in used:
+            if any(spelling in form for spelling in spellings):
+                return noun
+        if _is_secret_key(form) or (b"secp256k1:" in form and _SECP256K1.search(form)):
+            return _KEY
+        if redaction.has_phrase(form, is_request=is_request):
+            return _PHRASE
+    return None
 
 
-def _number_spellings(text: bytes) -> Iterator[bytes]:
-    for comma in (",", ", "):
-        yield comma.join(map(str, text)).encode()
+def forms(data: bytes, depth: int = _MOST_CODINGS) -> Iterator[bytes]:
+    r"""
+    Yield some bytes, and what parts of them encode.
 
-
-def _base64_spellings(text: bytes) -> Iterator[bytes]:
-    """Yield the digits that are the same wherever a text stands in the bytes encoded."""
-    for before in range(3):
-        encoded = b64encode(bytes(before) + text)
-        whole = 4 * ((before + len(text)) // 3)
-        yield encoded[(0, 2, 3)[before] : whole]
-
-
-_CURVES = (b"ed25519:", b"secp256k1:")
-_BASE64_CURVES = tuple(digits for curve in _CURVES for digits in _base64_spellings(curve))
-_NUMBER_CURVES = tuple(numbers for curve in _CURVES for numbers in _number_spellings(curve))
+    Decoded are escapes of URLs and JSON, base64 and its form for URLs, base58, base32, hexadecimal
+    digits, and lists of bytes in JSON, also within each other.
+    """
+    yield data
+    if depth:
+        for part in _decoded(data):
+            yield from forms(part, depth - 1)
 
 
 def _decoded(data: bytes) -> Iterator[bytes]:
-    """Yield the decoded parts of some bytes that name a curve in base64, or as a list."""
-    if any(map(data.__contains__, _BASE64_CURVES)):
-        for run in _BASE64.findall(data):
+    if b"%" in data or b"\\u00" in data:
+        plain, count = _ESCAPE.subn(
+            lambda found: bytes.fromhex((found[1] or found[2]).decode()), data
+        )
+        if count:
+            yield plain
+    for run in _NUMBERS.findall(data):
+        yield bytes(int(number) & 0xFF for number in run.split(b","))
+    if _LONG_RUN in data.translate(_LETTERS):  # six times as fast as the pattern
+        for run in _CODED.findall(data):
             whole = run[:-1] if len(run) % 4 == 1 else run
             yield b64decode(whole + b"==", altchars=b"-_")
-    if any(map(data.__contains__, _NUMBER_CURVES)):
-        for run in _NUMBERS.findall(data):
-            yield bytes(int(number) & 0xFF for number in run.split(b","))
+            for part in _ALPHANUMERIC.findall(run):
+                yield from _decoded_part(part)
 
 
-def _has_key(data: bytes) -> bool:
-    if b"secp256k1:" in data and _SECP256K1.search(data):
-        return True
-    return any(map(_is_secret_key, _key_candidates(data)))
+def _decoded_part(part: bytes) -> Iterator[bytes]:
+    """Yield what letters and digits may be, other than base64."""
+    for digits in _HEX.findall(part):
+        yield bytes.fromhex(digits.decode())
+    with suppress(ValueError):  # it is not in this notation
+        if len(part) in _BASE58_SIZES:
+            yield base58.b58decode(part)
+    with suppress(ValueError):
+        if _BASE32.fullmatch(part):
+            yield b32decode(part + b"=" * (-len(part) % 8), casefold=True)
 
 
-def _key_candidates(data: bytes) -> Iterator[bytes]:
-    has_long_runs = _SHORTEST_RUN in data.translate(_LETTERS)  # six times as fast as the pattern
-    for run in _RUN.findall(data) if has_long_runs else ():
-        with suppress(ValueError):  # it is no number in this notation
-            if len(run) in _BASE58_DIGITS:
-                yield base58.b58decode(run)
-            elif len(run) == _HEX_DIGITS:
-                yield bytes.fromhex(run.decode())
-    if b"==" in data:
-        yield from (b64decode(run + b"==") for run in _BASE64_KEY.findall(data))
+def _spellings(text: bytes) -> Iterator[bytes]:
+    """Yield a text as it is, and as it is encoded wherever it stands in the bytes encoded."""
+    yield from (text, text.hex().encode(), text.hex().upper().encode(), base58.b58encode(text))
+    for comma in (",", ", "):
+        yield comma.join(map(str, text)).encode()
+    for digits in _shifted(text, b64encode, 6):
+        yield from {digits, digits.translate(bytes.maketrans(b"+/", b"-_"))}
+    for digits in _shifted(text, b32encode, 5):
+        yield from (digits, digits.lower())
+
+
+def _shifted(text: bytes, encode: Callable[[bytes], bytes], bits: int) -> Iterator[bytes]:
+    """Yield the digits that the bytes before and after a text do not change."""
+    for before in range(_GROUPS[bits]):
+        start, stop = -(-8 * before // bits), 8 * (before + len(text)) // bits
+        yield encode(bytes(before) + text)[start:stop]
 
 
 def _is_secret_key(key: bytes) -> bool:

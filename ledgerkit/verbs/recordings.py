@@ -63,15 +63,15 @@ def record(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, the file exists, or a block is being recorded already. Within
-        the block, if a ledger of another network is used.
+        If an argument is malformed, the file exists, somebody else is writing to it, or a block is
+        being recorded already. Within the block, if a ledger of another network is used.
     RecordingError
         If the file to extend is no recording, or is damaged.
 
     Notes
     -----
-    The API key is never stored, nor is a path of a host, a signed transaction that was sent, or an
-    answer with a whole secret key: `inspect` shows them as withheld.
+    The API key is never stored, nor is a path of a host, a signed transaction, or a request or an
+    answer with a secret key or a seed phrase: `inspect` shows them as withheld.
 
     Source: the requests of the block, and status of the node for its chain id.
 

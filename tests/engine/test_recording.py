@@ -34,7 +34,13 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.protocol import SecretKey, Transfer
+from ledgerkit.protocol import (
+    DelegateAction,
+    DelegateActionV2,
+    SecretKey,
+    Transaction,
+    Transfer,
+)
 from ledgerkit.transport import recording_files, secret_bytes
 from ledgerkit.transport.recording_files import RecordFile, zstd
 from ledgerkit.validation import block_reference
@@ -43,6 +49,8 @@ from tests.served_world import addresses
 from tests.served_world import serve as serve_world
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.localnet.world import World
 
 pytestmark = pytest.mark.usefixtures("no_session_left")
@@ -331,6 +339,22 @@ def test_inspect_lists_the_requests(case: Path, capsys: pytest.CaptureFixture[st
     )
 
 
+def test_inspect_escapes_what_others_wrote(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain's name, a method and an account are printed in one line, and move no cursor."""
+    hostile = "x\x1b[2J\u202e\n99 requests to mainnet"
+
+    def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
+        return reply({"id": json.loads(body)["id"], "result": {"chain_id": hostile}})
+
+    with serve(node) as server, lk.connect("lab", rpc_url=server.url, record=case) as ledger:
+        ledger.rpc(f"query{hostile}", {"account_id": hostile})
+    assert main(["inspect", str(case)]) == 0
+    printed = capsys.readouterr().out
+    assert "(chain id x\\x1b[2J\\u202e\\n99 requests to mainnet), recorded by" in printed
+    assert not [line for line in printed.splitlines() if line.startswith("99")]
+    assert not set("\x1b\u202e") & set(printed)
+
+
 def test_the_same_exchanges_give_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,6 +451,132 @@ def test_the_path_of_a_host_and_signed_bytes_are_not_stored(case: Path) -> None:
     assert signed
     assert [text for text in (KEY, signed[0], signed[0][:40]) if text.encode() in data] == []
     assert world.keys()["alice.near"].encode() not in data
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "hex": lambda text: text.encode().hex(),
+    "HEX": lambda text: text.encode().hex().upper(),
+    "base64": lambda text: base64.b64encode(b"??>" + text.encode()).decode(),
+    "base64url": lambda text: base64.urlsafe_b64encode(b"??>" + text.encode()).decode().rstrip("="),
+    "percent": lambda text: "".join(f"%{ord(char):02X}" for char in text),
+    "json": lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
+    "base58": lambda text: base58.b58encode(text.encode()).decode(),
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "base32 lower": lambda text: base64.b32encode(text.encode()).decode().rstrip("=").lower(),
+}
+PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"  # BIP-39's
+
+
+def echo(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
+    """Answer with the id and the parameters of a request, as they are spelled."""
+    call = json.loads(body)
+    start = body.index(b'"params":') + len(b'"params":')
+    return Reply(200, b'{"id":"%b","result":%b' % (call["id"].encode(), body[start:]))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1", "API key"])
+def test_keys_are_in_no_recording_however_they_are_spelled(
+    case: Path, spelling: str, curve: Any
+) -> None:
+    """A key in the arguments of a call, or in an answer, is not stored in any spelling."""
+    secret = KEY if curve == "API key" else SecretKey.generate(curve).reveal()
+    spelled = SPELLINGS[spelling](secret)
+    with (
+        serve(echo) as server,
+        lk.connect(
+            "lab", rpc_url=server.url, api_key=KEY, retries=NO_RETRIES, record=case
+        ) as ledger,
+    ):
+        ledger.rpc("call", {"args": spelled})
+        args = base64.b64encode(json.dumps({"k": spelled}).encode()).decode()
+        ledger.rpc("query", {"args_base64": args})
+    assert spelled.encode() not in unpacked(case)
+    assert args.encode() not in unpacked(case)
+    frame = lk.inspect(case)
+    assert frame["withheld"].notna().tolist() == [False, True, True]
+    assert frame["method"].isna().tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "spelled", [PHRASE, PHRASE.upper(), PHRASE.replace(" ", "\n"), PHRASE.split(), f"it: {PHRASE}!"]
+)
+def test_seed_phrases_in_arguments_are_in_no_recording(case: Path, spelled: Any) -> None:
+    """A seed phrase in the arguments of a view call is not stored; a replay answers the call."""
+    with lk.connect("local", record=case):
+        recorded = lk.view("counter.near", "get_num", {"phrase": spelled})
+    args = base64.b64encode(json.dumps({"phrase": spelled}, separators=(",", ":")).encode())
+    assert args not in unpacked(case)
+    assert lk.inspect(case)["withheld"].tolist()[1] == "the request"
+    with lk.connect(case):
+        assert lk.view("counter.near", "get_num", {"phrase": spelled}) == recorded
+
+
+def test_a_seed_phrase_in_an_answer_is_withheld(case: Path) -> None:
+    """An answer with a seed phrase is withheld, also where a view method returned it as bytes."""
+    prose = "Each of these words is in the list of a phrase, but the text has others, as texts do."
+    answers = [PHRASE, list(json.dumps({"seed": PHRASE}).encode()), prose]
+
+    def node(_method: str, path: str, _headers: object, _body: bytes) -> Reply:
+        return reply({"n": answers[int(path[1:])]})
+
+    with serve(node) as server, lk.connect("lab", api_url=server.url, record=case) as ledger:
+        for number in range(len(answers)):
+            ledger.get(f"/{number}")
+    withheld = lk.inspect(case)["withheld"].fillna("").tolist()
+    assert withheld == [*["it contains what looks like a seed phrase"] * 2, ""]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        # Source: nearcore, chain/jsonrpc/src/api/transactions.rs, decode_signed_transaction.
+        *((name, "list") for name in ("tx", "EXPERIMENTAL_tx_status", "broadcast_tx_async")),
+        *((name, "list") for name in ("broadcast_tx_commit", "send_tx", "EXPERIMENTAL_check_tx")),
+        ("tx", "object"),
+        ("any_relayer", "hex"),
+        ("any_relayer", "bytes"),
+        ("any_relayer", "delegate"),
+        ("any_relayer", "delegate_v2"),
+        ("any_relayer", "delegate without tag"),
+    ],
+)
+def test_signed_bytes_are_stored_in_no_method(case: Path, method: str, params: str) -> None:
+    """Signed transactions and delegate actions stay out, whichever method carries them."""
+    key = SecretKey.generate()
+    action: Any = {"sender_id": "alice.near", "receiver_id": "bob.near", "actions": [Transfer(1)]}
+    action |= {"nonce": 7, "max_block_height": 9, "public_key": key.public_key}
+    transaction = Transaction("alice.near", key.public_key, 7, "bob.near", bytes(32), [Transfer(1)])
+    signed = transaction.sign(key)
+    delegate = DelegateAction(**action).sign(key).encode()
+    delegates = {
+        "delegate": delegate,
+        "delegate without tag": delegate[1:],
+        "delegate_v2": DelegateActionV2(**action).sign(key).encode(),
+    }
+    data = delegates.get(params, signed.encode())
+    encoded = base64.b64encode(data).decode()
+    sent: Any = {"list": [encoded], "object": {"signed_tx_base64": encoded}, "hex": [data.hex()]}
+    sent |= {"bytes": list(data)}
+    with (
+        serve(lambda *_: Reply(503)) as server,
+        lk.connect("lab", rpc_url=server.url, retries=NO_RETRIES, record=case) as ledger,
+        pytest.raises(LedgerError),
+    ):
+        ledger.rpc(method, sent.get(params, [encoded]))
+    frame = lk.inspect(case)
+    assert frame["withheld"].iloc[-1] == "the request"
+    for spelled in (encoded, data.hex(), str(list(data))[1:-1].replace(" ", "")):
+        assert spelled.encode() not in unpacked(case)
+
+
+def test_recorded_answers_are_not_taken_for_secrets() -> None:
+    """Nothing in real answers of the chain and its services is withheld as a secret."""
+    files = list((ROOT.parent / "shared" / "wire" / "samples").rglob("*.json"))
+    if not files:
+        pytest.skip("there are no recorded answers here")
+    assert [path.name for path in files if secret_bytes.secret_in(path.read_bytes())] == []
 
 
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
