@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ledgerkit.transport.replay import Replay
 
 RECORDING = ".lk"  # how the name of a recording ends
+_WORKER_REMEDY = (
+    "Call connect() with the network in each worker, such as with "
+    'ProcessPoolExecutor(initializer=ledgerkit.connect, initargs=("mainnet",)).'
+)
 
 _default: Ledger | None = None
 _recorder: Recorder | None = None  # of the block of `record` that is running
@@ -48,7 +52,8 @@ def current(ledger: Ledger | None = None) -> Ledger:
     Return the ledger that a verb uses: the one passed, or the default one.
 
     If none was opened, `connect` opens one, with a warning. Raises `InvalidRequestError` if the
-    argument is not a ledger, or ``LEDGERKIT_NETWORK`` is not a known network.
+    argument is not a ledger, ``LEDGERKIT_NETWORK`` is not a known network, or this is a worker
+    process in which none was opened.
     """
     if ledger is None:
         return _default or _connect_unasked()
@@ -64,6 +69,12 @@ def current(ledger: Ledger | None = None) -> Ledger:
 
 
 def _connect_unasked() -> Ledger:
+    from multiprocessing import parent_process  # whose import takes longer than that of this module
+
+    # A worker that is spawned has nothing of its parent, whose ledger may be of another network.
+    if parent_process() is not None:
+        msg = "this is a worker process, in which connect() was not called"
+        raise InvalidRequestError(msg, remedy=_WORKER_REMEDY, field="ledger")
     ledger = connect()
     warning = f"connect() was not called: using {ledger.display_name}"
     if ledger.network.name == networks.LOCAL:
