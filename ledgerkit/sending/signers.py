@@ -33,6 +33,10 @@ T = TypeVar("T")
 
 SERVICE = "ledgerkit"  # the service under which the keyring stores keys, by account id
 _KEY_RULE = "a SecretKey, its text such as ed25519:…, or a Signer"
+_NO_PUBLIC_KEY = (
+    "a secret key, but this text has the length of a public key (if it is the seed of a secret "
+    "key, pass SecretKey.from_text(seed))"
+)
 _NO_KEY = "an account with a known key; pass key= with it, or call use_signer() once"
 
 
@@ -85,6 +89,9 @@ def seal(key: object) -> object:
         return key
     if not isinstance(key, str):
         return refuse_hidden("key", _KEY_RULE)
+    # The seed of an ed25519 key has as many bytes as a public key, and reads as one.
+    if isinstance(_value_or_error(PublicKey.from_text, key), PublicKey):
+        return refuse_hidden("key", _NO_PUBLIC_KEY)
     return _value_or_error(SecretKey.from_text, key)
 
 

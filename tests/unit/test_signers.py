@@ -65,6 +65,24 @@ def test_a_key_in_memory(key):
     assert UNTYPED.signer("a.testnet", made) is made
 
 
+def test_a_public_key_does_not_sign(monkeypatch):
+    """A public key, which explorers show beside the account, is refused wherever a key is passed.
+
+    NEAR CLI and wallets write a secret key of ed25519 as 64 bytes, and a public key as 32.
+    """
+    lk.connect("local")
+    public = str(KEY.public_key)
+    for text in (public, public.removeprefix("ed25519:")):
+        with pytest.raises(InvalidRequestError, match="length of a public key"):
+            lk.signer("a.testnet", text)
+        with pytest.raises(InvalidRequestError, match="length of a public key"):
+            lk.transfer("b.testnet", "1 NEAR", signer_id="a.testnet", key=text)
+    monkeypatch.setenv("LEDGERKIT_ACCOUNT_ID", "a.testnet")
+    monkeypatch.setenv("LEDGERKIT_SECRET_KEY", public)
+    with pytest.raises(InvalidRequestError, match="length of a public key"):
+        lk.signer()
+
+
 def test_a_key_of_the_environment(monkeypatch):
     """The environment names account and key; another account's key is not taken from it."""
     monkeypatch.setenv("LEDGERKIT_ACCOUNT_ID", "a.testnet")
