@@ -105,7 +105,7 @@ def rpc(
     return Call(
         surface=surface,
         request=request,
-        read=partial(_read_checked, read, members, request, is_rest=False),
+        read=partial(_read_checked, read, members, request, params=params),
         body=msgspec.json.encode(document),
         keep=keep,
         kind=kind,
@@ -140,7 +140,8 @@ def _read_checked(
     request: str,
     response: Response,
     *,
-    is_rest: bool,
+    params: Any = None,
+    is_rest: bool = False,
 ) -> T:
     """Decode a response, and check the members that repeat the request."""
     try:
@@ -148,6 +149,8 @@ def _read_checked(
     except errors.LedgerError as error:
         if not response.is_saved:
             matching.check_members(error, expected, request)
+            if isinstance(error, errors.UnknownBlockError) and error.block is None:
+                chain_errors.name_block(error, params)
             if is_rest and isinstance(error, errors.DecodeError):
                 matching.check_document(response.body, expected, request)
         raise

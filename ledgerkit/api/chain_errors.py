@@ -1341,6 +1341,26 @@ def _requested_block(details: dict[str, Any]) -> object:
     return height if height is not None else details.get("block_hash") or reference
 
 
+_BLOCK_IDS = ("block_id", "light_client_head", "last_block_hash")
+_BLOCK_NAMES = ("finality", "sync_checkpoint")
+
+
+def name_block(error: errors.UnknownBlockError, params: object) -> None:
+    """Name the block that a JSON-RPC call asked for in the error of a node that does not."""
+    # Methods that take a list have a height or a hash as its first item.
+    members = params if isinstance(params, dict) else {}
+    ids = params[:1] if isinstance(params, list) else map(members.get, _BLOCK_IDS)
+    block_id = next((value for value in ids if value is not None), None)
+    named = {name: members[name] for name in _BLOCK_NAMES if name in members}
+    details: dict[str, Any] = {
+        "block_reference": named if block_id is None else {"block_id": block_id}
+    }
+    details["block"] = _requested_block(details) or None
+    complete = errors.UnknownBlockError(**details)
+    error.args = complete.args
+    vars(error).update(vars(complete))
+
+
 def _timeout_error(info: dict[str, Any]) -> errors.TransactionTimeoutError:
     """Build the timeout error; a pending transaction is not looked up elsewhere."""
     cause = info.get("cause")

@@ -1280,6 +1280,40 @@ def test_a_block_above_the_head_names_the_head(read: Callable[[], object]) -> No
     assert [c["params"] for c in server.calls].count({"finality": "optimistic"}) == 1
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda at: lk.changes("account_changes", "a.near", at=at),
+        lambda at: lk.block(at),
+        lambda at: lk.gas_price(at),
+        lambda at: lk.view("a.near", "x", at=at),
+        lambda at: lk.protocol_config(at=at),
+    ],
+    ids=["changes", "block", "gas_price", "view", "protocol_config"],
+)
+@pytest.mark.parametrize("at", [42, fake_hash("none")])
+def test_an_unknown_block_is_named_where_the_node_does_not(
+    read: Callable[[object], object], at: object
+) -> None:
+    """A node that sends UNKNOWN_BLOCK with an empty info leaves its name to the request.
+
+    Source of the answer: near/near-jsonrpc-client-rs, issue 28, which quotes it.
+    """
+    answer = failure("UNKNOWN_BLOCK", {}, data={"info": {}, "name": "UNKNOWN_BLOCK"})
+    with asking(lambda *_: answer), pytest.raises(errors.UnknownBlockError) as caught:
+        read(at)
+    assert caught.value.sentence == f"This host does not have block {at}"
+    assert caught.value.block == at
+
+
+def test_an_unknown_block_by_finality_is_named() -> None:
+    """A node without a final block is asked for one by its finality, which the error names."""
+    answer = failure("UNKNOWN_BLOCK", {}, data={"info": {}, "name": "UNKNOWN_BLOCK"})
+    with asking(lambda *_: answer), pytest.raises(errors.UnknownBlockError) as caught:
+        lk.view("a.near", "x")
+    assert caught.value.sentence == "This host does not have block finality final"
+
+
 def test_validators_above_the_head_name_the_head() -> None:
     """A node reports an unknown epoch for a height that is still to come, without the height."""
     with lk.connect("local") as ledger:
