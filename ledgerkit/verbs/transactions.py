@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -11,7 +12,14 @@ from ledgerkit.api import calls, rpc
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.block_data.transactions import SOURCE as DOCUMENTS
 from ledgerkit.block_data.transactions import read_transactions
-from ledgerkit.errors import InvalidRequestError, UnknownReceiptError, UnknownTransactionError
+from ledgerkit.errors import (
+    InvalidRequestError,
+    LedgerError,
+    TransactionTimeoutError,
+    UnknownReceiptError,
+    UnknownTransactionError,
+    quote,
+)
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs import single_receipts
@@ -23,6 +31,7 @@ from ledgerkit.verbs.trace_inputs import build_traces
 from ledgerkit.verbs.trace_results import Key, read_results, source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Unpack
 
     import pandas as pd
@@ -78,11 +87,12 @@ def tx(
     """
     tx_hash, sender = _check_key(tx_hash, sender)
     level, ledger = _check_level(wait_until), client.current(ledger)
-    if sender is None:
-        transaction = transaction_documents.read_document(ledger, tx_hash).transaction
-        sender = (transaction and transaction.signer_id) or ""
-    call = rpc.transaction(tx_hash, sender, level, receipts=False)
-    answer = ledger.send(call)
+    with _receipt_in_errors(ledger, tx_hash):
+        if sender is None:
+            transaction = transaction_documents.read_document(ledger, tx_hash).transaction
+            sender = (transaction and transaction.signer_id) or ""
+        call = rpc.transaction(tx_hash, sender, level, receipts=False)
+        answer = ledger.send(call)
     result: dict[str, Any] = calls.read_rpc(calls.Response(answer.body), Any, call.request)
     return result
 
@@ -134,9 +144,29 @@ def trace(
     1      1    dex.near    ft_on_transfer             failure
     """
     key, level = _check_key(tx_hash, sender), _check_level(wait_until)
-    fetcher = Fetcher(client.current(ledger))
-    results = read_results(fetcher, [key], level)
-    return build_traces(fetcher.ledger, list(results.values()), blocks=blocks)[0]
+    ledger = client.current(ledger)
+    with _receipt_in_errors(ledger, key[0]):
+        return _read_trace(ledger, key, level, blocks=blocks)
+
+
+def _read_trace(ledger: Ledger, key: Key, level: str = "FINAL", *, blocks: bool = True) -> Trace:
+    results = read_results(Fetcher(ledger), [key], level)
+    return build_traces(ledger, list(results.values()), blocks=blocks)[0]
+
+
+@contextmanager
+def _receipt_in_errors(ledger: Ledger, tx_hash: str) -> Iterator[None]:
+    """Recognize the id of a receipt in the error about an unknown transaction."""
+    try:
+        yield
+    except (UnknownTransactionError, TransactionTimeoutError) as error:
+        with suppress(LedgerError):
+            of_receipt, _ = transaction_documents.receipt_origin(ledger, tx_hash)
+            error.remedy = (
+                f"This is the id of a receipt of transaction {quote(of_receipt)}: pass that hash, "
+                f"or read the receipt with receipt({quote(tx_hash)})."
+            )
+        raise
 
 
 @verb
@@ -203,16 +233,15 @@ def verify(
 
 def find_trace(id_: str, ledger: Ledger) -> Trace:
     """Return the trace of a transaction, by its hash or the id of one of its receipts."""
+    key = _check_key(id_, None)
     try:
-        return trace(id_, ledger=ledger)
+        return _read_trace(ledger, key)
     except (UnknownTransactionError, InvalidRequestError) as unknown:
         try:
-            origin = transaction_documents.receipt_origin(
-                ledger, validation.crypto_hash(id_, "tx_hash")
-            )
+            origin = transaction_documents.receipt_origin(ledger, key[0])
         except UnknownReceiptError:
             raise unknown from None
-        return trace(*origin, ledger=ledger)
+        return _read_trace(ledger, origin)
 
 
 @overload
@@ -508,4 +537,14 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     (180000005, '8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE', 'alice.near')
     """
     receipt_id = validation.crypto_hash(receipt_id, "receipt_id")
-    return single_receipts.read_receipt(client.current(ledger), receipt_id)
+    ledger = client.current(ledger)
+    try:
+        return single_receipts.read_receipt(ledger, receipt_id)
+    except UnknownReceiptError as error:
+        if ledger.network.transactions_url is None:  # a node finds no transaction by its hash alone
+            error.remedy += " If it is the hash of a transaction, use trace()."
+        else:
+            with suppress(LedgerError):
+                transaction_documents.read_document(ledger, receipt_id)
+                error.remedy = f"This is the hash of a transaction: use trace({quote(receipt_id)})."
+        raise

@@ -1284,8 +1284,8 @@ def test_a_block_above_the_head_names_the_head(read: Callable[[], object]) -> No
     "read",
     [
         lambda at: lk.changes("account_changes", "a.near", at=at),
-        lambda at: lk.block(at),
-        lambda at: lk.gas_price(at),
+        lk.block,
+        lk.gas_price,
         lambda at: lk.view("a.near", "x", at=at),
         lambda at: lk.protocol_config(at=at),
     ],
@@ -1819,6 +1819,37 @@ def test_receipt() -> None:
     )
     with asking(Fake(methods={"EXPERIMENTAL_receipt": told})):
         assert lk.receipt(fake_hash("receipt")) == told | unknown | places
+
+
+def test_a_receipt_id_in_place_of_a_hash_is_recognized() -> None:
+    """The error about an unknown transaction names the transaction of the receipt, once asked.
+
+    Source of the answer: EXPERIMENTAL_receipt_to_tx of nearcore,
+    chain/jsonrpc-primitives/src/types/receipts.rs.
+    """
+    origin = {"transaction_hash": fake_hash("tx"), "sender_account_id": "a.near"}
+    unseen = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash("receipt")})
+    methods = {"EXPERIMENTAL_tx_status": unseen, "tx": unseen, "EXPERIMENTAL_receipt_to_tx": origin}
+    read: Callable[..., Any]
+    for read in (lk.trace, lk.receipts, lk.tx, lk.verify):
+        unknown = pytest.raises(errors.UnknownTransactionError)
+        with asking(Fake(methods=methods)) as server, unknown as caught:
+            read(fake_hash("receipt"), "a.near")
+        assert f"a receipt of transaction '{fake_hash('tx')}'" in caught.value.remedy
+        assert f"receipt('{fake_hash('receipt')}')" in caught.value.remedy
+        assert len(server.calls) == 2
+
+
+def test_a_hash_in_place_of_a_receipt_id_is_recognized() -> None:
+    """The Transactions API recognizes it; a node finds no transaction by its hash alone."""
+    with lk.connect("local") as ledger:
+        tx_hash = lk.transactions(180_000_032, ledger=ledger)["tx_hash"][0]
+        with pytest.raises(errors.UnknownReceiptError) as caught:
+            lk.receipt(tx_hash, ledger=ledger)
+    assert caught.value.remedy == f"This is the hash of a transaction: use trace('{tx_hash}')."
+    hinted = pytest.raises(errors.UnknownReceiptError, match=r"use trace\(\)")
+    with asking(Fake(methods={"EXPERIMENTAL_receipt": failure("UNKNOWN_RECEIPT")})), hinted:
+        lk.receipt(fake_hash("tx"))
 
 
 def test_read_gives_what_a_live_call_gives(tmp_path: Path) -> None:
