@@ -15,6 +15,7 @@ from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame
+from ledgerkit.verbs.unknown_accounts import warn_of_unknown_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,6 +87,7 @@ def ft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "tokens")
+    warn_of_unknown_accounts(fetcher.ledger, {name: bool(r.tokens) for name, r in fetched})
     facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
     frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
@@ -182,6 +184,7 @@ def nft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.nft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "NFTs")
+    warn_of_unknown_accounts(fetcher.ledger, {name: bool(r.tokens) for name, r in fetched})
 
     def build(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
         return token_frames.nft([(response.account_id, response.tokens) for response in responses])
@@ -272,6 +275,8 @@ def nft_tokens(
         next_ids = _add_pages(fetcher, tokens, pages, contract_id) + waiting_ids
         waiting_ids = []
     failed = {subject for subject, _ in fetcher.failures}
+    is_listed = {a: bool(tokens[a]) for a in tokens if a not in failed}
+    warn_of_unknown_accounts(fetcher.ledger, is_listed)
     rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
     return fetcher.result(
         token_frames.nft_tokens(contract_id, rows),
@@ -400,12 +405,17 @@ def staking(
     account_ids = validation.account_ids(ids)
     extra_pools = validation.account_ids(pools, "pools")
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
+    is_listed = {name: bool(response.pools) for name, response in fetched}
+    unknown_ids = warn_of_unknown_accounts(fetcher.ledger, is_listed)
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
         return fetcher.result(frame, source)
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
     read_rows, read_positions = _read_positions(fetcher, rows)
+    for index, (row, position) in enumerate(zip(read_rows, read_positions, strict=True)):
+        if row.account_id in unknown_ids and _stake(position) == 0:
+            read_positions[index] = position._replace(status="not_indexed")
     frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
 
