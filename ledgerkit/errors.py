@@ -606,7 +606,10 @@ class TooLargeContractStateError(InvalidRequestError):
     block_height: int | None
     block_hash: str | None
     template = "Contract {account_id} has more state than this host returns"
-    remedy = "Use a longer key prefix, pages with a limit, or the contract's view methods."
+    remedy = (
+        "Use a longer key prefix, a node that sends the state in pages (from version 2.13 on), or"
+        " the contract's view methods."
+    )
 
 
 class TooManyAccessKeysError(InvalidRequestError):

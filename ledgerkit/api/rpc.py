@@ -33,6 +33,7 @@ _READS = frozenset(
     "broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
 
+STATE_PER_PAGE = 1000  # records; nodes from version 2.13 on send fewer if they have a lower limit
 # The default maximum of nodes, which refuse longer lists of keys that are not requested in pages.
 _KEYS_PER_PAGE = 100
 
@@ -106,10 +107,33 @@ def view_access_key_list(
     return replace(base_call, read=read)
 
 
-def view_state(account_id: str, prefix: bytes, at: BlockReference) -> Call[chain.State]:
-    """Build the call for the state of a contract."""
-    fields = {"account_id": account_id, "prefix_base64": base64_text(prefix)}
-    return query("view_state", at, chain.State, f"the contract state of {account_id}", **fields)
+def view_state(
+    account_id: str,
+    prefix: bytes,
+    at: BlockReference,
+    *,
+    limit: int | None = None,
+    after_key: bytes | None = None,
+) -> Call[chain.State]:
+    """Build the call for the state of a contract, or with a limit for the page after a key."""
+    request = f"the contract state of {account_id}"
+    fields: dict[str, Any] = {"account_id": account_id, "prefix_base64": base64_text(prefix)}
+    if limit is not None:  # older nodes ignore it
+        fields["limit"] = limit
+    if after_key is None:
+        return query("view_state", at, chain.State, request, **fields)
+    fields["after_key_base64"] = base64_text(after_key)
+    base_call = query("view_state", at, chain.State, request, **fields)
+
+    def read(response: calls.Response) -> chain.State:
+        page: chain.State = base_call.read(response)
+        keys = [item.key for item in page.values]
+        if any(key is not None and key <= after_key for key in (*keys, page.last_key)):
+            msg = f"the response to {request} is a page that does not begin after {after_key!r}"
+            raise DecodeError(msg, request=request, path="$.result.last_key")
+        return page
+
+    return replace(base_call, read=read)
 
 
 def view_code(account_id: str, at: BlockReference) -> Call[chain.Code]:

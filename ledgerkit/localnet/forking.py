@@ -50,6 +50,7 @@ Read = Callable[[str, Any], Any]  # calls a method of the network's JSON-RPC, re
 P = ParamSpec("P")
 V = TypeVar("V")
 _HEAD = 2**64
+_STATE_PER_PAGE = 1000  # records
 
 
 class SourceError(UnansweredError):
@@ -160,22 +161,24 @@ class Source:
         return [int(nonce) for nonce in self._query("view_gas_key_nonces", **fields)["nonces"]]
 
     def record(self, account_id: str, key: bytes) -> bytes | None:
-        """Return a storage record's value: from the whole state if it is small, else by its key."""
+        """Return a record's value: from the whole state if it is small or listed, else by key."""
         state = self._state(account_id)
+        if state is None:
+            state = self.values.get(("_paged_state", account_id))
         return self._single_record(account_id, key) if state is None else state.get(key)
 
     @_once
     def _single_record(self, account_id: str, key: bytes) -> bytes | None:
-        return self._view_state(account_id, key, limit=1).get(key)
+        return self._view_state(account_id, key, limit=1)[0].get(key)
 
     def records(self, account_id: str) -> dict[bytes, bytes]:
         """Return all storage records of a contract; fail if the network does not list them."""
         state = self._state(account_id)
-        if state is None:
-            msg = f"The state of {account_id} is too large for {self.network} to list"
-            remedy = "Ask a node of your own, which has no such limit."
-            raise SourceError(TooLargeContractStateError(msg, remedy=remedy))
-        return state
+        return self._paged_state(account_id) if state is None else state
+
+    @_once
+    def _paged_state(self, account_id: str) -> dict[bytes, bytes]:
+        return self._all_pages(account_id, limit=_STATE_PER_PAGE)
 
     def _state(self, account_id: str) -> dict[bytes, bytes] | None:
         """Return the whole state of a contract; None if the network does not list it."""
@@ -184,14 +187,30 @@ class Source:
     @_once
     def _listed_state(self, account_id: str) -> dict[bytes, bytes] | None:
         try:
-            return self._view_state(account_id, b"")
+            return self._all_pages(account_id)
         except TooLargeContractStateError:
             return None
 
-    def _view_state(self, account_id: str, prefix: bytes, **page: int) -> dict[bytes, bytes]:
+    def _all_pages(self, account_id: str, **page: Any) -> dict[bytes, bytes]:
+        state: dict[bytes, bytes] = {}
+        while True:
+            records, last_key = self._view_state(account_id, b"", **page)
+            state |= records
+            if last_key is None:
+                return state
+            if last_key == page.get("after_key_base64"):
+                msg = f"{self.network} sent a page of {account_id} that does not advance"
+                raise DecodeError(msg, path="$.result.last_key")
+            page["after_key_base64"] = last_key
+
+    def _view_state(
+        self, account_id: str, prefix: bytes, **page: Any
+    ) -> tuple[dict[bytes, bytes], str | None]:
+        """Return the records of a page, and the last key if more pages follow."""
         encoded = b64encode(prefix).decode()
         result = self._query("view_state", account_id=account_id, prefix_base64=encoded, **page)
-        return {b64decode(each["key"]): b64decode(each["value"]) for each in result["values"]}
+        records = {b64decode(each["key"]): b64decode(each["value"]) for each in result["values"]}
+        return records, result.get("last_key")
 
     @_once
     def code(self, account_id: str, code_hash: CryptoHash) -> bytes:

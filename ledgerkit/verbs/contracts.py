@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.errors import (
+    DecodeError,
+    InvalidRequestError,
+    LedgerError,
+    TooLargeContractStateError,
+)
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import sourced_frame
@@ -165,12 +170,13 @@ def contract_state(
     Returns
     -------
     state
-        One row per key, as bytes, typed as `schema("state")`.
+        One row per key, as bytes, typed as `schema("state")`; all pages are read at one block.
 
     Raises
     ------
     TooLargeContractStateError
-        If the storage is larger than nodes return, about 50 kB.
+        If the storage is larger than nodes return at once, about 50 kB, and the node does not
+        send it in pages, as nodes do from version 2.13 on.
     InvalidRequestError
         If an argument is malformed. Nothing is sent.
 
@@ -188,7 +194,7 @@ def contract_state(
     ledger = client.current(ledger)
     contract_id = validation.account_id(contract_id, "contract_id")
     prefix = validation.raw_bytes(prefix, "prefix")
-    response = ledger.send(rpc.view_state(contract_id, prefix, ledger.locate(at)))
+    response = _read_state(ledger, contract_id, prefix, ledger.locate(at))
     return sourced_frame(
         ledger,
         lambda: chain_frames.state(response),
@@ -196,6 +202,23 @@ def contract_state(
         block_height=response.block_height,
         block_hash=response.block_hash,
     )
+
+
+def _read_state(
+    ledger: Ledger, contract_id: str, prefix: bytes, at: validation.BlockReference
+) -> chain.State:
+    """Read the state of a contract in one response, or in pages if it is too large for one."""
+    try:
+        page = state = ledger.send(rpc.view_state(contract_id, prefix, at))
+    except TooLargeContractStateError:
+        first = rpc.view_state(contract_id, prefix, at, limit=rpc.STATE_PER_PAGE)
+        page = state = ledger.send(first)
+    block = validation.block_reference(state.block_hash) if state.block_hash else at
+    while page.last_key is not None:
+        after, limit = page.last_key, rpc.STATE_PER_PAGE
+        page = ledger.send(rpc.view_state(contract_id, prefix, block, limit=limit, after_key=after))
+        state.values += page.values
+    return state
 
 
 @verb

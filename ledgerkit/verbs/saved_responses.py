@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ledgerkit import validation
+from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
@@ -164,6 +164,18 @@ def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> 
     return lambda body, _: frame(calls.read_saved(call, body))
 
 
+def _page_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
+    """Build the reader of a response that may be one page of several, of which it warns."""
+
+    def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
+        page = calls.read_saved(call, body)
+        if page.last_key is not None:
+            user_warnings.warn("the document is one page, and not the last one: rows are missing")
+        return frame(page)
+
+    return read_body
+
+
 def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.DataFrame]) -> Reader:
     """Build the reader of a view of the REST API; a full response has the narrow ones too."""
 
@@ -258,7 +270,7 @@ _VIEWS: dict[str, Reader] = {
     "nft": _rest_reader(rest_models.Collections, _nft),
     "staking": _rest_reader(rest_models.Staking, lambda listing: token_frames.staking([listing])),
     "top_holders": _rest_reader(rest_models.TopHolders, token_frames.top_holders),
-    "keys": _rpc_reader(
+    "keys": _page_reader(
         rpc.view_access_key_list(_ANY_ID, _FINAL),
         lambda response: account_frames.keys([(None, response)]),
     ),
@@ -291,7 +303,7 @@ _VIEWS: dict[str, Reader] = {
         lambda body, _: _trace(body).events,
     ),
     **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
-    "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
+    "state": _page_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
     "validators": _rpc_reader(
         rpc.validators([None]),

@@ -9,7 +9,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet import forking, rpc_api
+from ledgerkit.localnet.rpc import queries
 from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
@@ -283,6 +284,18 @@ def test_keys_are_read_alone_or_together(network) -> None:
     )
     assert trace.verdict == "fully_succeeded"
     assert "view_access_key_list" in source.methods
+
+
+def test_a_large_state_is_listed_in_pages(network, monkeypatch) -> None:
+    """A state that the network sends in pages alone is whole in the fork, and in its answers."""
+    source, ledger = network
+    state = lk.contract_state("gold.near", ledger=source.ledger)
+    fork = fork_of(ledger)
+    monkeypatch.setattr(queries, "MAX_STATE_BYTES", 1)
+    monkeypatch.setattr(forking, "_STATE_PER_PAGE", 2)
+    source.methods.clear()
+    assert lk.contract_state("gold.near", ledger=fork).equals(state)
+    assert source.methods.count("view_state") == 1 + -(-len(state) // 2)
 
 
 def test_an_old_block_is_forked(network) -> None:

@@ -1610,6 +1610,79 @@ def test_changes_of_data_below_a_prefix() -> None:
     }
 
 
+RECORDS = [b"k%d" % number for number in range(5)]
+
+
+def paged_state(params: dict[str, Any]) -> Reply:
+    """Answer view_state as nodes from version 2.13 on do, with at most two records a page.
+
+    Source: nearcore, pull requests 15743 and 16075.
+    """
+    place = {"block_height": HEAD, "block_hash": fake_hash(HEAD)}
+    if "limit" not in params:
+        info = {"contract_account_id": params["account_id"], **place}
+        return failure("TOO_LARGE_CONTRACT_STATE", info)
+    after = base64.b64decode(params.get("after_key_base64", ""))
+    keys = [key for key in RECORDS if key > after][:2]
+    return result({**state_page(keys), **({} if RECORDS[-1] in keys else last_of(keys)), **place})
+
+
+def state_page(keys: list[bytes]) -> dict[str, Any]:
+    """Return a page with records of these keys."""
+    texts = [base64.b64encode(key).decode() for key in keys]
+    return {"values": [{"key": text, "value": "dg=="} for text in texts], "proof": []}
+
+
+def last_of(keys: list[bytes]) -> dict[str, str]:
+    """Return the member of a page after which more keys follow."""
+    return {"last_key": base64.b64encode(keys[-1]).decode()}
+
+
+def test_a_large_state_is_read_in_pages() -> None:
+    """All records of a state that is too large for one response are there, of one block."""
+    fake = Fake(methods={"query": paged_state})
+    with asking(fake) as server:
+        state = lk.contract_state("big.near")
+    assert state["key"].tolist() == RECORDS
+    assert state.attrs["block_hash"] == fake_hash(HEAD)
+    places = [call["params"].get("block_id") for call in server.calls]
+    assert places == [None, None, fake_hash(HEAD), fake_hash(HEAD)]
+
+
+def test_a_page_that_was_not_requested_is_continued() -> None:
+    """A page with `last_key` is not the whole state, also where a node sends it unasked."""
+    place = {"block_height": HEAD, "block_hash": fake_hash(HEAD)}
+    first = {**state_page(RECORDS[:2]), **last_of(RECORDS[:2]), **place}
+
+    def answer(params: dict[str, Any]) -> Reply:
+        return paged_state(params) if "after_key_base64" in params else result(first)
+
+    with asking(Fake(methods={"query": answer})):
+        assert lk.contract_state("big.near")["key"].tolist() == RECORDS
+    repeated = pytest.raises(errors.DecodeError, match=r"does not begin after b'k1'")
+    with asking(Fake(methods={"query": lambda _: result(first)})), repeated:
+        lk.contract_state("big.near")
+
+
+def test_a_node_without_pages_refuses_a_large_state() -> None:
+    """A node before version 2.13 ignores the limit, and the error says what to do."""
+    refusal = failure("TOO_LARGE_CONTRACT_STATE", {"contract_account_id": "big.near"})
+    unpaged = pytest.raises(errors.TooLargeContractStateError, match=r"from version 2\.13")
+    with asking(Fake(methods={"query": lambda _: refusal})), unpaged:
+        lk.contract_state("big.near")
+
+
+def test_a_saved_page_is_not_the_whole() -> None:
+    """A page of a state or of keys from a file is read with a warning; the last one without."""
+    place = {"block_height": HEAD, "block_hash": fake_hash(HEAD)}
+    page = {**state_page(RECORDS[:2]), **last_of(RECORDS[:2]), **place}
+    with pytest.warns(UserWarning, match="one page"):
+        assert len(lk.read(as_bytes(page), "state")) == 2
+    assert len(lk.read(as_bytes(state_page(RECORDS) | place), "state")) == 5
+    with pytest.warns(UserWarning, match="one page"):
+        assert len(lk.read(as_bytes({"keys": [], "last_key": KEY, **place}), "keys")) == 0
+
+
 def test_global_contract_code_by_hash_or_by_account() -> None:
     """A global contract has two names, and exactly one of them is given."""
     code = {"code_base64": base64.b64encode(b"\0asm").decode(), "hash": fake_hash("code")}

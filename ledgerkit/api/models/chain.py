@@ -85,7 +85,7 @@ class State(AtBlock, gc=False):
     """``view_state``."""
 
     values: list[StateItem]
-    last_key: str | None = None
+    last_key: bytes | None = None
 
 
 class Code(AtBlock, gc=False):
