@@ -40,7 +40,10 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
         "prev_hash": [head.prev_hash for head in headers],
         "epoch_id": [head.epoch_id for head in headers],
         "last_final_block": [head.last_final_block for head in headers],
-        "n_chunks": [None if r.chunks is None else len(r.chunks) for r in responses],
+        # A list from the shards of a document has the new chunks alone; the mask is of all.
+        "n_chunks": [
+            None if r.chunks is None else len(r.header.chunk_mask or r.chunks) for r in responses
+        ],
         "chunks_included": [head.chunks_included for head in headers],
         "gas_used": [None if new is None else sum(c.gas_used for c in new) for new in new_chunks],
         "gas_limit": [None if new is None else sum(c.gas_limit for c in new) for new in new_chunks],

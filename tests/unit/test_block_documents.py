@@ -226,13 +226,27 @@ def test_heights_of_a_shard() -> None:
 
 @recorded
 def test_a_block_without_a_list_of_chunks() -> None:
-    """Where the block lists no chunks their number is unknown; the shards have the new ones."""
+    """Where the block lists no chunks, the shards have the new ones, and the mask their number."""
     block = saved("borealis_testnet_120572296", "blocks").iloc[0]
-    assert plain(block[["n_chunks", "gas_used", "gas_limit"]]) == [None, None, None]
+    limit = 4 * 1_000_000_000_000_000
+    assert plain(block[["n_chunks", "gas_used", "gas_limit"]]) == [4, 65_779_310_854_781, limit]
+    block = saved("borealis_mainnet_70834061_no_chunks", "blocks").iloc[0]
+    assert plain(block[["n_chunks", "gas_used", "gas_limit"]]) == [4, 0, 0]
     chunks = saved("borealis_testnet_120572296", "chunks")
     assert chunks["shard_id"].tolist() == [0, 1, 2, 3]
     assert chunks["n_transactions"].tolist() == [0, 0, 0, 3]
     assert len(saved("borealis_mainnet_70834061_no_chunks", "chunks")) == 0
+
+
+@recorded
+def test_a_block_whose_shards_are_not_complete() -> None:
+    """A document that lacks a shard, or the chunk of one, leaves gas and number unknown."""
+    whole = document("borealis_testnet_120572296")
+    without_chunk = [{**shard, "chunk": None} for shard in whole["shards"][:1]]
+    for shards in (whole["shards"][1:], [*without_chunk, *whole["shards"][1:]]):
+        data = json.dumps({**whole, "shards": shards}).encode()
+        block = lk.read(data, "blocks").iloc[0]
+        assert plain(block[["n_chunks", "gas_used", "gas_limit"]]) == [None, None, None]
 
 
 @recorded

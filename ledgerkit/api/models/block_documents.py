@@ -255,6 +255,8 @@ def decode_document(body: bytes, request: str, *, whole: bool = False) -> BlockD
     decoder = _WHOLE_DOCUMENT if whole else _DOCUMENT
     document: BlockDocument = _decode(decoder, body, request)
     _fill_in_places(document, request)
+    if document.block.chunks is None:
+        _fill_in_chunks(document)
     return document
 
 
@@ -301,6 +303,15 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
     if len(set(ids)) < len(ids):
         [(repeated, _)] = Counter(ids).most_common(1)
         _refuse(f"it has two outcomes of {repeated}", "$.shards", request)
+
+
+def _fill_in_chunks(document: BlockDocument) -> None:
+    """List the new chunks of a block without a list of chunks, if its shards have all of them."""
+    header, chunks = document.block.header, document.chunk_headers()
+    is_every_shard = len(header.chunk_mask or chunks) == len(document.shards)
+    is_new = all(chunk.height_included == header.height for chunk in chunks)
+    if is_every_shard and is_new and len(chunks) == header.chunks_included:
+        document.block.chunks = chunks
 
 
 def _mismatch(execution: Execution, expected_id: str) -> str:
