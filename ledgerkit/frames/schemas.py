@@ -80,7 +80,7 @@ _POSITIONS = (
         "ok, not_a_pool (the contract has no staking pool's view method) or not_indexed (the"
         " indexer does not know the account, and nothing is staked)",
     ),
-    _c("source", "str", "indexed (listed by the indexer) or asked (passed as `pools`)"),
+    _c("source", "str", "indexed (listed by the indexer), asked (passed as `pools`) or lockup"),
 )
 
 _RECEIPTS = (

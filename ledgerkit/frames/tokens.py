@@ -164,7 +164,7 @@ def _text(value: Any) -> str | None:
 
 
 class PoolRow(NamedTuple):
-    """A staking pool of an account; `source` is ``indexed`` or ``asked``."""
+    """A staking pool of an account; `source` is ``indexed``, ``asked`` or ``lockup``."""
 
     account_id: str | None
     pool_id: str

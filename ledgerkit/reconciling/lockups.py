@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
@@ -17,6 +16,7 @@ from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_tran
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 from ledgerkit.verbs.readings import unless_refused
+from ledgerkit.verbs.tokens import lockup_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest
-
-_DIGEST_BYTES = 20
-_FACTORY = "lockup.near"
-
-
-def lockup_id(owner_id: str) -> str:
-    """Return the account of an owner's lockup contract, whether or not there is one."""
-    # Source: near/core-contracts, `lockup-factory/src/lib.rs`, `create`. On testnet wallets do not
-    # agree on a factory.
-    return f"{sha256(owner_id.encode()).digest()[:_DIGEST_BYTES].hex()}.{_FACTORY}"
 
 
 def lockup_rewards(

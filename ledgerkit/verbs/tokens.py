@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, overload
 
 from ledgerkit import client, errors, json_decoding, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
+from ledgerkit.api.models import rest as rest_models
 from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response
-    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.declaring import Collecting, Raising
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 _MAX_PAGE = 1000
+_DIGEST_BYTES = 20
+_LOCKUP_FACTORY = "lockup.near"
 MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
 
 
@@ -344,11 +347,21 @@ def _add_pages(
 
 @overload
 def staking(
-    ids: Ids, *, positions: bool = False, pools: Iterable[str] = (), **options: Unpack[Raising]
+    ids: Ids,
+    *,
+    positions: bool = False,
+    pools: Iterable[str] = (),
+    lockups: bool = False,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def staking(
-    ids: Ids, *, positions: bool = False, pools: Iterable[str] = (), **options: Unpack[Collecting]
+    ids: Ids,
+    *,
+    positions: bool = False,
+    pools: Iterable[str] = (),
+    lockups: bool = False,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def staking(
@@ -356,6 +369,7 @@ def staking(
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
+    lockups: bool = False,
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -371,6 +385,10 @@ def staking(
     pools
         Additional pools to read, since the indexer's list may miss some; implies
         `positions`.
+    lockups
+        Add the pools of the accounts' lockup contracts, with the `source` ``lockup``; implies
+        `positions`. Without it the stake of a lockup contract is not in the frame: the contract
+        is an account of its own. Costs one more request per account.
 
     Returns
     -------
@@ -388,7 +406,8 @@ def staking(
     Notes
     -----
     Source: GET /v1/account/{account_id}/staking; positions from the view method
-    get_account.
+    get_account. The account of a lockup contract is derived from its owner's, as the factory
+    lockup.near of mainnet does.
 
     Examples
     --------
@@ -404,20 +423,50 @@ def staking(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     extra_pools = validation.account_ids(pools, "pools")
+    _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
     is_listed = {name: bool(response.pools) for name, response in fetched}
     unknown_ids = warn_of_unknown_accounts(fetcher.ledger, is_listed)
     source = "GET /v1/account/{account_id}/staking"
-    if not (positions or extra_pools):
+    if not (positions or extra_pools or lockups):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
         return fetcher.result(frame, source)
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
+    if lockups:
+        order = {account_id: number for number, account_id in enumerate(account_ids)}
+        rows += _lockup_rows(fetcher, account_ids)
+        rows.sort(key=lambda row: order[row.account_id or ""])
     read_rows, read_positions = _read_positions(fetcher, rows)
     for index, (row, position) in enumerate(zip(read_rows, read_positions, strict=True)):
         if row.account_id in unknown_ids and _stake(position) == 0:
             read_positions[index] = position._replace(status="not_indexed")
     frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
+
+
+def lockup_id(owner_id: str) -> str:
+    """Return the account of an owner's lockup contract, whether or not there is one."""
+    # Source: near/core-contracts, `lockup-factory/src/lib.rs`, `create`. On testnet wallets do not
+    # agree on a factory.
+    return f"{sha256(owner_id.encode()).digest()[:_DIGEST_BYTES].hex()}.{_LOCKUP_FACTORY}"
+
+
+def _check_lockups(value: object, ledger: Ledger) -> None:
+    if validation.flag(value, "lockups") and ledger.network.name == "testnet":
+        rule = "False on testnet, where the account of a lockup contract is not known"
+        raise errors.InvalidRequestError.refuse("lockups", value, rule)
+
+
+def _lockup_rows(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
+    """List the pools of the lockup contracts of accounts, of which most have none."""
+    calls = (rest.staking(lockup_id(owner_id)) for owner_id in owner_ids)
+    # `send_many` would warn that the embedded ledger has no such account, which is nothing unusual.
+    responses = [response for batch in fetcher.ledger.stream(calls) for response in batch]
+    return [
+        PoolRow(owner_id, pool.pool_id, pool.last_update_block_height, "lockup")
+        for owner_id, response in fetcher.succeeded(owner_ids, responses)
+        for pool in response.pools or ()
+    ]
 
 
 def _read_positions(
@@ -427,7 +476,9 @@ def _read_positions(
     final = validation.block_reference("final")
     requests = []
     for row in rows:
-        args = validation.json_args({"account_id": row.account_id})
+        account_id = row.account_id or ""
+        staker_id = lockup_id(account_id) if row.source == "lockup" else account_id
+        args = validation.json_args({"account_id": staker_id})
         requests.append(rpc.call_function(row.pool_id, "get_account", args, final))
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     results: list[Any] = collector.send(requests, "positions")
@@ -462,6 +513,7 @@ def exposure(
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
+    lockups: bool = False,
     **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
@@ -470,6 +522,7 @@ def exposure(
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
+    lockups: bool = False,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
@@ -478,6 +531,7 @@ def exposure(
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
+    lockups: bool = False,
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -492,6 +546,10 @@ def exposure(
     nonzero
         Ignore pools and tokens whose amount is known to be zero. The current stake is
         then read from each pool. Unknown amounts count.
+    lockups
+        Count the pools of the accounts' lockup contracts too. Without it an account that
+        stakes through its lockup contract alone has no visible position. Costs one more request
+        per account.
 
     Returns
     -------
@@ -524,14 +582,15 @@ def exposure(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
+    _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "exposure")
-    stakes: dict[tuple[str | None, str], int | None] | None = None
-    if nonzero:
-        rows = token_frames.pool_rows([response for _, response in fetched])
-        read_rows, positions = _read_positions(fetcher, rows)
-        stakes = {row[:2]: _stake(p) for row, p in zip(read_rows, positions, strict=True)}
-        unread = {row.account_id for row in rows if row[:2] not in stakes}
-        fetched = [item for item in fetched if item[1].account_id not in unread]
+    rows = token_frames.pool_rows([response for _, response in fetched])
+    if lockups:
+        rows += _lockup_rows(fetcher, [account_id for account_id, _ in fetched])
+        _set_pools(fetched, rows)
+    stakes = _read_stakes(fetcher, rows) if nonzero else None
+    failed = {subject.partition(" in ")[0] for subject, _ in fetcher.failures}
+    fetched = [item for item in fetched if item[0] not in failed]
     build = partial(exposure_frames.exposure, liquid=liquid_ids, stakes=stakes)
     frame = fetcher.frame(fetched, build, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
@@ -545,6 +604,27 @@ def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -
         rule = f"their contracts, since none are known for network {ledger.network.name!r}"
         raise errors.InvalidRequestError.required("liquid_tokens", rule)
     return frozenset(ledger.network.liquid_tokens)
+
+
+def _set_pools(fetched: Sequence[tuple[str, rest_models.Full]], rows: Sequence[PoolRow]) -> None:
+    """Set the pools of each account to those of its rows, among them of its lockup contract."""
+    pools: dict[str | None, dict[str, rest_models.Pool]] = {}
+    for row in rows:
+        pool = rest_models.Pool(row.pool_id, row.last_update_block_height)
+        pools.setdefault(row.account_id, {}).setdefault(row.pool_id, pool)
+    for account_id, response in fetched:
+        response.pools = list(pools.get(account_id, {}).values())
+
+
+def _read_stakes(
+    fetcher: Fetcher, rows: Sequence[PoolRow]
+) -> dict[tuple[str | None, str], int | None]:
+    """Read the stake of each account in each pool, with that of its lockup contract."""
+    stakes: dict[tuple[str | None, str], int | None] = {}
+    for row, position in zip(*_read_positions(fetcher, rows), strict=True):
+        parts = stakes.get(row[:2], 0), _stake(position)
+        stakes[row[:2]] = None if None in parts else sum(filter(None, parts))
+    return stakes
 
 
 def _stake(position: Position) -> int | None:

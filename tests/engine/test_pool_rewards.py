@@ -19,6 +19,7 @@ from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
 from ledgerkit.reconciling import liquid_staking, lockups, rewards, stakes
 from ledgerkit.reconciling.model import Block, Entry
 from ledgerkit.reconciling.reconcile import BalanceReader
+from ledgerkit.verbs.tokens import lockup_id
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Chain:
     ) -> None:
         genesis, own = Genesis(), 100_000 * NEAR + 10**12
         genesis.account("alice.near", 10_000 * NEAR, keys=[KEY.public_key])
-        genesis.account(lockups.lockup_id("alice.near"), 5_000 * NEAR, contract=Lockup)
+        genesis.account(lockup_id("alice.near"), 5_000 * NEAR, contract=Lockup)
         key = KEY.public_key
         stakes_of_others = dict.fromkeys(others, (NEAR, 0))
         pool = pool_class.genesis(owner_id, str(key), own, stakes_of_others)
@@ -122,7 +123,7 @@ def chain() -> Iterator[Chain]:
     chain.call(POOL, "deposit_and_stake", 500 * NEAR)
     chain.call(LIQUID, "deposit_and_stake", 70 * NEAR)
     chain.call(LIQUID, "epoch_stake")
-    chain.call(lockups.lockup_id("alice.near"), "deposit_and_stake", amount=str(300 * NEAR))
+    chain.call(lockup_id("alice.near"), "deposit_and_stake", amount=str(300 * NEAR))
     chain.pass_epochs(3)
     chain.call(POOL, "deposit", 7 * NEAR)
     chain.call(POOL, "stake", amount=str(5 * NEAR))
@@ -172,7 +173,7 @@ def test_a_lockup_contract_is_followed(chain: Chain) -> None:
     """The rewards of the contract at the owner's hash are found, with its own deposit."""
     start, stop = chain.ends()
     rows = lockups.lockup_rewards(chain.ledger, "alice.near", start, stop)
-    account_id = lockups.lockup_id("alice.near")
+    account_id = lockup_id("alice.near")
     assert rows
     assert {row.account_id for row in rows} == {account_id}
     assert sum(row.reward for row in rows) == chain.total(account_id) - 300 * NEAR
@@ -183,7 +184,7 @@ def test_a_lockup_contract_has_the_account_of_its_owner() -> None:
     """A lockup contract's account is made of the hash of its owner's."""
     # Source: the accounts of a developer of the wallet Narwallets, in its public repository.
     expected = "f481fe97dddaa46fcede6ea5d24e685066b123b5.lockup.near"
-    assert lockups.lockup_id("luciotato.near") == expected
+    assert lockup_id("luciotato.near") == expected
 
 
 def test_the_gain_of_a_liquid_token_is_apart_from_transfers(chain: Chain) -> None:
@@ -340,7 +341,7 @@ def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
     statement = lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)
     frame, entries = statement.rewards, statement.entries
     pairs = set(frame[["account_id", "pool_id"]].itertuples(index=False, name=None))
-    account_id = lockups.lockup_id("alice.near")
+    account_id = lockup_id("alice.near")
     assert pairs == {("alice.near", POOL), (account_id, POOL), ("alice.near", LIQUID)}
     own = frame[(frame["account_id"] == "alice.near") & (frame["pool_id"] == POOL)]
     rewards_of_entries = entries[entries["cause"] == "staking_reward"]

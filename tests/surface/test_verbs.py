@@ -1155,6 +1155,79 @@ def test_an_account_that_is_not_indexed_has_no_known_exposure() -> None:
     ]
 
 
+# Of luciotato.near, a developer of the wallet Narwallets, in its public repository.
+LOCKUP = "f481fe97dddaa46fcede6ea5d24e685066b123b5.lockup.near"
+
+
+def with_lockup() -> Fake:
+    """Invent an owner whose lockup contract has staked 100,000 NEAR, and who has 3 beside it."""
+    fake = Fake()
+    owner = full_view("luciotato.near", pools=[{"pool_id": "own.near"}])
+    fake.rest["/v1/account/luciotato.near/full"] = owner
+    fake.rest["/v1/account/luciotato.near/staking"] = pools_of("luciotato.near", "own.near")
+    fake.rest["/v1/account/only.near/full"] = full_view("only.near")
+    fake.rest[f"/v1/account/{LOCKUP}/staking"] = pools_of(LOCKUP, "own.near", "big.near")
+    only = f"{hashlib.sha256(b'only.near').hexdigest()[:40]}.lockup.near"
+    fake.rest[f"/v1/account/{only}/staking"] = pools_of(only, "big.near")
+
+    def position(args: dict[str, str]) -> bytes:
+        staked = {LOCKUP: 10**29, "luciotato.near": 3 * 10**24}.get(args["account_id"], 0)
+        return pool(str(staked))(args)
+
+    fake.views[("big.near", "get_account")] = position
+    fake.views[("own.near", "get_account")] = position
+    return fake
+
+
+def test_staking_of_a_lockup_contract() -> None:
+    """The stakes of an owner's lockup contract are rows of the owner, of a source of their own.
+
+    Source of the contract's account: near/core-contracts, lockup-factory/src/lib.rs.
+    """
+    with asking(with_lockup()):
+        frame = lk.staking("luciotato.near", lockups=True, progress=False)
+    assert rows(frame, "account_id", "pool_id", "staked", "source") == [
+        ("luciotato.near", "own.near", 3 * 10**24, "indexed"),
+        ("luciotato.near", "own.near", 10**29, "lockup"),
+        ("luciotato.near", "big.near", 10**29, "lockup"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nonzero", "class_of_only"),
+    [(False, "direct_only"), (True, "no_visible_staking_position")],
+)
+def test_exposure_counts_lockup_contracts(*, nonzero: bool, class_of_only: str) -> None:
+    """An owner who stakes through a lockup contract is exposed; a stake of zero can be ignored."""
+    ids = ["luciotato.near", "only.near"]
+    options: Any = {"liquid_tokens": [], "progress": False}
+    with asking(with_lockup()):
+        frame = lk.exposure(ids, lockups=True, nonzero=nonzero, **options)
+        without = lk.exposure(ids, **options)
+    assert frame["exposure_class"].tolist() == ["direct_only", class_of_only]
+    assert frame["direct_pools"].tolist()[0] == ["own.near", "big.near"]
+    assert without["direct_pools"].tolist() == [["own.near"], []]
+
+
+def test_a_lockup_contract_that_could_not_be_read() -> None:
+    """A failure leaves its owner out of the classes: unknown is not "no visible position"."""
+    fake = with_lockup()
+    fake.rest[f"/v1/account/{LOCKUP}/staking"] = Reply(500)
+    ids = ["luciotato.near", "only.near"]
+    with asking(fake):
+        frame, failures = lk.exposure(
+            ids, lockups=True, liquid_tokens=[], progress=False, on_error="collect"
+        )
+    assert frame["account_id"].tolist() == ["only.near"]
+    assert failures["subject"].tolist() == ["luciotato.near"]
+
+
+def test_lockup_contracts_are_not_known_on_testnet() -> None:
+    """Wallets do not agree on a factory there, so the option is refused before anything is sent."""
+    with pytest.raises(errors.InvalidRequestError, match="testnet"):
+        lk.exposure("a.testnet", lockups=True, ledger=lk.connect("testnet", make_default=False))
+
+
 def test_exposure_needs_to_know_the_tokens() -> None:
     """A network without known liquid tokens asks for them before anything is sent."""
     with asking(exposed()) as server:
