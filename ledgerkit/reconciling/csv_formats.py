@@ -12,6 +12,7 @@ from ledgerkit import units, user_warnings, validation
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.files import replacing
 from ledgerkit.frames.csv_text import csv_text
+from ledgerkit.protocol.limits import MAX_ACTIONS
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.model import NEAR, fungible
 from ledgerkit.reconciling.prices import Price, Prices
@@ -169,9 +170,11 @@ class _Group:
         self.is_complete = False
 
     def add(self, asset: str, cause: str, change: int, words: Iterable[str | None]) -> None:
-        """Add an entry; the deposit of 1 yoctoNEAR that many methods demand counts as a fee."""
+        """Add an entry; the deposits of 1 yoctoNEAR that many methods demand count as fees."""
         # Source: NEP-141, "Reference-level explanation". A claim of tokens would be a trade.
-        is_formal = asset == NEAR and (cause, change) in (("deposit", -1), ("refund", 1))
+        # An entry sums the deposits of a receipt, and each of its actions may demand one.
+        formal = {"deposit": range(-MAX_ACTIONS, 0), "refund": range(1, MAX_ACTIONS + 1)}
+        is_formal = asset == NEAR and change in formal.get(cause, ())
         sums = self._sums.setdefault("fee" if is_formal else _KINDS.get(cause, "move"), {})
         sums[asset] = sums.get(asset, 0) + change
         self._words |= dict.fromkeys(word for word in (cause, *words) if word)

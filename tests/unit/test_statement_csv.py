@@ -74,6 +74,21 @@ def test_a_swap_is_one_row_for_koinly(tmp_path: Path):
     assert dict(sent).items() <= fee.items()
 
 
+def test_a_batch_of_formal_deposits_is_a_fee(tmp_path: Path):
+    """Three calls of one receipt, each with the 1 yoctoNEAR of NEP-141, leave the swap one row."""
+    usdc = "nep141:usdc.near"
+    rows = [
+        entry(110, "near", "deposit", -3, tx_hash="batch", method_name="ft_transfer_call"),
+        entry(110, GOLD, "token", -2_500_000, tx_hash="batch"),
+        entry(112, usdc, "token", 9_000_000, tx_hash="batch"),
+        entry(113, "near", "refund", 2, tx_hash="batch"),
+    ]
+    tokens = TOKENS | {usdc: Token("USDC", 6)}
+    [row] = written(statement(rows, tokens=tokens, opening={GOLD: 2_500_000}), tmp_path, "koinly")
+    assert (row["Sent Amount"], row["Received Amount"], row["Label"]) == ("2.5", "9", "")
+    assert (row["Fee Amount"], row["Fee Currency"]) == ("0." + "0" * 23 + "1", "NEAR")
+
+
 def test_a_fee_in_a_third_currency_stays_in_its_row_for_koinly(tmp_path: Path):
     """A payment of tokens has the fee in NEAR beside it."""
     rows = [entry for entry in SWAP if entry.cause != "deposit"]
