@@ -145,7 +145,7 @@ def signer(
         ``LEDGERKIT_SECRET_KEY``.
     credentials
         Path of a NEAR CLI file; True reads the account's own file in
-        ``~/.near-credentials``.
+        ``~/.near-credentials``, or the one key in its folder there.
     keyring
         Read the key from the system's keyring, service ``ledgerkit``; needs the extra
         ``ledgerkit[keyring]``.
@@ -227,7 +227,20 @@ def _cli_file(name: AccountId | None, network: str | None) -> Path:
     folder = client.current().network.name if network is None else network
     if Path(folder).name != folder:
         raise InvalidRequestError.refuse("network", network, "the name of a network")
-    return Path.home() / ".near-credentials" / folder / f"{name}.json"
+    home = Path.home() / ".near-credentials" / folder
+    path = home / f"{name}.json"
+    return path if path.exists() else _only_file(home / name, path)
+
+
+def _only_file(folder: Path, default: Path) -> Path:
+    """Return the one key file of an account's folder; the default path without one."""
+    # Source: near/near-cli-rs, src/common.rs, save_access_key_to_legacy_keychain: each key is in
+    # <account>/<public key>.json, and <account>.json is never overwritten.
+    paths = sorted(folder.glob("*.json"))
+    if len(paths) > 1:
+        rule = f"the path of one of its files: {', '.join(path.name for path in paths)}"
+        raise InvalidRequestError.refuse("credentials", str(folder), rule)
+    return paths[0] if paths else default
 
 
 def _keyring_key(name: AccountId | None) -> SecretKey | Signer | None:

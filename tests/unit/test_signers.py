@@ -112,6 +112,25 @@ def test_a_file_of_near_cli(tmp_path, monkeypatch):
     assert lk.signer("a.testnet", credentials=home).key == KEY
 
 
+def test_a_folder_of_near_cli(tmp_path, monkeypatch):
+    """The one key in an account's folder is read, and several are named for a choice."""
+    # Source: near/near-cli-rs, src/common.rs, save_access_key_to_legacy_keychain
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".near-credentials" / "testnet" / "a.testnet"
+    folder.mkdir(parents=True)
+    text = json.dumps({"public_key": str(KEY.public_key), "private_key": TEXT})
+    own = folder / f"{KEY.public_key}.json".replace(":", "_")
+    own.write_text(text)
+    assert lk.signer("a.testnet", credentials=True, network="testnet").key == KEY
+    (folder / "ed25519_other.json").write_text(text)
+    with pytest.raises(InvalidRequestError, match=r"ed25519_other\.json") as caught:
+        lk.signer("a.testnet", credentials=True, network="testnet")
+    assert own.name in str(caught.value)
+    assert lk.signer("a.testnet", credentials=own).key == KEY
+    path = credentials(tmp_path, private_key=OTHER.reveal(), public_key=str(OTHER.public_key))
+    assert lk.signer("a.testnet", credentials=True, network="testnet").key == OTHER, path
+
+
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
