@@ -28,6 +28,7 @@ from ledgerkit.protocol.borsh import (
     Record,
     Variant,
     blob,
+    decode_base64,
     items,
     layout_of,
     nested,
@@ -425,6 +426,51 @@ class SignedDelegate(Action):
     __slots__ = ()
     delegate_action: DelegateAction | DelegateActionV2
     signature: Signature
+
+    @classmethod
+    def from_base64(cls, text: str) -> Self:
+        """
+        Decode the base64 of a signed delegate action, as wallets and relayers exchange it.
+
+        Parameters
+        ----------
+        text
+            The base64 alone, of the bytes that `from_bytes` decodes.
+
+        Returns
+        -------
+        action
+            The action. The signature is not verified: call `verify`.
+
+        Raises
+        ------
+        DecodeError
+            If the text is not base64, or not that of a signed delegate action.
+        """
+        return cls.from_bytes(decode_base64(text, cls.__name__))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """
+        Decode the Borsh of a signed delegate action, which has no tag of an action before it.
+
+        Parameters
+        ----------
+        data
+            All the bytes of a ``SignedDelegate``.
+
+        Returns
+        -------
+        action
+            The action. The signature is not verified: call `verify`.
+
+        Raises
+        ------
+        DecodeError
+            If the bytes are malformed.
+        """
+        # Source: near/near-api-js, encodeSignedDelegate; near/near-cli-rs, SignedDelegateAction.
+        return cls.decode(bytes([cls.tag]) + data)
 
     def verify(self) -> bool:
         """

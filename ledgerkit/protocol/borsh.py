@@ -14,6 +14,7 @@ Its checks, its encoding and its decoding all follow from that declaration.
 
 from __future__ import annotations
 
+import binascii
 from dataclasses import fields
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
@@ -51,6 +52,21 @@ def blob(data: bytes) -> bytes:
 def text(value: str) -> bytes:
     """Pack a text as UTF-8 after its length in bytes."""
     return blob(value.encode())
+
+
+def decode_base64(encoded: str, kind: str) -> bytes:
+    """Decode base64 in its one canonical form: padded, without spaces or other characters."""
+    try:
+        data = binascii.a2b_base64(encoded, strict_mode=True)
+    except (ValueError, TypeError):  # also for characters beyond ASCII
+        data = None
+    if data is None or binascii.b2a_base64(data, newline=False).decode() != encoded:
+        raise DecodeError(
+            f"The text is not the base64 of a {kind}",
+            remedy="Pass the base64 text alone, complete and without spaces.",
+            path="base64",
+        )
+    return data
 
 
 def items(packed: Sequence[bytes]) -> bytes:

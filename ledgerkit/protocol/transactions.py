@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import units
-from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
@@ -25,7 +25,17 @@ from ledgerkit.protocol.actions import (
     read_nonce,
     with_delegated,
 )
-from ledgerkit.protocol.borsh import U16_MAX, Borsh, Reader, Record, items, nested, u32, u64
+from ledgerkit.protocol.borsh import (
+    U16_MAX,
+    Borsh,
+    Reader,
+    Record,
+    decode_base64,
+    items,
+    nested,
+    u32,
+    u64,
+)
 from ledgerkit.protocol.types import (
     SIGNATURE,
     AccountId,
@@ -76,7 +86,7 @@ class _Base64(Borsh):
         DecodeError
             If the text is not base64, or not that of such a value.
         """
-        return cls.decode(_decode_base64(text, cls.__name__))
+        return cls.decode(decode_base64(text, cls.__name__))
 
     def to_base64(self) -> str:
         """
@@ -381,21 +391,6 @@ def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> 
         expected = "0, or 1 with nonce_index= or nonce_mode="
         raise InvalidRequestError.refuse("version", version, expected)
     return None if nonce_index is None else integer(nonce_index, "nonce_index", most=U16_MAX)
-
-
-def _decode_base64(encoded: str, kind: str) -> bytes:
-    """Decode base64 in its one canonical form: padded, without spaces or other characters."""
-    try:
-        data = binascii.a2b_base64(encoded, strict_mode=True)
-    except (ValueError, TypeError):  # also for characters beyond ASCII
-        data = None
-    if data is None or binascii.b2a_base64(data, newline=False).decode() != encoded:
-        raise DecodeError(
-            f"The text is not the base64 of a {kind}",
-            remedy="Pass the base64 text alone, complete and without spaces.",
-            path="base64",
-        )
-    return data
 
 
 def _summary(actions: Sequence[Action]) -> str:

@@ -22,7 +22,7 @@ from typing import (
 )
 
 from ledgerkit import client, validation
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -623,12 +623,12 @@ def delegate(
 
 
 @overload
-def relay(delegate: Delegate, **options: Unpack[_DryRun]) -> pd.DataFrame: ...
+def relay(delegate: Delegate | str | bytes, **options: Unpack[_DryRun]) -> pd.DataFrame: ...
 @overload
-def relay(delegate: Delegate, **options: Unpack[_Sending]) -> Submission: ...
+def relay(delegate: Delegate | str | bytes, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def relay(
-    delegate: Delegate, *, dry_run: bool = False, **options: Unpack[Options]
+    delegate: Delegate | str | bytes, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
     """
     Send and pay for a delegate action that another account signed (NEP-366).
@@ -636,7 +636,8 @@ def relay(
     Parameters
     ----------
     delegate
-        The signed delegate action, from `delegate` or another program.
+        The signed delegate action, from `delegate` or another program: wallets return the
+        base64 or the bytes of a Borsh ``SignedDelegate``.
 
     Raises
     ------
@@ -654,14 +655,28 @@ def relay(
     >>> sent.trace.headline()
     'alice.near sent 1 NEAR to bob.near, relayed by relay.near.'
     """
-    if not isinstance(delegate, Delegate):
-        raise InvalidRequestError.refuse("delegate", delegate, "a Delegate, as delegate() returns")
+    delegate = _check_delegate(delegate)
     if not delegate.verify():
         public_key = delegate.delegate_action.public_key
         msg = f"the signature of the delegate action does not match its key {public_key}"
         raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
     return _run([delegate], sender_id, options, dry_run=dry_run)
+
+
+def _check_delegate(delegate: Delegate | str | bytes) -> Delegate:
+    if isinstance(delegate, Delegate):
+        return delegate
+    try:
+        if isinstance(delegate, str):
+            return Delegate.from_base64(delegate)
+        if isinstance(delegate, bytes | bytearray):
+            return Delegate.from_bytes(delegate)
+    except DecodeError as error:
+        msg = f"delegate is not a signed delegate action: {error.sentence}"
+        raise InvalidRequestError(msg, field="delegate", remedy=error.remedy) from None
+    rule = "a Delegate, as delegate() returns, or its base64 or bytes"
+    raise InvalidRequestError.refuse("delegate", delegate, rule)
 
 
 # Tracking ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -230,6 +231,16 @@ def test_a_delegated_action_is_relayed(world):
     assert type(expired.failure).__name__ == "DelegateActionExpiredError"
 
 
+@pytest.mark.parametrize("form", [bytes, lambda data: base64.b64encode(data).decode()])
+def test_a_delegate_of_a_wallet_is_relayed(world, form):
+    """A relayer takes the Borsh of a SignedDelegate, as bytes or base64."""
+    signed = lk.delegate("dave.near", [Transfer(7)], signer_id="bob.near")
+    # near/near-api-js, encodeSignedDelegate: without the tag of an action.
+    before = balance(world, "dave.near")
+    assert lk.relay(form(signed.encode()[1:]), **ALICE).fully_succeeded is True
+    assert balance(world, "dave.near") == before + 7
+
+
 def test_two_ledgers_at_once(world):
     """Each verb sends where it is told, and their nonces have nothing to do with each other."""
     other = lk.connect("local", seed=1)
@@ -456,7 +467,9 @@ BAD: list[tuple[str, Any, str]] = [
         "refusal",
     ),
     ("ledger", lambda: UNTYPED.transfer("dave.near", "1 yocto", ledger="local"), "connect"),
-    ("delegate", lambda: UNTYPED.relay("x"), "delegate"),
+    ("delegate", lambda: UNTYPED.relay(5), "base64 or bytes"),
+    ("delegate", lambda: lk.relay("x"), "not the base64 of a Delegate"),
+    ("delegate", lambda: lk.relay(b"\3"), "4 bytes are needed"),
     ("signer_id", lambda: lk.transfer("dave.near", "1 yocto", signer_id="moon.near"), "key"),
     ("signer_id", lambda: lk.transfer("dave.near", "1 yocto"), "key"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledgerkit import protocol
+from ledgerkit import errors, protocol
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 NUMBERS = ("deposit", "gas", "stake", "amount", "allowance", "balance", "nonce")
@@ -227,10 +227,29 @@ def test_delegates(vectors):
     assert str(inner.hash) == first["hash"]
     assert str(inner.sign(bob).signature) == first["signature"]
     assert inner.sign(bob).verify()
+    message, signature = bytes.fromhex(first["signed_message_hex"]), inner.sign(bob).signature
+    signed = message[4:] + signature.encode()  # a Borsh SignedDelegate
+    assert protocol.Delegate.from_bytes(signed) == inner.sign(bob)
+    assert protocol.Delegate.from_base64(base64.b64encode(signed).decode()) == inner.sign(bob)
     assert later.encode().hex() == second["signed_message_hex"][8:]
     assert str(later.hash) == second["hash"]
     assert str(later.sign(bob).signature) == second["signature"]
     assert later.sign(bob).verify()
+
+
+def test_a_delegate_of_a_wallet():
+    """What wallets exchange is a SignedDelegate, without the tag that it has as an action."""
+    # Source: nearcore, core/primitives/src/action/delegate.rs, DELEGATE_ACTION_HEX, without its 08.
+    head = "03000000616161030000006262620100000000010000000000000002"
+    text = base64.b64encode(bytes.fromhex(head).ljust(133, b"\0")).decode()
+    signed = protocol.Delegate.from_base64(text)
+    inner = signed.delegate_action
+    assert (inner.sender_id, inner.receiver_id, inner.nonce) == ("aaa", "bbb", 1)
+    assert (inner.actions, inner.max_block_height) == ((protocol.CreateAccount(),), 2)
+    assert not signed.verify()
+    for wrong in (text[:-4], "AAAA" + text, text + " ", "x"):
+        with pytest.raises(errors.DecodeError):
+            protocol.Delegate.from_base64(wrong)
 
 
 def test_message_for_a_service(vectors):
