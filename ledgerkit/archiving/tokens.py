@@ -13,6 +13,7 @@ from ledgerkit.api.models import chain
 from ledgerkit.archiving.widget_sources import parse_record
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.sending import broadcast, verbs
+from ledgerkit.verbs import nft_pages
 from ledgerkit.verbs import tokens as token_verbs
 
 if TYPE_CHECKING:
@@ -297,10 +298,10 @@ def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     def is_listed() -> bool:
         token_ids: set[str] = set()
         new_ids = {""}
-        while new_ids and plan.token_id not in new_ids and len(token_ids) < token_verbs.MAX_TOKENS:
+        while new_ids and plan.token_id not in new_ids and len(token_ids) < nft_pages.MAX_TOKENS:
             start, at = len(token_ids), ledger.locate()
-            call = token_verbs.tokens_page(plan.receiver_id, contract_id, start, _PAGE, at)
-            page = rpc.result_json(ledger.send(call), list[chain.NftToken], call.request)
+            call = nft_pages.tokens_page(plan.receiver_id, contract_id, start, _PAGE, at)
+            page, _ = nft_pages.decode_tokens(ledger.send(call), call.request)
             new_ids = {token.token_id for token in page} - token_ids
             token_ids |= new_ids
         return plan.token_id in new_ids

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import DecodeError
-from ledgerkit.frames import amounts
 from ledgerkit.reconciling.rewards import Holding, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.readings import token_call, unless_refused
+from ledgerkit.verbs.readings import amount, token_call, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,12 +89,7 @@ def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.
 
 def _rate(result: chain.CallResult, contract_id: str) -> int:
     """Return the rate in a response, in yoctoNEAR."""
-    request = f"the rate of {contract_id}"
-    values = amounts.plain([rpc.result_json(result, str, request)])
-    if values is None:
-        msg = f"the response to {request} is not an amount"
-        raise DecodeError(msg, request=request, path="$.result.result")
-    return values[0]
+    return amount(result, f"the rate of {contract_id}")
 
 
 def _read_values(

@@ -134,7 +134,7 @@ def read_pace(
     listed = [_stakes(page or ()) for page in pages]
     is_owner, left_out = owner_id == account_id, (account_id, owner_id)
     is_alone = any(not stakes.keys() - left_out for stakes in listed)
-    totals = view("get_total_staked_balance", str, heights) if is_owner or is_alone else []
+    totals = view("get_total_staked_balance", str | int, heights) if is_owner or is_alone else []
     if is_alone:
         for page, each, total in zip(pages, listed, totals, strict=True):
             if page is not None and len(each) == len(page) < _N_WITNESSES:  # all are listed
@@ -151,21 +151,21 @@ def read_pace(
     return Pace(stakes, fees, doubtful)
 
 
-def _fee(total: str | None, share: chain.FeeFraction | None) -> _Fee:
+def _fee(total: str | int | None, share: chain.FeeFraction | None) -> _Fee:
     if share is None or not 0 <= share.numerator < share.denominator:
         return _NO_FEE
     return _Fee(_plain(total), Fraction(share.numerator, share.denominator))
 
 
-def _plain(text: str | None) -> int:
+def _plain(value: str | int | None) -> int:
     """Return an amount; 0 if it is none, of which nothing can be a share."""
-    return (amounts.plain([text or "-"]) or [0])[0]
+    return (amounts.plain(["-" if value is None else str(value)]) or [0])[0]
 
 
 def _stakes(page: Iterable[chain.Delegator]) -> dict[str, int]:
     """Return the stakes of accounts; none if one is no amount."""
     delegators = list(page)
-    values = amounts.plain([each.staked_balance for each in delegators])
+    values = amounts.plain([str(each.staked_balance) for each in delegators])
     names = (each.account_id for each in delegators)
     return dict(zip(names, values or (), strict=values is not None))
 

@@ -12,7 +12,7 @@ from ledgerkit.frames import amounts
 from ledgerkit.frames.history import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.validation import BlockReference
@@ -52,7 +52,7 @@ def token_call(
     method = "ft_balance_of" if token_id is None else "mt_balance_of"
 
     def decode(result: chain.CallResult, request: str) -> Reading:
-        return Reading("ok", *_integers([rpc.result_json(result, str, request)], request))
+        return Reading("ok", amount(result, request))
 
     call = rpc.call_function(contract_id, method, validation.json_args(args), at)
     return _contract_call(call, decode, "broken")
@@ -78,8 +78,14 @@ def staking_position(result: chain.CallResult, request: str) -> chain.StakingPos
     return position
 
 
-def _integers(texts: list[str], request: str) -> list[int]:
-    values = amounts.plain(texts)
+def amount(result: chain.CallResult, request: str) -> int:
+    """Decode an amount that a view method returned, as a text or a JSON number."""
+    return _integers([rpc.result_json(result, str | int, request)], request)[0]
+
+
+def _integers(texts: Sequence[str | int], request: str) -> list[int]:
+    # A JSON number has all digits here: those with a fraction or an exponent are not decoded.
+    values = amounts.plain([str(text) for text in texts])
     if values is None:
         sentence = f"{' and '.join(map(repr, texts))} are not both amounts"
         raise errors.DecodeError(sentence, request=request, path="$.result.amount")

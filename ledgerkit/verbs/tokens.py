@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, overload
 
-from ledgerkit import client, errors, json_decoding, validation
+from ledgerkit import client, errors, json_decoding, user_warnings, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
@@ -17,6 +16,7 @@ from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame
+from ledgerkit.verbs.nft_pages import NftPages
 from ledgerkit.verbs.unknown_accounts import warn_of_unknown_accounts
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.api.calls import Call, Response
     from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.declaring import Collecting, Raising
@@ -35,7 +34,6 @@ _PAGE = 50
 _MAX_PAGE = 1000
 _DIGEST_BYTES = 20
 _LOCKUP_FACTORY = "lockup.near"
-MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
 
 
 @overload
@@ -237,7 +235,7 @@ def nft_tokens(
     -------
     tokens
         One row per token, typed as `schema("nft_tokens")`; metadata is the contract's
-        text, unchanged.
+        text, unchanged. What could not be read is a warning, and in ``attrs["notes"]``.
 
     Raises
     ------
@@ -248,7 +246,8 @@ def nft_tokens(
 
     Notes
     -----
-    Source: view method nft_tokens_for_owner, paged until a page has no new token.
+    Source: view method nft_tokens_for_owner, paged until a page has no new token; then, if
+    the last page was full, nft_supply_for_owner.
 
     Examples
     --------
@@ -264,85 +263,23 @@ def nft_tokens(
     contract_id = validation.account_id(contract_id, "contract_id")
     page = validation.integer(page, "page", least=1, most=_MAX_PAGE)
     account_ids = validation.account_ids(ids)
-    tokens: dict[str, dict[str, chain.NftToken]] = {account_id: {} for account_id in account_ids}
-    # The first page states its block, at which all others are read.
-    block = fetcher.ledger.locate(at)
-    height, block_hash = None, None
-    next_ids, waiting_ids = account_ids[:1], account_ids[1:]
-    while next_ids:
-        calls = {a: tokens_page(a, contract_id, len(tokens[a]), page, block) for a in next_ids}
-        pages = fetcher.fetch(calls, "NFT tokens")
-        if height is None:
-            height, block_hash = _block_of(fetcher.ledger, pages, block)
-            block = validation.block_reference(block_hash)
-        next_ids = _add_pages(fetcher, tokens, pages, contract_id) + waiting_ids
-        waiting_ids = []
+    pages = NftPages(fetcher, contract_id, page, fetcher.ledger.locate(at))
+    pages.read(account_ids)
     failed = {subject for subject, _ in fetcher.failures}
+    tokens = pages.tokens
     is_listed = {a: bool(tokens[a]) for a in tokens if a not in failed}
     warn_of_unknown_accounts(fetcher.ledger, is_listed)
     rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
+    for note in pages.notes:
+        user_warnings.warn(note)
+    height, block_hash = pages.read_at
     return fetcher.result(
         token_frames.nft_tokens(contract_id, rows),
         "view call nft_tokens_for_owner",
         block_height=height,
         block_hash=block_hash,
+        notes=pages.notes or None,
     )
-
-
-def _block_of(
-    ledger: Ledger, pages: Sequence[tuple[str, chain.CallResult]], at: validation.BlockReference
-) -> tuple[int, str]:
-    """Return height and hash of the block at which a page was read; without a page, read it."""
-    for _, page in pages:
-        if page.block_height is not None and page.block_hash is not None:
-            return page.block_height, page.block_hash
-    return ledger.pin(at)
-
-
-def tokens_page(
-    account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
-) -> Call[chain.CallResult]:
-    """Build the call for a page of an account's tokens; behind the last one it is empty."""
-    args = {"account_id": account_id, "from_index": str(start), "limit": limit}
-    call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
-    return replace(call, read=partial(_read_page, call)) if start else call
-
-
-def _read_page(call: Call[chain.CallResult], response: Response) -> chain.CallResult:
-    """Read a page after the first; a panic for an index out of bounds is an empty page."""
-    # near-contract-standards, the usual library, panics when from_index is the number of tokens.
-    try:
-        return call.read(response)
-    except errors.ContractPanicError as error:
-        if "out of bounds" not in error.panic_msg.lower():
-            raise
-        return chain.CallResult(list(b"[]"))
-
-
-def _add_pages(
-    fetcher: Fetcher,
-    tokens: dict[str, dict[str, chain.NftToken]],
-    pages: Sequence[tuple[str, chain.CallResult]],
-    contract_id: str,
-) -> list[str]:
-    """Add the tokens of pages; return the accounts whose page had new ones."""
-    request = f"nft_tokens_for_owner of {contract_id}"
-    open_ids = []
-    for account_id, result in pages:
-        try:
-            page = rpc.result_json(result, list[chain.NftToken], request)
-        except errors.DecodeError as error:
-            fetcher.fail(account_id, error)
-            continue
-        known = tokens[account_id]
-        new = [token for token in page if token.token_id not in known]
-        known.update((token.token_id, token) for token in new)
-        if len(known) > MAX_TOKENS:
-            msg = f"{request} returned more than {MAX_TOKENS} tokens"
-            fetcher.fail(account_id, errors.ContractError(msg))
-        elif new:  # a short page is not the last one: contracts may cap their pages
-            open_ids.append(account_id)
-    return open_ids
 
 
 @overload
@@ -504,7 +441,8 @@ def _position(result: Any, pool_id: str) -> Any:
         decoded = readings.staking_position(result, f"get_account of {pool_id}")
     except errors.DecodeError:
         return Position("not_a_pool")
-    return Position("ok", decoded.staked_balance, decoded.unstaked_balance, decoded.can_withdraw)
+    staked, unstaked = str(decoded.staked_balance), str(decoded.unstaked_balance)
+    return Position("ok", staked, unstaked, decoded.can_withdraw)
 
 
 @overload

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -971,6 +972,83 @@ def test_nft_tokens_of_a_contract_that_panics_past_the_end() -> None:
         )
 
 
+def ends_at(count: int, supply: Any) -> dict[tuple[str, str], Any]:
+    """Invent a collection whose `limit` is the end of the slice, with its supply for an owner."""
+
+    def page(args: dict[str, Any]) -> bytes:
+        ids = range(count)[int(args["from_index"]) : args["limit"]]
+        return as_bytes([{"token_id": f"#{i}"} for i in ids])
+
+    return {
+        ("art.near", "nft_tokens_for_owner"): page,
+        ("art.near", "nft_supply_for_owner"): supply,
+    }
+
+
+@pytest.mark.parametrize("supply", [as_bytes("120"), as_bytes(120)])
+def test_nft_tokens_where_limit_is_an_end(supply: bytes) -> None:
+    """An early empty page is checked with the supply for the owner (NEP-181), and read on."""
+    with asking(Fake(views=ends_at(120, supply))), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = lk.nft_tokens("a.near", "art.near")
+    assert frame["token_id"].tolist() == [f"#{i}" for i in range(120)]
+    assert "notes" not in frame.attrs
+
+
+@pytest.mark.parametrize(
+    ("supply", "total"), [(panic("MethodNotFound"), "an unknown number of"), (b'"130"', "130")]
+)
+def test_nft_tokens_that_may_be_more(supply: Any, total: str) -> None:
+    """Without a supply, or with a larger one, the frame says that it has at least these."""
+    count = 50 if "unknown" in total else 120
+    note = f"a.near has at least {count} tokens of art.near, which listed {count} of {total} tokens"
+    with asking(Fake(views=ends_at(120, supply))), pytest.warns(UserWarning, match=note):
+        frame = lk.nft_tokens("a.near", "art.near")
+    assert (len(frame), frame.attrs["notes"]) == (count, [note])
+
+
+@pytest.mark.parametrize(("index", "limit"), [(int, int), (str, str), (int, str)])
+def test_nft_tokens_of_other_argument_types(index: type, limit: type) -> None:
+    """A contract that wants a number for from_index or a text for limit gets it."""
+
+    def page(args: dict[str, Any]) -> Any:
+        if (type(args["from_index"]), type(args["limit"])) != (index, limit):
+            return panic("Failed to deserialize input from JSON.: invalid type: integer `50`")
+        start = int(args["from_index"])
+        return as_bytes([{"token_id": f"#{i}"} for i in range(7)[start : start + 3]])
+
+    with asking(Fake(views={("art.near", "nft_tokens_for_owner"): page})):
+        frame = lk.nft_tokens(["a.near", "b.near"], "art.near", progress=False)
+    assert frame["token_id"].tolist() == [f"#{i}" for i in range(7)] * 2
+
+
+def test_nft_tokens_are_read_each_for_itself() -> None:
+    """A member or a token that can't be read is missing with a note, and hides no other one."""
+    tokens = [
+        {"token_id": "a", "metadata": "a text"},
+        {"token_id": 2**70, "metadata": {"title": "numbered"}},
+        {"token_id": "c", "metadata": {"title": "listed"}, "approved_account_ids": ["m.near"]},
+        {"owner_id": "a.near"},
+        "d",
+        {"token_id": "e", "metadata": {"title": "fine"}, "approved_account_ids": {"m.near": 1}},
+    ]
+    fake = Fake(views={("art.near", "nft_tokens_for_owner"): as_bytes(tokens)})
+    with asking(fake), pytest.warns(UserWarning, match="art.near sent what can't be read"):
+        frame = lk.nft_tokens("a.near", "art.near")
+    assert rows(frame, "token_id", "title", "approved_account_ids") == [
+        ("a", None, None),
+        ("1180591620717411303424", "numbered", None),
+        ("c", "listed", None),
+        ("e", "fine", {"m.near": 1}),
+    ]
+    unread = [
+        "metadata of token 'a'",
+        "approved_account_ids of token 'c'",
+        *["a token without a token_id"] * 2,
+    ]
+    assert frame.attrs["notes"] == [f"art.near sent what can't be read: {', '.join(unread)}"]
+
+
 def test_nft_metadata_of_any_type() -> None:
     """Numbers where texts belong, wrapped owners and absent members are all kept as text."""
     token = {
@@ -1020,6 +1098,32 @@ def pools_of(account_id: str, *pool_ids: str) -> dict[str, Any]:
     """Invent a staking view."""
     listed = [{"pool_id": p, "last_update_block_height": 3} for p in pool_ids]
     return {"account_id": account_id, "pools": listed}
+
+
+def test_balances_that_are_json_numbers() -> None:
+    """A contract's JSON number is exact with all its digits; a rounded one is not an amount."""
+    exact = 340282366920938463463374607431768211455
+    position = {"staked_balance": exact, "unstaked_balance": 7, "can_withdraw": True}
+    fake = Fake(
+        rest={"/v1/account/a.near/staking": pools_of("a.near", "p.near")},
+        views={
+            ("t.near", "ft_balance_of"): as_bytes(exact),
+            ("r.near", "ft_balance_of"): b"1e24",
+            ("p.near", "get_account"): as_bytes(position),
+        },
+    )
+    with asking(fake):
+        view = lk.view("t.near", "ft_balance_of", {"account_id": "a.near"})
+        read = lk.history(
+            "a.near", 120, 120, every=1, views="ft", contracts=["t.near", "r.near"], progress=False
+        )
+        staked = lk.staking("a.near", positions=True, progress=False)
+    assert view == exact
+    assert rows(read, "contract_id", "balance", "status") == [
+        ("t.near", exact, "ok"),
+        ("r.near", None, "broken"),
+    ]
+    assert rows(staked, "staked", "unstaked", "status") == [(exact, 7, "ok")]
 
 
 def test_staking_positions() -> None:

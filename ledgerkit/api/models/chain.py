@@ -287,8 +287,8 @@ class FtMetadata(Struct, gc=False):
 class StakingPosition(Struct, gc=False):
     """A staking pool's ``get_account``."""
 
-    staked_balance: str
-    unstaked_balance: str
+    staked_balance: str | int
+    unstaked_balance: str | int
     can_withdraw: bool
 
 
@@ -296,7 +296,7 @@ class Delegator(Struct, gc=False):
     """An account of a staking pool's ``get_accounts``."""
 
     account_id: str
-    staked_balance: str
+    staked_balance: str | int
 
 
 class FeeFraction(Struct, gc=False):
@@ -330,6 +330,12 @@ class NftToken(Struct, gc=False):
     owner_id: Any = None
     metadata: NftMetadata | None = None
     approved_account_ids: dict[str, Any] | None = None
+
+
+NFT_MEMBERS: dict[str, Any] = {
+    "metadata": NftMetadata | None,
+    "approved_account_ids": dict[str, Any] | None,
+}
 
 
 class GasKeyNonces(AtBlock, gc=False):

@@ -1,0 +1,206 @@
+"""Pages of the NFTs that accounts own, from contracts that differ in how they list them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import errors, json_decoding, validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models import chain
+from ledgerkit.verbs import readings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgerkit.api.calls import Call, Response
+    from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.fetching import Fetcher
+
+MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
+# Types of from_index and limit in JSON: those of NEP-181, then those of contracts that differ.
+_ARGUMENT_TYPES: tuple[tuple[type, type], ...] = ((str, int), (str, str), (int, int), (int, str))
+
+
+def tokens_page(
+    account_id: str,
+    contract_id: str,
+    start: int,
+    limit: int,
+    at: BlockReference,
+    *,
+    types: tuple[type, type] = _ARGUMENT_TYPES[0],
+) -> Call[chain.CallResult]:
+    """Build the call for a page of an account's tokens; behind the last one it is empty."""
+    args = {"account_id": account_id, "from_index": types[0](start), "limit": types[1](limit)}
+    call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
+    return replace(call, read=partial(_read_page, call)) if start else call
+
+
+def _read_page(call: Call[chain.CallResult], response: Response) -> chain.CallResult:
+    """Read a page after the first; a panic for an index out of bounds is an empty page."""
+    # near-contract-standards, the usual library, panics when from_index is the number of tokens.
+    try:
+        return call.read(response)
+    except errors.ContractPanicError as error:
+        if "out of bounds" not in error.panic_msg.lower():
+            raise
+        return chain.CallResult(list(b"[]"))
+
+
+def decode_tokens(result: chain.CallResult, request: str) -> tuple[list[chain.NftToken], list[str]]:
+    """Decode the tokens of a page, each for itself, and list what could not be read."""
+    tokens, unread = [], []
+    for value in rpc.result_json(result, list[Any], request):
+        token, members = _decode_token(value)
+        if token is None:
+            unread.append("a token without a token_id")
+            continue
+        tokens.append(token)
+        unread += [f"{member} of token {errors.cut(repr(token.token_id))}" for member in members]
+    return tokens, unread
+
+
+def _decode_token(value: Any) -> tuple[chain.NftToken | None, list[str]]:
+    """Decode a token without the members that are not as NEP-177 and NEP-178 have them."""
+    if not isinstance(value, dict) or type(value.get("token_id")) not in (str, int):
+        return None, []
+    members = value | {"token_id": str(value["token_id"])}
+    unread = []
+    for name, member_type in chain.NFT_MEMBERS.items():
+        try:
+            members[name] = json_decoding.convert(members.get(name), member_type)
+        except ValueError:  # msgspec.DecodeError
+            members[name] = None
+            unread.append(name)
+    return json_decoding.convert(members, chain.NftToken), unread
+
+
+@dataclass(slots=True)
+class NftPages:
+    """The reader of the tokens that accounts own in one collection, all at one block."""
+
+    fetcher: Fetcher
+    contract_id: str
+    page: int
+    block: BlockReference
+    tokens: dict[str, dict[str, chain.NftToken]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    read_at: tuple[int, str] | tuple[None, None] = (None, None)
+    _types: tuple[type, type] = _ARGUMENT_TYPES[0]
+    _by_end: set[str] = field(default_factory=set)  # accounts for which `limit` is an end index
+
+    def read(self, account_ids: Sequence[str]) -> None:
+        """Read all pages of accounts into `tokens`."""
+        self.tokens = {account_id: {} for account_id in account_ids}
+        if not account_ids:
+            return
+        # The first page states its block, at which all others are read.
+        pages = self._first_page(account_ids[0])
+        self.read_at = self._block_of(pages)
+        self.block = validation.block_reference(self.read_at[1])
+        open_ids = [*self._add(pages), *account_ids[1:]]
+        while open_ids:
+            calls = {account_id: self._call(account_id) for account_id in open_ids}
+            open_ids = self._add(self.fetcher.fetch(calls, "NFT tokens"))
+
+    def _call(self, account_id: str) -> Call[chain.CallResult]:
+        start = len(self.tokens[account_id])
+        limit = start + self.page if account_id in self._by_end else self.page
+        return tokens_page(
+            account_id, self.contract_id, start, limit, self.block, types=self._types
+        )
+
+    def _first_page(self, account_id: str) -> list[tuple[str, chain.CallResult]]:
+        """Fetch a page with the types of arguments that the contract accepts."""
+        failures = []
+        for self._types in _ARGUMENT_TYPES:
+            try:
+                return [(account_id, self.fetcher.ledger.send(self._call(account_id)))]
+            except errors.LedgerError as error:
+                failures.append(error)
+                if not _is_of_types(error):
+                    break
+        self._types = _ARGUMENT_TYPES[0]
+        self.fetcher.fail(account_id, failures[0])
+        return []
+
+    def _block_of(self, pages: Sequence[tuple[str, chain.CallResult]]) -> tuple[int, str]:
+        """Return height and hash of the block at which a page was read, or else read it."""
+        for _, page in pages:
+            if page.block_height is not None and page.block_hash is not None:
+                return page.block_height, page.block_hash
+        return self.fetcher.ledger.pin(self.block)
+
+    def _add(self, pages: Sequence[tuple[str, chain.CallResult]]) -> list[str]:
+        """Add the tokens of pages; return the accounts that may have more."""
+        open_ids, ended_ids = [], []
+        for account_id, result in pages:
+            try:
+                has_new = self._add_page(account_id, result)
+            except errors.LedgerError as error:
+                self.fetcher.fail(account_id, error)
+                continue
+            if has_new:  # a short page is not the last one: contracts may cap their pages
+                open_ids.append(account_id)
+            elif self._may_have_more(account_id):
+                ended_ids.append(account_id)
+        return open_ids + self._check_supply(ended_ids)
+
+    def _add_page(self, account_id: str, result: chain.CallResult) -> bool:
+        """Add the tokens of a page; return True if one is new."""
+        request = f"nft_tokens_for_owner of {self.contract_id}"
+        page, unread = decode_tokens(result, request)
+        known = self.tokens[account_id]
+        count = len(known)
+        known |= {token.token_id: token for token in page if token.token_id not in known}
+        if len(known) > MAX_TOKENS:
+            raise errors.ContractError(f"{request} returned more than {MAX_TOKENS} tokens")
+        if unread and (len(known) > count or not count):
+            self.notes.append(f"{self.contract_id} sent what can't be read: {', '.join(unread)}")
+        return len(known) > count
+
+    def _may_have_more(self, account_id: str) -> bool:
+        """Return True if the tokens end where a limit does."""
+        count = len(self.tokens[account_id])
+        return account_id in self._by_end or (count > 0 and count % self.page == 0)
+
+    def _check_supply(self, account_ids: Sequence[str]) -> list[str]:
+        """Compare tokens with their number; return accounts to read with `limit` as end index."""
+        args = {a: validation.json_args({"account_id": a}) for a in account_ids}
+        calls = {
+            a: readings.unless_refused(
+                rpc.call_function(self.contract_id, "nft_supply_for_owner", args[a], self.block)
+            )
+            for a in account_ids
+        }
+        open_ids = []
+        for account_id, result in self.fetcher.fetch(calls, "NFT supplies") if calls else ():
+            supply, count = _supply(result), len(self.tokens[account_id])
+            if supply is not None and count < supply and account_id not in self._by_end:
+                self._by_end.add(account_id)
+                open_ids.append(account_id)
+            elif supply is None or count < supply:
+                total = "an unknown number of" if supply is None else f"{supply}"
+                note = f"{account_id} has at least {count} tokens of {self.contract_id}"
+                self.notes.append(f"{note}, which listed {count} of {total} tokens")
+        return open_ids
+
+
+def _is_of_types(error: errors.LedgerError) -> bool:
+    """Return True if a contract may have refused the types of its arguments."""
+    # near-sdk, "Failed to deserialize input from JSON."; serde_json, "invalid type: integer `50`,
+    # expected a string".
+    message = error.panic_msg.lower() if isinstance(error, errors.ContractPanicError) else ""
+    return "deserialize" in message or "invalid type" in message
+
+
+def _supply(result: chain.CallResult | None) -> int | None:
+    """Return the number of tokens in a result; None if the contract does not state it."""
+    if result is None:
+        return None
+    try:
+        return readings.amount(result, "nft_supply_for_owner")
+    except errors.DecodeError:
+        return None
