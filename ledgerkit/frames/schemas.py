@@ -436,7 +436,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         *_RECEIPT_KEY,
         _c("action_index", "Int64", "index of the action in the receipt, from 0"),
         _c(
-            "inner_index", "Int64", "index of the action in a Delegate, from 0; missing outside one"
+            "inner_index",
+            "Int64",
+            "index of the action in a Delegate, from 0; missing outside one. An action in a "
+            "Delegate never runs itself: the receipt that the Delegate creates repeats it",
         ),
         _c("action", "str", "name of the action, such as FunctionCall"),
         _c("sender_id", "str", "account that sent the receipt, or signed the Delegate"),
@@ -446,6 +449,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("gas_attached", "u128", "function calls: gas attached", "gas"),
         _c("deposit", "u128", "NEAR that the action transfers; missing if unknown", YOCTO),
         _c("details", "object", "other fields of the action, decoded; missing if there are none"),
+        _c(
+            "is_effective",
+            "boolean",
+            "True if the receipt succeeded; False if it failed, and for an action in a Delegate, "
+            "which a receipt of its own repeats; missing if it is not known to have run",
+        ),
     ),
     "logs": (
         *_RECEIPT_KEY,
@@ -837,7 +846,7 @@ SCHEMAS |= {
     ),
     "collected_actions": (
         *_EXECUTED,
-        *SCHEMAS["actions"][len(_RECEIPT_KEY) :],
+        *SCHEMAS["actions"][len(_RECEIPT_KEY) : -1],  # `outcomes` has the status
         _c(
             "args_base64",
             "str",

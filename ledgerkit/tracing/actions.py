@@ -63,7 +63,15 @@ def action_columns(forest: Forest) -> Columns:
         **shared_columns(rows),
         "args": decode_all_args([call.args if call else None for call in calls]),
         "deposit": [deposit(row.action) for row in rows],
+        "is_effective": _are_effective(forest, rows),
     }
+
+
+def _are_effective(forest: Forest, rows: Sequence[ActionRow]) -> list[bool | None]:
+    """Return whether actions took effect; None if their receipt is not known to have run."""
+    known = {**dict.fromkeys(SUCCEEDED, True), "failure": False}
+    ran = [known.get(status) for status in forest.listed("status")]
+    return [ran[row.at] if row.inner_index is None else False for row in rows]
 
 
 def shared_columns(rows: Sequence[ActionRow]) -> Columns:

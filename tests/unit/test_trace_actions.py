@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -74,6 +76,47 @@ def test_what_is_inside_a_delegate_is_its_signers():
     assert found["details"].iloc[0] == {"sender_id": "kate.near", "receiver_id": "gold.near"}
     assert (trace.signer_id, trace.sender_id) == ("alice.near", "kate.near")
     assert "of kate.near, relayed by alice.near" in repr(trace)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ({}, {}, [True, False, True]),
+        ({}, {"status": failing()}, [True, False, False]),
+        ({}, None, [True, False, pd.NA]),  # has not run
+    ],
+)
+def test_an_action_in_a_delegate_is_repeated_by_its_receipt(first, second, expected):
+    """Only rows that took effect may be summed: not the inner one, nor those of failed receipts."""
+    bodies = [
+        body("R0", delegate("kate.near", "gold.near", transfer(5)), to="kate.near"),
+        body("R1", transfer(5), sender="kate.near", to="gold.near"),
+    ]
+    outcomes = [outcome("R0", ["R1"], **first)]
+    outcomes += [] if second is None else [outcome("R1", **second)]
+    found = Trace.from_json(result(outcomes, bodies)).actions
+    assert found["deposit"].tolist() == [0, 5, 5]
+    assert found["is_effective"].tolist() == expected
+
+
+def test_a_delegate_that_expired_repeats_nothing():
+    """The actions in a Delegate that failed were never executed."""
+    asked = delegate("kate.near", "gold.near", transfer(5))
+    expired = {"Failure": {"ActionError": {"index": 0, "kind": "DelegateActionExpired"}}}
+    trace = Trace.from_json(result([outcome("R0", status=expired)], [body("R0", asked)]))
+    assert trace.actions["is_effective"].tolist() == [False, False]
+
+
+def test_a_recorded_delegate_is_counted_once():
+    """Of a relayed transaction of mainnet, each executed action is one effective row."""
+    path = Path(__file__).parents[3] / "shared/wire/samples/txapi/delegate_small.json"
+    if not path.exists():
+        pytest.skip("the recordings are not beside this checkout")
+    found = Trace.from_json(json.loads(path.read_text())).actions
+    assert found.loc[found["is_effective"], "action"].tolist() == [
+        *("Delegate", "FunctionCall", "Transfer"),
+    ]
+    assert found.loc[found["inner_index"].notna(), "is_effective"].tolist() == [False]
 
 
 def test_the_first_receipt_asks_what_the_transaction_asked():
