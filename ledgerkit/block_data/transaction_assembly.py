@@ -93,8 +93,12 @@ class TransactionAssembly:
     def _expect(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
         created = execution.outcome.receipt_ids
         for receipt_id in created:
-            if receipt_id in self._by_receipt:
-                raise _contradiction(f"receipt {receipt_id} was created before", path)
+            earlier = self._by_receipt.get(receipt_id)
+            if earlier is not None:
+                problem = f"receipt {receipt_id} was created before"
+                if earlier.block_height != included.block_height:
+                    problem += f", by {earlier.transaction.hash} of block {earlier.block_height}"
+                raise _contradiction(problem, path)
             self._by_receipt[receipt_id] = included
             included.receipt_ids.append(receipt_id)
         included.n_pending += len(created)

@@ -83,7 +83,8 @@ class _Transactions:
         place = {"block_height": header.height, "block_timestamp": header.time_ns}
         for sent in _sent_pairs(json_decoding.decode(body)):
             execution = sent["execution_outcome"]
-            if execution["id"] in ids:
+            # A transaction may be included again in a later block (near/docs pull request 746).
+            if execution["id"] in ids and execution["id"] not in self._sent:
                 known = {name: execution.get(name) for name in ("id", "outcome", "block_hash")}
                 self._sent[execution["id"]] = {**sent, "execution_outcome": {**known, **place}}
 

@@ -75,7 +75,11 @@ class _Stored:
     def __init__(self, files: CommittedFiles, tx_hashes: Sequence[str]) -> None:
         self._files = files
         transactions = self._read("transactions", "tx_hash", tx_hashes)
-        self._transactions = {row["tx_hash"]: row for row in transactions}
+        self._transactions: dict[str, Row] = {}
+        for row in transactions:
+            first = self._transactions.setdefault(row["tx_hash"], row)
+            if first is not row:
+                raise _included_twice(first, row)
         for tx_hash in tx_hashes:
             if tx_hash not in self._transactions:
                 raise UnknownTransactionError(
@@ -205,6 +209,15 @@ class _Stored:
         return [
             _action(row, inner[row["action_index"]]) for row in rows if row["inner_index"] is None
         ]
+
+
+def _included_twice(*rows: Row) -> InvalidRequestError:
+    # Source: near/docs, pull request 746: an account that was deleted and created anew with the
+    # same key could send a transaction again, until nearcore 1.19.
+    heights = sorted(row["block_height"] for row in rows)
+    msg = f"transaction {rows[0]['tx_hash']} is in the blocks {heights[0]} and {heights[1]}"
+    remedy = f'Read each trace with ledgerkit.trace_block({heights[0]}, source="documents").'
+    return InvalidRequestError(msg, remedy=remedy, field="tx_hashes", value=rows[0]["tx_hash"])
 
 
 def _created(row: Row) -> list[str]:

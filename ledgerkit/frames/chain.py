@@ -55,11 +55,14 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
 
 def chunk_rows(block: chain.Block, chunks: Sequence[chain.Chunk]) -> list[ChunkRow]:
     """List the chunks of a block in its order: those that were read, and the other headers."""
+    # Until the shards that a resharding made have chunks, each repeats the header of the shard that
+    # was split, which is one chunk. Source: nearcore, Chain::get_prev_chunk_headers.
     height = block.header.height
     if block.chunks is None:
         return [(height, chunk.header, chunk) for chunk in chunks]
     read = {chunk.header.chunk_hash: chunk for chunk in chunks}
-    return [(height, header, read.get(header.chunk_hash)) for header in block.chunks]
+    headers = {header.chunk_hash: header for header in block.chunks}
+    return [(height, header, read.get(header.chunk_hash)) for header in headers.values()]
 
 
 def chunks(rows: Sequence[ChunkRow]) -> pd.DataFrame:

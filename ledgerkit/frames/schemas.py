@@ -325,7 +325,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "chunks": (
         _c("block_height", "Int64", "requested block; missing if read by chunk hash", "block"),
-        _c("shard_id", "Int64", "shard of the chunk"),
+        _c(
+            "shard_id",
+            "Int64",
+            "shard of the chunk; after a resharding, an older chunk is of the shard that was split",
+        ),
         _c("chunk_hash", "str", "hash of the chunk"),
         _c("author", "str", "producer of the chunk; missing if read from a block"),
         _c("is_new", "boolean", "False if the block repeats an older chunk"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransac
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
 from tests.collected_blocks import assert_same, collect, ends, read_rows, yielding_world
-from tests.document_host import DocumentHost, scattered
+from tests.document_host import DocumentHost, hosting, scattered
 from tests.loopback import Reply
 from tests.unit.localnet.ledger import Ledger as Small
 from tests.world_hosts import documents_of, hosts
@@ -278,6 +279,42 @@ def test_a_trace_that_reaches_beyond_the_blocks_is_unfinished(
     )
     assert "not_executed" in set(frame["status"])
     assert any("no outcome and no body" in note for note in trace.notes)
+
+
+def include_again(documents: dict[int, Any], height: int) -> None:
+    """Include the transaction of a block in the next block too, with receipts of its own."""
+    receipt_ids = set(re.findall(r'"receipt_id": "(\w+)"', json.dumps(documents)))
+    for at in (height + 2, height + 1, height):
+        own, later = documents[at], documents[at + 1]
+        text = json.dumps(own["shards"])
+        text = text.replace(own["block"]["header"]["hash"], later["block"]["header"]["hash"])
+        for receipt_id in receipt_ids:
+            text = text.replace(receipt_id, f"{receipt_id[:-2]}{receipt_id[-1]}{receipt_id[-2]}")
+        for copy, shard in zip(json.loads(text), later["shards"], strict=True):
+            shard["receipt_execution_outcomes"] += copy["receipt_execution_outcomes"]
+            shard["chunk"]["transactions"] += copy["chunk"]["transactions"]
+
+
+def test_a_transaction_that_two_blocks_include(tmp_path: Path) -> None:
+    """Each block has its trace; a collection, whose traces go by hash, names both blocks."""
+    # Source: near/docs, pull request 746, "Postmortem about hash collisions"
+    world = open_world("demo")
+    world.advance(6)
+    documents = {at: json.loads(body) for at, body in documents_of(world).items()}
+    height = 180000026
+    include_again(documents, height)
+    host = DocumentHost(
+        {at: json.dumps(document).encode() for at, document in documents.items()},
+        final=max(documents),
+    )
+    with hosting(host) as (ledger, _):
+        for at in (height, height + 1):
+            [trace] = lk.trace_block(at, source="documents", blocks=False, ledger=ledger).values()
+            assert trace.receipts["block_height"].tolist() == [at + 1, at + 2]
+        run = collect(height, height + 5, tmp_path / "out", ledger)
+    assert run.pandas("transactions")["block_height"].tolist() == [height, height + 1]
+    with pytest.raises(InvalidRequestError, match=f"in the blocks {height} and {height + 1}"):
+        run.traces([trace.tx_hash])
 
 
 def test_traces_of_what_is_not_stored_are_refused(

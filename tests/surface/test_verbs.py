@@ -1049,6 +1049,23 @@ def test_nft_tokens_are_read_each_for_itself() -> None:
     assert frame.attrs["notes"] == [f"art.near sent what can't be read: {', '.join(unread)}"]
 
 
+def test_chunks_of_the_first_block_after_a_resharding() -> None:
+    """Both halves of a split shard repeat its header: one chunk, and the key stays a key."""
+    # Source: nearcore, Chain::get_prev_chunk_headers, and validate_chunk_headers, which compares.
+    block = make_block(120, chunks=2)
+    split = make_chunk_header(119, 5)
+    block["chunks"] += [split, split]
+    with asking(Fake(blocks={120: block})):
+        frame = lk.chunks(120)
+        blocks = lk.block(120)
+    assert rows(frame, "block_height", "shard_id", "is_new") == [
+        (120, 0, True),
+        (120, 1, True),
+        (120, 5, False),
+    ]
+    assert rows(blocks, "n_chunks") == [(4,)]
+
+
 def test_nft_metadata_of_any_type() -> None:
     """Numbers where texts belong, wrapped owners and absent members are all kept as text."""
     token = {
