@@ -66,6 +66,8 @@ class LyingServices(LocalTransport):
         The hidden transactions that a response should have had, with the lie.
     clamped
         The transactions of transfers whose amount was cut.
+    cut_off
+        The transactions that a page left out because it ended early.
     pages
         How many pages were repeated in part or ended early.
     """
@@ -75,6 +77,7 @@ class LyingServices(LocalTransport):
         self.seed, self.hidden = seed, hidden
         self.fates: dict[str, str] = {}
         self.clamped: set[str] = set()
+        self.cut_off: set[str] = set()
         self.pages = 0
         self._is_late = True
         self._last_rows: dict[str, Any] = {}  # of the last page, by account
@@ -145,7 +148,9 @@ class LyingServices(LocalTransport):
             rows.insert(0, before)
         elif len(rows) > 1 and self._number("cut", body) < CUT:
             self.pages += 1
-            del rows[(len(rows) + 1) // 2 :]
+            middle = (len(rows) + 1) // 2
+            self.cut_off |= {row["transaction_hash"] for row in rows[middle:]}
+            del rows[middle:]
             page.pop("resume_token", None)
         if rows:
             self._last_rows[body["account_id"]] = rows[-1]
@@ -179,3 +184,31 @@ class LyingServices(LocalTransport):
             is_twice = self._number(tx_hash, "twice") < _REPEATED
             rows += self._doubled([row], "transaction_id") * (2 if is_twice else 1)
         page["transfers"] = rows
+
+
+class Hiding(LocalTransport):
+    """A transport to services that know nothing of one transaction, nor perhaps does the node."""
+
+    def __init__(self, world: World, tx_hash: str, *, node_knows: bool) -> None:
+        super().__init__(world)
+        self.tx_hash, self.node_knows = tx_hash, node_knows
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response without the transaction."""
+        target: bytes = request.extensions.get("target") or request.url.raw_path
+        response = super().handle_request(request)
+        if not self.node_knows and self.tx_hash.encode() in request.read():
+            cause = {
+                "name": "UNKNOWN_TRANSACTION",
+                "info": {"requested_transaction_hash": self.tx_hash},
+            }
+            error = {"name": "HANDLER_ERROR", "cause": cause, "code": -32000, "message": "x"}
+            request_id = json.loads(request.read()).get("id")
+            return httpx.Response(200, json={"jsonrpc": "2.0", "id": request_id, "error": error})
+        if b"/v0/" not in target:
+            return response
+        page = json.loads(response.read())
+        for name, rows in page.items():
+            if isinstance(rows, list):
+                page[name] = [row for row in rows if self.tx_hash not in json.dumps(row)]
+        return httpx.Response(response.status_code, json=page)

@@ -243,7 +243,7 @@ class Builder:
         gaps = find_gaps(reader, sums, facts.start.height, facts.stop.height)
         facts.opening |= {each: reader.balance(each, facts.start.height) for each in assets}
         facts.closing |= {each: reader.balance(each, facts.stop.height) for each in assets}
-        settled = settle_gas_keys(gaps, store, reader)
+        settled = settle_gas_keys(gaps, self._in_order(store), reader)
         entries = chain(self._in_order(store, settled.moved), settled.entries)
         explained = explain_gaps(
             self._ledger, self._account_id, settled.gaps, entries, documents.unfinished, reader
@@ -271,14 +271,14 @@ class Builder:
     def _in_order(
         self, store: EntryStore, also_moved: frozenset[Entry] = frozenset()
     ) -> Iterator[Entry]:
-        """Yield all entries in causal order."""
+        """Return all entries in causal order."""
         self._late.sort(key=_height)
-        moved = self._moved | also_moved
-        entries: Iterable[Entry] = store
-        if moved or self._read_again:
-            kept = (each for each in store if each.tx_hash not in self._read_again)
-            entries = (each._replace(asset=NEAR) if each in moved else each for each in kept)
-        return heapq.merge(entries, self._late, key=_height)
+        again, moved = self._read_again, self._moved | also_moved
+        kept = (each for each in store if each.tx_hash not in again) if again else store
+        entries = heapq.merge(kept, self._late, key=_height)
+        if not moved:
+            return entries
+        return (each._replace(asset=NEAR) if each in moved else each for each in entries)
 
     def _tokens(self, assets: Iterable[str]) -> dict[str, Token]:
         contracts = {asset: _metadata_contract(asset) for asset in assets}

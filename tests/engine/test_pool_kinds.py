@@ -13,7 +13,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
-from tests.engine.test_pool_rewards import LIQUID, NEAR, POOL, Chain, Hiding, own_rewards
+from tests.engine.test_pool_rewards import LIQUID, NEAR, POOL, Chain, own_rewards
+from tests.lying_services import Hiding
 
 if TYPE_CHECKING:
     from pathlib import Path

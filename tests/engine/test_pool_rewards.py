@@ -21,6 +21,7 @@ from ledgerkit.reconciling.model import Block, Entry
 from ledgerkit.reconciling.reconcile import BalanceReader
 from ledgerkit.verbs.tokens import lockup_id
 from tests.local_transport import LocalTransport
+from tests.lying_services import Hiding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,34 +237,6 @@ def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
     expected = lockups.lockup_rewards(chain.ledger, "alice.near", *ends)
     with lk.connect("local", transport=Forgetful(chain.world, path), make_default=False) as ledger:
         assert lockups.lockup_rewards(ledger, "alice.near", *ends) == expected != []
-
-
-class Hiding(LocalTransport):
-    """A transport to services that know nothing of one transaction, nor perhaps does the node."""
-
-    def __init__(self, world: World, tx_hash: str, *, node_knows: bool) -> None:
-        super().__init__(world)
-        self.tx_hash, self.node_knows = tx_hash, node_knows
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response without the transaction."""
-        target: bytes = request.extensions.get("target") or request.url.raw_path
-        response = super().handle_request(request)
-        if not self.node_knows and self.tx_hash.encode() in request.read():
-            cause = {
-                "name": "UNKNOWN_TRANSACTION",
-                "info": {"requested_transaction_hash": self.tx_hash},
-            }
-            error = {"name": "HANDLER_ERROR", "cause": cause, "code": -32000, "message": "x"}
-            request_id = json.loads(request.read()).get("id")
-            return httpx.Response(200, json={"jsonrpc": "2.0", "id": request_id, "error": error})
-        if b"/v0/" not in target:
-            return response
-        page = json.loads(response.read())
-        for name, rows in page.items():
-            if isinstance(rows, list):
-                page[name] = [row for row in rows if self.tx_hash not in json.dumps(row)]
-        return httpx.Response(response.status_code, json=page)
 
 
 def own_rewards(statement: lk.Statement) -> int:

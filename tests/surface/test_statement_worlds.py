@@ -23,6 +23,7 @@ from ledgerkit.protocol import (
     deterministic_account_id,
 )
 from tests.local_transport import LocalTransport
+from tests.lying_services import Hiding
 from tests.unit.localnet.ledger import Ledger, N, Script, do, public
 
 KEY = f"gas_key:{public('gas')}"
@@ -73,6 +74,24 @@ def test_a_refund_to_a_deleted_gas_key_is_the_accounts() -> None:
     assert by_asset[KEY][2].change == bought - N
     refunds = [e for e in by_asset["near"] if e.cause == "fee" and 0 < e.change < bought]
     assert any(e.tx_hash == by_asset[KEY][1].tx_hash for e in refunds)
+
+
+def test_a_refund_to_a_deleted_gas_key_is_found_by_the_node() -> None:
+    """What no service lists of such a transaction leads to the entries of honest services."""
+    ledger = scripted()
+    fund(ledger, "ann.near", "gas", amount=N)
+    nonce = ledger.world.state().gas_key_nonce("ann.near", public("gas").packed, 0)
+    assert nonce is not None
+    options = {"key": "gas", "version": 1, "nonce_index": 0, "nonce": nonce + 1}
+    tx_hash = ledger.send("ann.near", "s.near", do(deposit=N), **options)
+    ledger.world.advance()
+    ledger.run("ann.near", "ann.near", DeleteKey(public("gas")))
+    honest = statement(ledger, "ann.near")
+    transport = Hiding(ledger.world, str(tx_hash), node_knows=True)
+    with lk.connect("local", transport=transport, make_default=False) as local:
+        hidden = lk.statement("ann.near", start=1000, progress=False, ledger=local)
+    assert sorted(map(str, hidden.store)) == sorted(map(str, honest.store))
+    assert hidden.gaps.empty
 
 
 @pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted

@@ -204,40 +204,41 @@ def check_lying(
     for (asset, cause), by in (by_cause(statement.store) - causes).items():
         if cause in INCOME:
             tally.violate(f"{label}: {by} of {asset} are no {cause}")
-    check_landings(statement, services, honest - rows, label, tally)
+    check_landings(statement, services, honest - rows, case, tally)
     tally.count("gap", len(statement.facts.gaps))
     check_rest(statement, case, tally)
 
 
 def check_landings(
-    statement: Statement, services: Any, hidden: Counter[Row], label: str, tally: Tally
+    statement: Statement, services: Any, hidden: Counter[Row], case: Case, tally: Tally
 ) -> None:
     """Count where hidden amounts are, by kind of lie, and check that no tick stands over a gap."""
     has_tick = "✓" in str(statement)
     if has_tick and statement.facts.gaps:
-        tally.violate(f"{label}: a tick over gaps")
+        tally.violate(f"{case.label}, lying services: a tick over gaps")
+    sums = placed(statement)
     for row, times in hidden.items():
-        landing, lie = landing_of(row, statement), services.fate(row.tx_hash)
-        if row.tx_hash is not None and lie is None and landing != "in a gap":
-            tally.violate(f"{label}: {row} is missing, and no service hid it")
+        lie = services.fate(row.tx_hash)
+        if row.tx_hash is not None and lie is None:
+            lie = "beyond a page that ended early"
+            if row.tx_hash not in services.cut_off:
+                tally.violate(f"{case.label}: {row} is missing, and no service hid it")
+        key = case.account_id, row.asset, row.height
+        landing = landing_of(row, statement, is_right=sums[key] == case.truth[key])
         tally.count("hidden amount", times)
-        tally.count(f"hidden amount, {lie or 'beyond a page that ended early'}: {landing}", times)
+        tally.count(f"hidden amount, {lie}: {landing}", times)
         if has_tick and landing in TICKED:
             tally.count(f"under a tick: {landing}", times)
 
 
-def landing_of(row: Row, statement: Statement) -> str:
-    """Return where a hidden amount is in a statement."""
-    facts = statement.facts
-    if any(
-        g.asset == row.asset and g.start_height < row.height <= g.stop_height for g in facts.gaps
-    ):
+def landing_of(row: Row, statement: Statement, *, is_right: bool) -> str:
+    """Return where a hidden amount is in a statement, which has the block right or not."""
+    gaps = (gap for gap in statement.facts.gaps if gap.asset == row.asset)
+    if any(gap.start_height < row.height <= gap.stop_height for gap in gaps):
         return "in a gap"
-    if row.asset not in facts.opening:
+    if row.asset not in statement.facts.opening:
         return TICKED[1]
-    others = [e for e in statement.store if (e.block_height, e.asset) == (row.height, row.asset)]
-    is_there = any(entry.change == row.change for entry in others)
-    return "in an entry by other means" if is_there else TICKED[0]
+    return "in an entry by other means" if is_right else TICKED[0]
 
 
 def check_late(world: World, label: str, tally: Tally) -> None:
