@@ -106,8 +106,8 @@ class Builder:
         assets = [each for each in self._assets_of(store, ()) if each.startswith(STAKE)]
         assets += [STAKE + each for each in pools]
         self._reconcile(facts, store, list(dict.fromkeys(assets)), documents)
-        held = [each for each in facts.opening if facts.opening[each] or facts.closing[each]]
-        assets = self._assets_of(store, [*listed_assets, *held])
+        balances = [each for each in facts.opening if facts.opening[each] or facts.closing[each]]
+        assets = self._assets_of(store, [*listed_assets, *balances])
         facts.opening = {asset: facts.opening[asset] for asset in assets}
         facts.closing = {asset: facts.closing[asset] for asset in assets}
         if self._scope.assets is None:
@@ -212,7 +212,7 @@ class Builder:
     def _note_absent(self, facts: Facts, store: EntryStore) -> None:
         """Note the requested assets that the account never held."""
         ends = {
-            asset for held in (facts.opening, facts.closing) for asset in held if held[asset] != 0
+            asset for each in (facts.opening, facts.closing) for asset in each if each[asset] != 0
         }
         absent = {*(facts.assets or ())} - ends
         absent -= {entry.asset for entry in self._in_order(store)} if absent else set()
@@ -256,13 +256,13 @@ class Builder:
         """Replace the entries of transactions by those of a node; return True if it knows one."""
         known = documents.read_signed(each for each in tx_hashes if each not in self._read_again)
         self._read_again |= known.keys()
-        found = [entry for entries in known.values() for entry in entries]
+        new = [entry for entries in known.values() for entry in entries]
         self._late = [each for each in self._late if each.tx_hash not in known]
         self._flows = [each for each in self._flows if each.tx_hash not in known]
-        self._flows += [entry for entry in found if entry.asset.startswith(STAKE)]
+        self._flows += [entry for entry in new if entry.asset.startswith(STAKE)]
         self._late += [
             entry
-            for entry in found
+            for entry in new
             if facts.start.height < entry.block_height <= facts.stop.height
             and self._scope.has_asset(entry.asset)
         ]
@@ -274,8 +274,8 @@ class Builder:
         """Return all entries in causal order."""
         self._late.sort(key=_height)
         again, moved = self._read_again, self._moved | also_moved
-        kept = (each for each in store if each.tx_hash not in again) if again else store
-        entries = heapq.merge(kept, self._late, key=_height)
+        others = (each for each in store if each.tx_hash not in again) if again else store
+        entries = heapq.merge(others, self._late, key=_height)
         if not moved:
             return entries
         return (each._replace(asset=NEAR) if each in moved else each for each in entries)

@@ -203,10 +203,10 @@ def _total(
 
 def _assets(facts: Facts, counts: Counter[str]) -> Iterator[str]:
     """Yield NEAR, then the other assets that were asked for, or have an entry, gap or balance."""
-    shown = {NEAR, *counts, *(facts.assets or ()), *(gap.asset for gap in facts.gaps)}
+    named = {NEAR, *counts, *(facts.assets or ()), *(gap.asset for gap in facts.gaps)}
     balances = {**facts.opening, **facts.closing}
     names = {NEAR, *counts, *balances} if NEAR in balances else {*counts, *balances}
     for asset in sorted(names, key=lambda name: (name != NEAR, name)):
         ends = facts.opening.get(asset), facts.closing.get(asset)
-        if asset in shown or any(end != 0 for end in ends):
+        if asset in named or any(end != 0 for end in ends):
             yield asset

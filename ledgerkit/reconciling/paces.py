@@ -98,17 +98,17 @@ class Pace:
 
 def _common_growth(before: Mapping[str, int], after: Mapping[str, int]) -> _Growth | None:
     """Return the growth that most stakes share; others were deposited to, or withdrawn from."""
-    shown = [
+    growths = [
         _Growth(Fraction(after[name], stake + 1), Fraction(after[name] + 1, stake))
         for name, stake in before.items()
         if stake >= _LEAST_STAKE and after.get(name)
     ]
     agreeing = [
-        [each for each in shown if each.low <= growth.high and growth.low <= each.high]
-        for growth in shown
+        [each for each in growths if each.low <= growth.high and growth.low <= each.high]
+        for growth in growths
     ]
     most = max(agreeing, key=lambda group: (len(group), -group[0].low), default=[])
-    if len(most) < min(2, len(shown)) or not most:
+    if len(most) < min(2, len(growths)) or not most:
         return None
     low, high = max(each.low for each in most), min(each.high for each in most)
     return _Growth(low, high) if low <= high else None

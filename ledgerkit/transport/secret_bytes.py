@@ -77,7 +77,7 @@ def forms(data: bytes, depth: int = _MOST_CODINGS) -> Iterator[bytes]:
 def _decoded(data: bytes) -> Iterator[bytes]:
     if b"%" in data or b"\\u00" in data:
         plain, count = _ESCAPE.subn(
-            lambda found: bytes.fromhex((found[1] or found[2]).decode()), data
+            lambda match: bytes.fromhex((match[1] or match[2]).decode()), data
         )
         if count:
             yield plain

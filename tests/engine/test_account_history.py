@@ -562,7 +562,6 @@ def test_bad_arguments_are_refused(subtests: pytest.Subtests) -> None:
                 with pytest.raises(errors.InvalidRequestError) as caught:
                     getattr(lk, verb)(*arguments, **options, ledger=ledger)
                 assert caught.value.field == field
-        untyped: Any = ledger
         for field, request in (
             ("body", lambda: untyped.post("/v0/account", [], surface="transactions")),
             ("surface", lambda: untyped.post("/v0/account", {}, surface="rpc")),

@@ -84,7 +84,7 @@ def test_bad_arguments(subtests: pytest.Subtests, capsys: pytest.CaptureFixture[
         (["bob.near", "--format", "koinly", "--frame", "gaps"], "--frame"),
         (["bob.near", "--columns", "colour"], "colour"),
         (["bob.near", "--start", "yesterday"], "yesterday"),
-        (["bob.near", "--assets", "gold"], "gold"),
+        (["bob.near", "--assets", "GOLD"], "GOLD"),
         (["bob.near", "--start", "180000030", "--stop", "180000010"], "start"),
     ]
     for words, message in cases:

@@ -373,7 +373,8 @@ def test_a_small_integer_warns_of_both_readings(world, field, verb):
 def test_a_small_integer_of_gas_warns_too(world):
     """30 is a usual number of Tgas, and no call runs with less than 10**9 gas."""
     del world
-    for value in (30, 10**9 - 1, np.int64(30)):
+    values: list[Any] = [30, 10**9 - 1, np.int64(30)]
+    for value in values:
         with pytest.warns(UserWarning, match="without a unit") as caught:
             bare = lk.call("counter.near", "increment", gas=value, dry_run=True, **ALICE)
         [warning] = caught

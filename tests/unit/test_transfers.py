@@ -1341,7 +1341,11 @@ def test_an_unknown_action_moves_its_deposit():
 def test_only_a_finished_transaction_is_known_to_have_moved_nothing():
     """Without receipts, bodies or outcomes it is unknown, or not yet known, what it moves."""
     bodies = [body("R0", call())]
-    for action, ending in (("CreateAccount", {}), (call(), {"status": failing()})):
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        ("CreateAccount", {}),
+        (call(), {"status": failing()}),
+    ]
+    for action, ending in cases:
         trace = traced([outcome("R0", **ending)], [body("R0", action)])
         assert "Nothing was transferred." in trace.explain()
     waiting = traced([], bodies, status="Started", final_execution_status="INCLUDED")
