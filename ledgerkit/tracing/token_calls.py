@@ -200,6 +200,7 @@ _META_POOL_GAPS = {
     "STAKE": "the stNEAR minted is not logged",
     "LIQ.U": "what others than the pool receive of its fee is not logged",
 }
+_META_POOL_NAMES = _META_POOL_EVENTS.keys() | _META_POOL_GAPS.keys()
 
 
 class PoolEvent(NamedTuple):
@@ -215,7 +216,7 @@ def meta_pool_events(lines: Iterable[str]) -> Iterator[PoolEvent]:
     for line in lines:
         document = _json_object(line)
         name = document.get("event")
-        if name not in _META_POOL_EVENTS and name not in _META_POOL_GAPS:
+        if not isinstance(name, str) or name not in _META_POOL_NAMES:
             continue
         try:
             movements, gap = _pool_movements(name, document), _META_POOL_GAPS.get(name)

@@ -1013,7 +1013,8 @@ def test_tokens_that_mint_without_a_log(contract_id: str, method: str, args: Any
 )
 def test_meta_pool_logs_objects_of_its_own(line: Any, row: Any):
     """The lines are those of metapool/src/internal.rs and lib.rs (Narwallets/meta-pool)."""
-    trace = called(call("unstake"), logs=[json.dumps(line), "{", "[]"], to=META_POOL)
+    others = ["{", "[]", "{}", '{"event":["STAKE"]}', '{"event":"ADD.L"}']
+    trace = called(call("unstake"), logs=[json.dumps(line), *others], to=META_POOL)
     assert tokens(trace) == [row]
     assert trace.notes == ()
     assert tokens(called(call("unstake"), logs=[json.dumps(line)])) == []
@@ -1069,10 +1070,17 @@ def test_a_mint_that_is_left_to_another_contract_needs_no_note():
     """A shop whose `mint` calls the collection minted nothing itself."""
     child = body("R2", call("nft_mint"), sender="gold.near", to="art.near")
     minted = event("nep171", "nft_mint", {"owner_id": "bob.near", "token_ids": ["1"]})
-    own = called(call("mint"), logs=[minted])
-    assert own.notes == ()
+    assert called(call("mint"), logs=[minted]).notes == ()
     trace = called(call("mint"), children=[child])
     assert unread(trace) == "nft_mint of art.near in R2 (it logs no event of its standard)"
+    outcomes = [
+        outcome("R0", ["R1"], **profile()),
+        outcome("R1", logs=[minted], **profile()),
+    ]
+    made = body("R1", call("make"), sender="bob.near", to="art.near")
+    trace = traced(outcomes, [body("R0", call("mint")), made])
+    assert tokens(trace) == [(None, "bob.near", 1, "event")]
+    assert trace.notes == ()
 
 
 @pytest.mark.parametrize("method", ["new", "withdraw", "finish_deposit"])
