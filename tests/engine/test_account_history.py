@@ -654,6 +654,18 @@ def test_pages_that_repeat_end() -> None:
         walk(partial(service_pages.transfers, account_id=ALICE), lambda _: transfers)
 
 
+def test_repeated_rows_do_not_stand_in_for_others() -> None:
+    """Two rows of a count of two are not all rows if they are the same one."""
+    table = [transaction_row(height, 0) for height in (5, 6)]
+
+    def answer(body: dict[str, Any]) -> Any:
+        rows = [row for row in table if row["tx_block_height"] >= body["from_tx_block_height"]]
+        return {"account_txs": rows[:1] * 2, "txs_count": len(rows)}
+
+    steps = partial(service_pages.transactions, account_id=ALICE)
+    assert [row.tx_block_height for row in walk(steps, answer, most=20)] == [5, 6]
+
+
 # Saved and recorded answers ---------------------------------------------------------------
 
 

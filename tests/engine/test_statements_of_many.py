@@ -72,14 +72,32 @@ def test_each_account_is_in_the_tables_as_its_statement_is(
     assert collection.counts == {"ok": len(IDS), "malformed": 1, "duplicate": 1}
     assert collection.tables == (*TABLES, "subjects", "errors")
     for account_id in IDS:
-        whole = statement(account_id, ledger)
-        for table in TABLES:
-            rows = collection.pandas(table, account_ids=account_id).reset_index(drop=True)
-            frame = getattr(whole, table)
-            rows.attrs.clear()
-            frame.attrs.clear()
-            assert_frame_equal(rows, frame)
+        assert_same_rows(collection, statement(account_id, ledger))
     collection.check_files()
+
+
+def assert_same_rows(collection: lk.Collection, whole: lk.Statement) -> None:
+    """Compare the rows of an account in each table with the frame of its statement."""
+    for table in TABLES:
+        rows = collection.pandas(table, account_ids=whole.account_id).reset_index(drop=True)
+        frame = getattr(whole, table)
+        rows.attrs.clear()
+        frame.attrs.clear()
+        assert_frame_equal(rows, frame)
+
+
+def test_statements_of_lying_services_are_those_of_one(tmp_path: Path) -> None:
+    """Gaps, and what only the node knows, are the same in the tables."""
+    world, n_gaps = FullWorld(4).run(120), 0
+    services = lying_services.LyingServices(world, 4)
+    with lk.connect("local", transport=services, make_default=False) as ledger:
+        ids, ends = [*PEOPLE, POOL, WRAP], {"start": 1000, "stop": world.chain.final.height}
+        collection = collect(ids, tmp_path / "out", ledger, **ends)
+        for account_id in ids:
+            whole = statement(account_id, ledger, **ends)
+            assert_same_rows(collection, whole)
+            n_gaps += len(whole.gaps)
+    assert n_gaps
 
 
 def test_a_period_belongs_to_the_folder(ledger: lk.Ledger, tmp_path: Path) -> None:
