@@ -296,13 +296,13 @@ def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     ledger, contract_id = client.current(target), validation.account_id(collection, "collection")
 
     def is_listed() -> bool:
-        token_ids: set[str] = set()
-        new_ids = {""}
+        token_ids: set[str | bytes] = set()
+        new_ids: set[str | bytes] = {""}
         while new_ids and plan.token_id not in new_ids and len(token_ids) < nft_pages.MAX_TOKENS:
             start, at = len(token_ids), ledger.locate()
             call = nft_pages.tokens_page(plan.receiver_id, contract_id, start, _PAGE, at)
-            page, _ = nft_pages.decode_tokens(ledger.send(call), call.request)
-            new_ids = {token.token_id for token in page} - token_ids
+            page = nft_pages.decode_tokens(ledger.send(call), call.request)
+            new_ids = {token.key for token in page} - token_ids
             token_ids |= new_ids
         return plan.token_id in new_ids
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from ledgerkit import errors, json_decoding, validation
 from ledgerkit.api import rpc
@@ -12,13 +14,14 @@ from ledgerkit.api.models import chain
 from ledgerkit.verbs import readings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import Fetcher
 
 MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
+_MAX_UNREAD = 4  # named in a note
 # Types of from_index and limit in JSON: those of NEP-181, then those of contracts that differ.
 _ARGUMENT_TYPES: tuple[tuple[type, type], ...] = ((str, int), (str, str), (int, int), (int, str))
 
@@ -49,32 +52,36 @@ def _read_page(call: Call[chain.CallResult], response: Response) -> chain.CallRe
         return chain.CallResult(list(b"[]"))
 
 
-def decode_tokens(result: chain.CallResult, request: str) -> tuple[list[chain.NftToken], list[str]]:
-    """Decode the tokens of a page, each for itself, and list what could not be read."""
-    tokens, unread = [], []
-    for value in rpc.result_json(result, list[Any], request):
-        token, members = _decode_token(value)
-        if token is None:
-            unread.append("a token without a token_id")
-            continue
-        tokens.append(token)
-        unread += [f"{member} of token {errors.cut(repr(token.token_id))}" for member in members]
-    return tokens, unread
+class ListedToken(NamedTuple):
+    """
+    An entry of a page: its token, None if it can't be read, and the members that can't be read.
+
+    `key` is the token's id, or the JSON of an entry without one.
+    """
+
+    key: str | bytes
+    token: chain.NftToken | None
+    unread: list[str]
 
 
-def _decode_token(value: Any) -> tuple[chain.NftToken | None, list[str]]:
+def decode_tokens(result: chain.CallResult, request: str) -> list[ListedToken]:
+    """Decode the tokens of a page, each for itself."""
+    return [_decode_token(value) for value in rpc.result_json(result, list[Any], request)]
+
+
+def _decode_token(value: Any) -> ListedToken:
     """Decode a token without the members that are not as NEP-177 and NEP-178 have them."""
     if not isinstance(value, dict) or type(value.get("token_id")) not in (str, int):
-        return None, []
-    members = value | {"token_id": str(value["token_id"])}
-    unread = []
+        return ListedToken(msgspec.json.encode(value), None, ["a token without a token_id"])
+    token_id, unread = str(value["token_id"]), []
+    members = value | {"token_id": token_id}
     for name, member_type in chain.NFT_MEMBERS.items():
         try:
             members[name] = json_decoding.convert(members.get(name), member_type)
-        except ValueError:  # msgspec.DecodeError
+        except msgspec.DecodeError:
             members[name] = None
-            unread.append(name)
-    return json_decoding.convert(members, chain.NftToken), unread
+            unread.append(f"{name} of token {errors.cut(repr(token_id))}")
+    return ListedToken(token_id, json_decoding.convert(members, chain.NftToken), unread)
 
 
 @dataclass(slots=True)
@@ -85,15 +92,15 @@ class NftPages:
     contract_id: str
     page: int
     block: BlockReference
-    tokens: dict[str, dict[str, chain.NftToken]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    listed: dict[str, dict[str | bytes, ListedToken]] = field(default_factory=dict)
+    _notes: list[str] = field(default_factory=list)
     read_at: tuple[int, str] | tuple[None, None] = (None, None)
     _types: tuple[type, type] = _ARGUMENT_TYPES[0]
     _by_end: set[str] = field(default_factory=set)  # accounts for which `limit` is an end index
 
     def read(self, account_ids: Sequence[str]) -> None:
-        """Read all pages of accounts into `tokens`."""
-        self.tokens = {account_id: {} for account_id in account_ids}
+        """Read all pages of accounts into `listed`."""
+        self.listed = {account_id: {} for account_id in account_ids}
         if not account_ids:
             return
         # The first page states its block, at which all others are read.
@@ -105,8 +112,22 @@ class NftPages:
             calls = {account_id: self._call(account_id) for account_id in open_ids}
             open_ids = self._add(self.fetcher.fetch(calls, "NFT tokens"))
 
+    def rows(self, account_ids: Iterable[str]) -> list[tuple[str, chain.NftToken]]:
+        """List the tokens of accounts that could be read."""
+        listed = [(a, each.token) for a in account_ids for each in self.listed[a].values()]
+        return [(account_id, token) for account_id, token in listed if token is not None]
+
+    def notes(self, account_ids: Iterable[str]) -> list[str]:
+        """List what could not be read."""
+        unread = [u for a in account_ids for each in self.listed[a].values() for u in each.unread]
+        if not unread:
+            return self._notes
+        others = len(unread) - _MAX_UNREAD
+        names = [*unread[:_MAX_UNREAD], *([f"{others} more"] if others > 0 else [])]
+        return [*self._notes, f"{self.contract_id} sent what can't be read: {', '.join(names)}"]
+
     def _call(self, account_id: str) -> Call[chain.CallResult]:
-        start = len(self.tokens[account_id])
+        start = len(self.listed[account_id])
         limit = start + self.page if account_id in self._by_end else self.page
         return tokens_page(
             account_id, self.contract_id, start, limit, self.block, types=self._types
@@ -151,19 +172,17 @@ class NftPages:
     def _add_page(self, account_id: str, result: chain.CallResult) -> bool:
         """Add the tokens of a page; return True if one is new."""
         request = f"nft_tokens_for_owner of {self.contract_id}"
-        page, unread = decode_tokens(result, request)
-        known = self.tokens[account_id]
+        known = self.listed[account_id]
         count = len(known)
-        known |= {token.token_id: token for token in page if token.token_id not in known}
+        for token in decode_tokens(result, request):
+            known.setdefault(token.key, token)
         if len(known) > MAX_TOKENS:
             raise errors.ContractError(f"{request} returned more than {MAX_TOKENS} tokens")
-        if unread and (len(known) > count or not count):
-            self.notes.append(f"{self.contract_id} sent what can't be read: {', '.join(unread)}")
         return len(known) > count
 
     def _may_have_more(self, account_id: str) -> bool:
         """Return True if the tokens end where a limit does."""
-        count = len(self.tokens[account_id])
+        count = len(self.listed[account_id])
         return account_id in self._by_end or (count > 0 and count % self.page == 0)
 
     def _check_supply(self, account_ids: Sequence[str]) -> list[str]:
@@ -177,14 +196,14 @@ class NftPages:
         }
         open_ids = []
         for account_id, result in self.fetcher.fetch(calls, "NFT supplies") if calls else ():
-            supply, count = _supply(result), len(self.tokens[account_id])
+            supply, count = _supply(result), len(self.listed[account_id])
             if supply is not None and count < supply and account_id not in self._by_end:
                 self._by_end.add(account_id)
                 open_ids.append(account_id)
             elif supply is None or count < supply:
                 total = "an unknown number of" if supply is None else f"{supply}"
                 note = f"{account_id} has at least {count} tokens of {self.contract_id}"
-                self.notes.append(f"{note}, which listed {count} of {total} tokens")
+                self._notes.append(f"{note}, which listed {count} of {total} tokens")
         return open_ids
 
 

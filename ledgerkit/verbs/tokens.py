@@ -267,19 +267,19 @@ def nft_tokens(
     pages = NftPages(fetcher, contract_id, page, fetcher.ledger.locate(at))
     pages.read(account_ids)
     failed = {subject for subject, _ in fetcher.failures}
-    tokens = pages.tokens
-    is_listed = {a: bool(tokens[a]) for a in tokens if a not in failed}
+    read_ids = [account_id for account_id in account_ids if account_id not in failed]
+    is_listed = {account_id: bool(pages.listed[account_id]) for account_id in read_ids}
     warn_of_unknown_accounts(fetcher.ledger, is_listed)
-    rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
-    for note in pages.notes:
+    notes = pages.notes(read_ids)
+    for note in notes:
         user_warnings.warn(note)
     height, block_hash = pages.read_at
     return fetcher.result(
-        token_frames.nft_tokens(contract_id, rows),
+        token_frames.nft_tokens(contract_id, pages.rows(read_ids)),
         "view call nft_tokens_for_owner",
         block_height=height,
         block_hash=block_hash,
-        notes=pages.notes or None,
+        notes=notes or None,
     )
 
 

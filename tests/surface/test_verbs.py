@@ -1023,7 +1023,8 @@ def test_nft_tokens_of_other_argument_types(index: type, limit: type) -> None:
     assert frame["token_id"].tolist() == [f"#{i}" for i in range(7)] * 2
 
 
-def test_nft_tokens_are_read_each_for_itself() -> None:
+@pytest.mark.parametrize("page", [50, 2, 1])
+def test_nft_tokens_are_read_each_for_itself(page: int) -> None:
     """A member or a token that can't be read is missing with a note, and hides no other one."""
     tokens = [
         {"token_id": "a", "metadata": "a text"},
@@ -1033,9 +1034,12 @@ def test_nft_tokens_are_read_each_for_itself() -> None:
         "d",
         {"token_id": "e", "metadata": {"title": "fine"}, "approved_account_ids": {"m.near": 1}},
     ]
-    fake = Fake(views={("art.near", "nft_tokens_for_owner"): as_bytes(tokens)})
-    with asking(fake), pytest.warns(UserWarning, match="art.near sent what can't be read"):
-        frame = lk.nft_tokens("a.near", "art.near")
+    views = ends_at(6, as_bytes("6"))
+    views["art.near", "nft_tokens_for_owner"] = lambda args: as_bytes(
+        tokens[int(args["from_index"]) :][: args["limit"]]
+    )
+    with asking(Fake(views=views)), pytest.warns(UserWarning, match="art.near sent what can't be"):
+        frame = lk.nft_tokens("a.near", "art.near", page=page)
     assert rows(frame, "token_id", "title", "approved_account_ids") == [
         ("a", None, None),
         ("1180591620717411303424", "numbered", None),
