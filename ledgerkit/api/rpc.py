@@ -392,8 +392,10 @@ def result_json(call_result: chain.CallResult, result_type: Any, request: str) -
     data = result_bytes(call_result, request)
     try:
         return json_decoding.decode(data, result_type)
-    except msgspec.DecodeError as error:
-        raise calls.not_as_documented(request, error) from None
+    except msgspec.DecodeError as problem:
+        error = calls.not_as_documented(request, problem)
+        error.remedy = "The contract returns something else: read it with ledgerkit.view()."
+        raise error from None
 
 
 def json_or_bytes(data: bytes) -> Any:

@@ -973,6 +973,14 @@ def test_nft_tokens_of_a_contract_that_panics_past_the_end() -> None:
         )
 
 
+def test_a_contract_that_lists_no_tokens_is_named() -> None:
+    """The remedy is about the contract, which answers in its own way, and not about the service."""
+    fake = Fake(views={("art.near", "nft_tokens_for_owner"): as_bytes({"tokens": []})})
+    with asking(fake), pytest.raises(errors.DecodeError, match=r"of art\.near") as caught:
+        lk.nft_tokens("a.near", "art.near")
+    assert "The contract returns something else" in str(caught.value)
+
+
 def ends_at(count: int, supply: Any) -> dict[tuple[str, str], Any]:
     """Invent a collection whose `limit` is the end of the slice, with its supply for an owner."""
 

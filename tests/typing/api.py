@@ -240,6 +240,8 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
     assert_type(signed, protocol.Delegate)
     assert_type(lk.relay(signed, wait_until="FINAL"), lk.Submission)
+    assert_type(lk.relay("base64"), lk.Submission)
+    assert_type(lk.relay(b"borsh", dry_run=True), pd.DataFrame)
 
 
 def following(sent: lk.Submission) -> None:
