@@ -296,7 +296,7 @@ def test_the_block_of_an_outcome_is_the_one_with_its_chunk():
         assert header["chunk_mask"][:2] == [False, True]
         last["block_hash"] = header["prev_hash"]
         rows = lk.verify(lk.Trace.from_json(result), ledger=ledger).rows
-    assert rows.loc[2, ["proved", "note"]].tolist() == [
+    assert list(rows.loc[2, ["proved", "note"]]) == [
         "no",
         f"it did not run in block {header['prev_hash']}",
     ]
