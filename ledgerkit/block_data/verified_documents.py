@@ -93,7 +93,10 @@ class HeaderChecks:
         """
         header = block.header
         proofs.check_header(header)
-        _check_chunks(block)
+        n_chunks = header.chunks_included
+        _require(n_chunks == sum(header.chunk_mask), header, f"{n_chunks} new chunks")
+        if block.chunks is not None:
+            _check_chunks(header, block.chunks)
         before, self._before = self._before, header
         if before is not None and header.prev_hash != before.hash:
             msg = f"Block {header.height} does not follow block {before.height}"
@@ -117,18 +120,14 @@ class HeaderChecks:
         return header.height == prev_height + 1
 
 
-def _check_chunks(block: WholeBlock) -> None:
-    """Check the hashes of a block's chunks, the heights that include them, and their number."""
-    header = block.header
-    if block.chunks is not None:
-        hashes = decode_hashes(*(chunk.chunk_hash for chunk in block.chunks))
-        heights = [borsh.u64(chunk.height_included) for chunk in block.chunks]
-        # Source: nearcore, core/primitives/src/block.rs, compute_chunk_headers_root.
-        leaves = [sha256(b"".join(pair)).digest() for pair in zip(hashes, heights, strict=True)]
-        root = decode_hashes(header.chunk_headers_root)[0]
-        _require(proofs.root_of(leaves) == root, header, "its chunks")
-    is_counted = header.chunks_included == sum(header.chunk_mask)
-    _require(is_counted, header, f"{header.chunks_included} new chunks")
+def _check_chunks(header: Header, chunks: Sequence[ChunkHeader]) -> None:
+    """Check the hashes of all chunks of a block, and the heights that include them."""
+    hashes = decode_hashes(*(chunk.chunk_hash for chunk in chunks))
+    heights = [borsh.u64(chunk.height_included) for chunk in chunks]
+    # Source: nearcore, core/primitives/src/block.rs, compute_chunk_headers_root.
+    leaves = [sha256(b"".join(pair)).digest() for pair in zip(hashes, heights, strict=True)]
+    root = decode_hashes(header.chunk_headers_root)[0]
+    _require(proofs.root_of(leaves) == root, header, "its chunks")
 
 
 def _check_author(block: WholeBlock, validators: Sequence[Validator]) -> None:
@@ -233,6 +232,8 @@ class Verification:
         """Check a document, and the outcomes that its chunks commit to."""
         header, chunks = document.block.header, document.chunk_headers()
         is_approval = self._checks.add(document.block)
+        if document.block.chunks is None:
+            _check_chunks(header, chunks)
         if self._headers is None:
             self._approved_height = header.height
         elif is_approval:

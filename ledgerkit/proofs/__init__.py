@@ -14,7 +14,7 @@ from ledgerkit.proofs.light_client import (
     check_approvals,
     check_validators,
 )
-from ledgerkit.proofs.merkle import combine, position, root_from, root_of
+from ledgerkit.proofs.merkle import combine, root_from, root_of
 from ledgerkit.proofs.outcomes import leaves
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "check_validators",
     "combine",
     "leaves",
-    "position",
     "root_from",
     "root_of",
 ]

@@ -21,6 +21,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, Proo
 from ledgerkit.frames import build
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import block_hashes, decode_path
+from ledgerkit.proofs.merkle import position
 from ledgerkit.proofs.outcomes import MEMBERS
 from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 from ledgerkit.tracing.proof import Proof
@@ -158,7 +159,7 @@ def _ran_in(chain: Headers, block_hash: str, answer: OutcomeProof) -> bool:
     """
     header = chain.read(str(CryptoHash(block_hashes(answer.block_header_lite).block)))
     n_shards, n_chunks = len(header.chunk_mask), 0
-    shard = proofs.position(decode_path(answer.outcome_root_proof), n_shards)
+    shard = position(decode_path(answer.outcome_root_proof), n_shards)
     for _ in range(_MAX_MISSED_CHUNKS):
         is_split = len(header.chunk_mask) != n_shards
         if is_split and n_chunks and header.hash == block_hash:

@@ -11,6 +11,7 @@ from ledgerkit.errors import ProofError
 from ledgerkit.localnet.commitments import MerkleTree
 from ledgerkit.proofs.headers import encode_validator
 from ledgerkit.proofs.light_client import block_hashes, message_after_next
+from ledgerkit.proofs.merkle import position
 from ledgerkit.protocol import CryptoHash, SecretKey
 from ledgerkit.protocol.borsh import items
 from ledgerkit.protocol.types import to_base58
@@ -135,7 +136,7 @@ def test_paths_of_the_ledgers_tree_lead_to_our_root(n_leaves, data):
     root = proofs.root_of(leaves[:size])
     assert tree.root(size) == root
     assert proofs.root_from(tree.path(index, size), leaves[index]) == root
-    assert proofs.position(tree.path(index, size), size) == index
+    assert position(tree.path(index, size), size) == index
     other = data.draw(st.integers(0, n_leaves - 1))
     if other != index:
         assert proofs.root_from(tree.path(index, size), leaves[other]) != root
