@@ -1068,6 +1068,7 @@ def test_chunks_of_the_first_block_after_a_resharding() -> None:
     block = make_block(120, chunks=2)
     split = make_chunk_header(119, 5)
     block["chunks"] += [split, split]
+    block["header"]["chunk_mask"] = [True, True, False, False]
     with asking(Fake(blocks={120: block})):
         frame = lk.chunks(120)
         blocks = lk.block(120)
