@@ -56,6 +56,11 @@ def verdict(totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
     if absent:
         others = "all others add up" if is_held.any() else "nothing was checked"
         return f"? not held: {absent}; {others}"
+    causes = zip(totals["in_by_cause"], totals["out_by_cause"], strict=True)
+    if unexplained := _assets(totals[["unknown" in {**to, **out} for to, out in causes]]):
+        return (
+            f"? every balance adds up, but changes of unknown cause are among them: {unexplained}"
+        )
     return "✓ every balance adds up: opening + entries = closing, with no gaps"
 
 

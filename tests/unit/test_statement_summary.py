@@ -51,6 +51,14 @@ def test_a_statement_in_words():
     ]
 
 
+def test_a_change_of_unknown_cause_has_no_tick():
+    """Balances add up with it, and the verdict says that it is not explained."""
+    lines = text(statement([*ENTRIES, entry(114, "near", "unknown", -ONE)])).splitlines()
+    assert lines[2] == (
+        "? every balance adds up, but changes of unknown cause are among them: near"
+    )
+
+
 def test_a_gap_stands_first():
     """Gaps come before the balances, with amount, blocks and note; no word says it adds up."""
     gaps = [Gap("near", 150, 151, -5 * ONE, "no transaction"), Gap(GOLD, 160, 180, None, "?")]
