@@ -103,7 +103,9 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
         rows = compute(readings)
         while borders := _unexplained_borders(STAKE + pool_id, readings, moves, rows, reader):
             headers = [_header(ledger, block) for block in borders]
-            readings = sorted({*readings, *_readings(headers, read(headers))})
+            known, readings = readings, sorted({*readings, *_readings(headers, read(headers))})
+            if readings == known:  # the height before a gap's block may be skipped
+                break
             rows = compute(readings)
         rewards += rows
     return rewards

@@ -72,6 +72,7 @@ class Chain:
         self.world.summary.contracts["liquid"] = LIQUID
         self.ledger = lk.connect("local", world=self.world, make_default=False)
         self.hashes: list[str] = []
+        self.skip = 0  # heights before each block in which a call runs
 
     def call(self, contract_id: str, method: str, deposit: int = 0, **args: Any) -> None:
         """Call a method as alice, and wait for all its receipts."""
@@ -82,6 +83,8 @@ class Chain:
         )
         signed = transaction.sign(KEY)
         self.world.submit(signed)
+        for _ in range(8 if self.skip else 0):
+            self.world.advance(skip=self.skip)
         self.world.settle()
         self.hashes.append(str(signed.hash))
 
