@@ -217,6 +217,7 @@ def check_landings(
     if has_tick and statement.facts.gaps:
         tally.violate(f"{case.label}, lying services: a tick over gaps")
     sums = placed(statement)
+    changes = {(each.block_height, each.asset, each.change) for each in statement.store}
     for row, times in hidden.items():
         lie = services.fate(row.tx_hash)
         if row.tx_hash is not None and lie is None:
@@ -224,7 +225,10 @@ def check_landings(
             if row.tx_hash not in services.cut_off:
                 tally.violate(f"{case.label}: {row} is missing, and no service hid it")
         key = case.account_id, row.asset, row.height
-        landing = landing_of(row, statement, is_right=sums[key] == case.truth[key])
+        is_right = sums[key] == case.truth[key]
+        if row.asset.startswith("stake:"):  # of which the truth is not known by block
+            is_right = (row.height, row.asset, row.change) in changes
+        landing = landing_of(row, statement, is_right=is_right)
         tally.count("hidden amount", times)
         tally.count(f"hidden amount, {lie}: {landing}", times)
         if has_tick and landing in TICKED:
