@@ -16,11 +16,15 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 import ledgerkit as lk
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport import recording_files
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
 # Audit events are raised before the operation, with the path as their first argument.
 OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.scandir"}
@@ -31,10 +35,12 @@ DEMO_IDS = ("alice.near", "bob.near", "ivan.near", "grace.near")
 SIDES = ("before", "collect-undisturbed")
 UNTYPED: Any = lk  # its arguments are typed by their names
 # What the children would import, in addition to what this module does.
-for name in ("collect", "collect_blocks", "diff", "open_collection", "statements", "trace"):
+for name in "collect collect_blocks diff open_collection record statements to_excel trace".split():
     getattr(lk, name)
-for name in ("aiohttp", "duckdb", "filelock", "pyarrow.pandas_compat", "pyarrow.parquet"):
+for name in "aiohttp duckdb filelock openpyxl xlsxwriter".split():
     import_module(name)
+for name in ("pandas_compat", "parquet"):
+    import_module(f"pyarrow.{name}")
 
 
 class Work(NamedTuple):
@@ -128,10 +134,33 @@ def diff(work: Work) -> None:
             frame.to_pickle(work.out / f"{view}-{name}.pickle")
 
 
+def record(work: Work) -> None:
+    """Extend a recording, and write what it answers to an Excel file and a table."""
+    case, book = work.out / "case.lk", work.out / "ft.xlsx"
+    work.out.mkdir(exist_ok=True)
+    for path in work.out.glob(".*.tmp"):
+        path.unlink()  # a process that was killed leaves what had no name yet
+    if case.exists() and not case.stat().st_size:
+        case.unlink()  # it was killed before anything was recorded
+    if book.exists():
+        pd.read_excel(book)  # raises unless it is whole
+    mode: Any = "extend" if case.exists() else "new"
+    ids = account_ids()[:20]
+    with lk.connect("local", world=CROWD), lk.record(case, mode=mode):
+        for account_id in ids:
+            lk.ft(account_id)
+    with lk.connect(case):
+        frame = pd.concat([lk.ft(account_id) for account_id in ids], ignore_index=True)
+    lk.to_excel(frame, book)
+    frame.attrs.clear()
+    frame.to_pickle(work.out / "ft.pickle")
+
+
 VERBS = {
     "collect": collect,
     "collect_blocks": collect_blocks,
     "diff": diff,
+    "record": record,
     "statements": statements,
 }
 WORKS = {**VERBS, "collect_earlier": collect_earlier, "collect_documents": collect_documents}
@@ -141,7 +170,7 @@ def die_at(number: int) -> None:
     """Kill this process before a file operation below the folder of temporary files."""
     numbers = count(1)
     patched: Any = os
-    fsync = os.fsync
+    fsync, write_all = os.fsync, recording_files._write_all  # noqa: SLF001 - has no audit event
 
     def operate(event: str, arguments: tuple[Any, ...]) -> None:
         if event in OPERATIONS and str(arguments[0]).startswith(tempfile.gettempdir()):
@@ -155,7 +184,16 @@ def die_at(number: int) -> None:
         step()
         fsync(file)
 
+    def write(file: BinaryIO, data: bytes) -> None:
+        step()
+        if file.tell():  # the header is small
+            write_all(file, data[: len(data) // 2])
+            step()
+            data = data[len(data) // 2 :]
+        write_all(file, data)
+
     patched.fsync = synchronize  # it has no audit event
+    recording_files._write_all = write  # noqa: SLF001 - as above
     sys.addaudithook(operate)
 
 

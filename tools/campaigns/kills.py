@@ -1,11 +1,12 @@
 """
 Work that is killed at any moment and repeated ends with the same rows as undisturbed work.
 
-`collect`, `collect_blocks`, `diff` and `statements` run in child processes, which die before a
-file operation chosen at random (a file opened, flushed, renamed or removed, a folder made or
-listed) or at a random time, without cleaning up. The next child continues, also through refused
-requests and their repetition, until one finishes. Then every table must be equal to that of a run
-that was never killed, in all rows and their order, except for the times at which they were read.
+`collect`, `collect_blocks`, `diff`, `statements`, and `record` with `to_excel`, run in child
+processes, which die before a file operation chosen at random (a file opened, flushed, renamed or
+removed, a folder made or listed, half of a record written) or at a random time, without cleaning
+up. The next child continues, also through refused requests and their repetition, until one
+finishes. Then every table must be equal to that of a run that was never killed, in all rows and
+their order, except for the times at which they were read.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
-SMALL = 4
+SMALL = 5
 EXPECTED = (
     "collect killed at a file operation",
     "collect_blocks killed at a file operation",
+    "record killed at a file operation",
     "statements killed at a file operation",
     "equal",
 )
