@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
-from ledgerkit.files import file_errors
+from ledgerkit.files import replacing
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html
@@ -229,8 +229,8 @@ class Panel(Displayable):
             sentence = "there is no result to save: press the button first"
             raise InvalidRequestError(sentence, field="result")
         data = file_bytes(self.result, path)
-        with file_errors(f"write {path}"):
-            path.write_bytes(data)
+        with replacing(path) as file:
+            file.write(data)
 
     def values(self) -> dict[str, Any]:
         """Return the values of the fields, texts without spaces around them."""
