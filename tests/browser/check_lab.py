@@ -39,6 +39,8 @@ RUN = """at => {
   window.jupyterapp.shell.currentWidget.content.activeCellIndex = at
   return window.jupyterapp.commands.execute('notebook:run-cell').then(() => true)
 }"""
+RESTART = """() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()
+  .then(() => true)"""
 THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
 HAS_THEME = "theme => document.body.dataset.jpThemeName === theme"
 OVERFLOW = """() => [...document.querySelectorAll('.ledgerkit-panel')]
@@ -209,3 +211,26 @@ def test_a_notebook_without_its_kernel_shows_the_content(views, folder, watching
         expect(panels.nth(2)).to_contain_text("ft_on_transfer")
         expect(panels.nth(3).get_by_role("alert")).to_contain_text("No Account")
         expect(page.locator(".jp-OutputArea")).not_to_contain_text(["Error displaying widget"])
+
+
+def test_a_restarted_kernel_shows_no_data_under_another_name(folder, watching, browser, address):
+    """A panel says at once that its kernel is gone, and hides the account that it showed."""
+    serving.write(folder / "restarted.ipynb", VIEWS[:1])
+    with watching(browser) as page:
+        page.goto(f"{address.removesuffix('/tree')}/workspaces/restarted/tree/restarted.ipynb")
+        page.wait_for_function(READY)
+        run(page, 0)
+        person = Person(page, 0)
+        person.search("bob.near")
+        person.answered("bob.near on local")
+        notice = page.get_by_text("The kernel does not answer")
+        expect(notice).to_be_hidden()
+        page.evaluate(RESTART)
+        expect(notice).to_be_visible(timeout=5_000)  # sooner than a view that waits in silence
+        person.type("Account", "dave.near")
+        expect(page.locator(".lk-pages")).to_be_hidden()
+        expect(page.locator(".lk-message")).to_be_hidden()
+        run(page, 0)
+        person.search("dave.near")
+        person.answered("dave.near on local")
+        expect(notice).to_be_hidden()

@@ -27,7 +27,12 @@ function render({ model, el: host }) {
     view?.silent(false);
   };
   const send = (message) => {
-    model.send(message);
+    try {
+      model.send(message);
+    } catch { // the kernel is gone, and its connection is closed
+      view?.silent(true);
+      return;
+    }
     silence ??= setTimeout(() => view?.silent(true), SILENCE_MS);
   };
   const receive = (message) => {
@@ -40,13 +45,20 @@ function render({ model, el: host }) {
       view[message.type](message);
     }
   };
+  // ipywidgets reports a kernel that was restarted or has stopped, and one that is back: it answers.
+  const follow = () => {
+    view?.silent(true);
+    send({ type: "ready" });
+  };
   model.on("msg:custom", receive);
+  model.on("comm_live_update", follow);
   const stopWatching = followTheme(root);
   send({ type: "ready" });
   return () => {
     stopWatching();
     clearTimeout(silence);
     model.off("msg:custom", receive);
+    model.off("comm_live_update", follow);
   };
 }
 
@@ -98,6 +110,7 @@ function drawView(root, send, answers) {
     silent(isSilent) {
       silent.textContent = isSilent ? "The kernel does not answer: it is busy with another cell, "
         + "or it has stopped. If it has stopped, run this cell again." : "";
+      root.classList.toggle("lk-stopped", isSilent); // the result may be of another input by now
     },
     window(state) {
       if (JSON.stringify(state) === known) return;
