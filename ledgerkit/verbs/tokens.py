@@ -20,7 +20,7 @@ from ledgerkit.verbs.nft_pages import NftPages
 from ledgerkit.verbs.unknown_accounts import warn_of_unknown_accounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Unpack
 
     import pandas as pd
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 _MAX_PAGE = 1000
-_MAX_OWNERS = 20  # whose lockup contracts are looked up unasked: each costs a request
 _DIGEST_BYTES = 20
 _LOCKUP_FACTORY = "lockup.near"
 
@@ -325,9 +324,8 @@ def staking(
         `positions`.
     lockups
         Add the pools of the accounts' lockup contracts, with the `source` ``lockup``; implies
-        `positions`. Without it the stake of a lockup contract, which is an account of its own,
-        is not in the frame; a warning names the first accounts without pools whose contract has
-        some. Costs one more request per account.
+        `positions`. Without it the stake of a lockup contract is not in the frame: the contract
+        is an account of its own. Costs one more request per account.
 
     Returns
     -------
@@ -366,8 +364,6 @@ def staking(
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
     is_listed = {name: bool(response.pools) for name, response in fetched}
     unknown_ids = warn_of_unknown_accounts(fetcher.ledger, is_listed)
-    if not lockups:
-        _warn_of_lockups(fetcher, is_listed)
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools or lockups):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
@@ -408,20 +404,6 @@ def _lockup_rows(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
         for owner_id, response in fetcher.succeeded(owner_ids, responses)
         for pool in response.pools or ()
     ]
-
-
-def _warn_of_lockups(fetcher: Fetcher, pools: Mapping[str, object]) -> None:
-    """Warn of accounts without pools whose lockup contracts have some; the first 20 are read."""
-    ledger = fetcher.ledger
-    owner_ids = [owner_id for owner_id, own in pools.items() if not own][:_MAX_OWNERS]
-    if not owner_ids or ledger.is_embedded or ledger.network.name == "testnet":
-        return
-    calls = [rest.staking(lockup_id(owner_id)) for owner_id in owner_ids]
-    responses = ledger.send_many(calls, on_error="collect", progress=False)
-    pairs = zip(owner_ids, responses, strict=True)
-    if staking_ids := [owner_id for owner_id, r in pairs if getattr(r, "pools", None)]:
-        ids = ", ".join(staking_ids)
-        user_warnings.warn(f"the lockup contracts of {ids} have pools, which lockups=True reads")
 
 
 def _read_positions(
@@ -504,8 +486,8 @@ def exposure(
         then read from each pool. Unknown amounts count.
     lockups
         Count the pools of the accounts' lockup contracts too. Without it an account that
-        stakes through its lockup contract alone has no visible position; a warning names the
-        first of them. Costs one more request per account.
+        stakes through its lockup contract alone has no visible position. Costs one more request
+        per account.
 
     Returns
     -------
@@ -544,8 +526,6 @@ def exposure(
     if lockups:
         rows += _lockup_rows(fetcher, [account_id for account_id, _ in fetched])
         _set_pools(fetched, rows)
-    else:
-        _warn_of_lockups(fetcher, {name: response.pools for name, response in fetched})
     stakes = _read_stakes(fetcher, rows) if nonzero else None
     failed = {subject.partition(" in ")[0] for subject, _ in fetcher.failures}
     fetched = [item for item in fetched if item[0] not in failed]

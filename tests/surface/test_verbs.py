@@ -561,8 +561,7 @@ def test_no_subjects(verb: str) -> None:
         full = MANY[verb](["a.near"])
     assert (len(frame), len(failed)) == (0, 0)
     assert dtypes(frame) == dtypes(full)
-    n_lockups = verb == "exposure"  # of an account without pools the lockup contract is looked up
-    assert len(server.requests) == 1 + n_lockups
+    assert len(server.requests) == 1
 
 
 def test_a_value_that_fits_no_column_is_its_subjects_failure() -> None:
@@ -1245,7 +1244,7 @@ def test_exposure_counts_any_entry() -> None:
     ]
     assert frame["direct_pools"].tolist()[1] == ["one.near", "zero.near"]
     assert frame["liquid_tokens"].tolist()[2] == ["liquid.near"]
-    assert len(server.requests) == 6 + 2  # lockup contracts of the two accounts without pools
+    assert len(server.requests) == 6
 
 
 def test_exposure_drops_zeros_when_asked() -> None:
@@ -1301,7 +1300,6 @@ def with_lockup() -> Fake:
     fake.rest["/v1/account/luciotato.near/full"] = owner
     fake.rest["/v1/account/luciotato.near/staking"] = pools_of("luciotato.near", "own.near")
     fake.rest["/v1/account/only.near/full"] = full_view("only.near")
-    fake.rest["/v1/account/only.near/staking"] = pools_of("only.near")
     fake.rest[f"/v1/account/{LOCKUP}/staking"] = pools_of(LOCKUP, "own.near", "big.near")
     only = f"{hashlib.sha256(b'only.near').hexdigest()[:40]}.lockup.near"
     fake.rest[f"/v1/account/{only}/staking"] = pools_of(only, "big.near")
@@ -1339,10 +1337,7 @@ def test_exposure_counts_lockup_contracts(*, nonzero: bool, class_of_only: str) 
     options: Any = {"liquid_tokens": [], "progress": False}
     with asking(with_lockup()):
         frame = lk.exposure(ids, lockups=True, nonzero=nonzero, **options)
-        with pytest.warns(UserWarning, match=r"lockup contracts of only\.near have pools"):
-            without = lk.exposure(ids, **options)
-        with pytest.warns(UserWarning, match=r"lockup contracts of only\.near have pools"):
-            assert len(lk.staking("only.near", progress=False)) == 0
+        without = lk.exposure(ids, **options)
     assert frame["exposure_class"].tolist() == ["direct_only", class_of_only]
     assert frame["direct_pools"].tolist()[0] == ["own.near", "big.near"]
     assert without["direct_pools"].tolist() == [["own.near"], []]
