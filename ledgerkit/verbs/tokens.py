@@ -17,7 +17,6 @@ from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame
 from ledgerkit.verbs.nft_pages import NftPages
-from ledgerkit.verbs.unknown_accounts import warn_of_unknown_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +87,6 @@ def ft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "tokens")
-    warn_of_unknown_accounts(fetcher.ledger, {name: bool(r.tokens) for name, r in fetched})
     facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
     frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
@@ -185,7 +183,6 @@ def nft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.nft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "NFTs")
-    warn_of_unknown_accounts(fetcher.ledger, {name: bool(r.tokens) for name, r in fetched})
 
     def build(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
         return token_frames.nft([(response.account_id, response.tokens) for response in responses])
@@ -267,8 +264,6 @@ def nft_tokens(
     pages.read(account_ids)
     failed = {subject for subject, _ in fetcher.failures}
     read_ids = [account_id for account_id in account_ids if account_id not in failed]
-    is_listed = {account_id: bool(pages.listed[account_id]) for account_id in read_ids}
-    warn_of_unknown_accounts(fetcher.ledger, is_listed)
     notes = pages.notes(read_ids)
     for note in notes:
         user_warnings.warn(note)
@@ -362,8 +357,6 @@ def staking(
     extra_pools = validation.account_ids(pools, "pools")
     _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
-    is_listed = {name: bool(response.pools) for name, response in fetched}
-    unknown_ids = warn_of_unknown_accounts(fetcher.ledger, is_listed)
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools or lockups):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
@@ -374,9 +367,6 @@ def staking(
         rows += _lockup_rows(fetcher, account_ids)
         rows.sort(key=lambda row: order[row.account_id or ""])
     read_rows, read_positions = _read_positions(fetcher, rows)
-    for index, (row, position) in enumerate(zip(read_rows, read_positions, strict=True)):
-        if row.account_id in unknown_ids and _stake(position) == 0:
-            read_positions[index] = position._replace(status="not_indexed")
     frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
 

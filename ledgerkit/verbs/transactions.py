@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 Keys = Iterable[str | tuple[str, str]]
 
-_UNSEEN = "NOT_OBSERVED"  # why a node's wait for a transaction ended: it has not seen any such one
-
 
 @verb
 def tx(
@@ -162,8 +160,6 @@ def _receipt_in_errors(ledger: Ledger, tx_hash: str) -> Iterator[None]:
     try:
         yield
     except (UnknownTransactionError, TransactionTimeoutError) as error:
-        if getattr(error, "cause_name", _UNSEEN) != _UNSEEN:
-            raise
         with suppress(LedgerError):
             of_receipt, _ = transaction_documents.receipt_origin(ledger, tx_hash)
             error.remedy = (
