@@ -591,7 +591,7 @@ def test_the_archive_is_asked_next(way, reply):
     ("reply", "error", "requests"),
     [
         # The second one asks for the newest block, which the error would name.
-        (GONE, pytest.raises(UnknownBlockError, match="Block 7"), (2, 2)),
+        (GONE, pytest.raises(UnknownBlockError, match="block 7"), (2, 2)),
         (Reply(502, b"down"), pytest.raises(TransportError, match=r"HTTP 502 .*: down"), (1, 3)),
     ],
     ids=["unknown", "down"],
