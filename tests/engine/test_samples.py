@@ -806,5 +806,6 @@ def test_transaction_timeout(server: Server) -> None:
     told = refusal(errors.TransactionTimeoutError, lambda: lk.trace(TX_HASH, "alice.near"))
     assert told["rpc_cause"] == "TIMEOUT_ERROR"
     assert told["cause_name"] is None
-    levels = [call["params"]["wait_until"] for call in server.calls]
-    assert levels == ["FINAL", "NONE"]
+    levels = [call["params"].get("wait_until") for call in server.calls]
+    assert levels[:2] == ["FINAL", "NONE"]
+    assert levels[2:] in ([], [None])  # perhaps the hash is that of a receipt
