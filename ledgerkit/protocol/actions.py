@@ -446,6 +446,15 @@ class SignedDelegate(Action):
         ------
         DecodeError
             If the text is not base64, or not that of a signed delegate action.
+
+        Examples
+        --------
+        >>> from base64 import b64encode
+        >>> from ledgerkit.protocol import Delegate, Transfer
+        >>> ledger = lk.connect("local")
+        >>> signed = lk.delegate("bob.near", [Transfer(1)], signer_id="alice.near")
+        >>> Delegate.from_base64(b64encode(signed.encode()[1:]).decode()) == signed
+        True
         """
         return cls.from_bytes(decode_base64(text, cls.__name__))
 
@@ -468,6 +477,14 @@ class SignedDelegate(Action):
         ------
         DecodeError
             If the bytes are malformed.
+
+        Examples
+        --------
+        >>> from ledgerkit.protocol import Delegate, Transfer
+        >>> ledger = lk.connect("local")
+        >>> signed = lk.delegate("bob.near", [Transfer(1)], signer_id="alice.near")
+        >>> Delegate.from_bytes(signed.encode()[1:]).delegate_action.sender_id
+        AccountId('alice.near')
         """
         # Source: near/near-api-js, encodeSignedDelegate; near/near-cli-rs, SignedDelegateAction.
         return cls.decode(bytes([cls.tag]) + data)
