@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 MODEL = """() => {
-  window.model = { get: () => "", on: (_, act) => { model.hear = act }, off() {}, sent: [],
-    send: (message) => model.sent.push(message) }
+  const on = (event, act) => { if (event === "msg:custom") model.hear = act };
+  window.model = { get: () => "", on, off() {}, sent: [],
+    send: (message) => model.sent.push(message) };
   render({ model, el: host })
 }"""
 
