@@ -88,9 +88,9 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
     Read the rewards of an account with pools between two blocks: by pool, oldest first.
 
     `flows` are the account's entries, of which those of pools other than rewards count: all between
-    the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the
-    account are unexplained, which cannot be told from what a pool rounded. Epochs in which nothing
-    was with a pool are not read.
+    the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the account are unexplained,
+    which nobody can distinguish from what a pool rounded. Epochs in which nothing was with a pool
+    are not read.
     """
     moves_by_pool = _moves_by_pool(flows)
     rewards: list[Reward] = []
