@@ -188,13 +188,15 @@ function drawPanel(state, send, answers) {
   const node = el("section", { class: "lk-panel", "aria-label": `${state.title} panel`, tabindex: -1 },
     form.node, message, tabs, pages);
   let openTitle = null;
-  let drawn = null; // the number of the result
+  let said = null; // the number of the result whose message stands here
+  let drawn = null; // the number of the result whose pages stand here
   return {
     node,
     update(next) {
       form.update(next);
       node.setAttribute("aria-busy", String(next.is_busy));
-      insertHtml(message, next.message, { open });
+      if (next.result !== said) insertHtml(message, next.message, { open }); // announced once
+      said = next.result;
       if (next.pages === null || next.result === drawn) return;
       drawn = next.result;
       const ask = (at) => (request) =>
