@@ -253,7 +253,7 @@ class History:
         """Return the account and the other delegator of a pool."""
         stakes = {self.account_id: self.stakes[pool_id], "other.near": self.others[pool_id]}
         return [
-            {"account_id": name, "staked_balance": str(series.at(height))}
+            {"account_id": name, "staked_balance": str(series.at(height)), "unstaked_balance": "0"}
             for name, series in stakes.items()
         ]
 

@@ -115,8 +115,6 @@ class Builder:
         self._note_absent(facts, store)
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
-        read_again = (each for each in self._late if each.tx_hash in self._read_again)
-        facts.from_node = sorted({each.block_height for each in read_again})
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
         is_whole = not (self._late or self._moved or self._read_again)
         return facts, store if is_whole else EntryStore(self._in_order(store))
@@ -226,7 +224,7 @@ class Builder:
     ) -> None:
         """Compare entries with balances; add what blocks explain, and the gaps that remain."""
         settled, explained = self._explain(facts, store, assets, documents)
-        if self._read_from_node(facts, documents, explained.tx_hashes):
+        while self._read_from_node(facts, documents, explained.tx_hashes):
             moved = (each.asset for each in self._late if not each.asset.startswith(STAKE))
             assets = list(dict.fromkeys([*assets, *moved]))
             settled, explained = self._explain(facts, store, assets, documents)

@@ -148,7 +148,9 @@ def _payments(
     for (cause_type, cause_hash), change in changes.items():
         if cause_type != _TRANSACTION_CAUSE:
             continue
-        own = [entry.change for entry in known if entry.tx_hash == cause_hash]
+        # What a deleted account had, its receipt took, in the same block or later.
+        mine = (e for e in known if e.tx_hash == cause_hash and e.cause != "deleted")
+        own = [entry.change for entry in mine]
         unexplained = change - sum(paid for paid in own if paid < 0)
         # The gas of receipts that have not run is in no document. All else that is a fee is in the
         # outcomes of the transaction.

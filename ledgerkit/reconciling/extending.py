@@ -2,9 +2,9 @@
 A statement to a later block, from the statement to an earlier one.
 
 The later statement equals the one that is built in one go. All entries after a cut are built
-again: it lies before the transactions that were still running, and before recent gaps and entries
-that no document listed, because a service may have been behind then. Rewards and the balances at
-both ends are read again.
+again: it lies before the transactions that were still running, and before the last 1,000 blocks
+and gaps in them, because a service may have been behind then. Rewards and the balances at both ends
+are read again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Continuation(Builder):
         self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True
     ) -> None:
         _check(ledger, facts, stop)
-        cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts, store)})["at"]
+        cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts)})["at"]
         assets = None if facts.assets is None else tuple(facts.assets)
         scope = Scope(ledger, facts.account_id, cut, stop, assets, progress)
         super().__init__(scope, again=facts.unfinished)
@@ -78,19 +78,13 @@ def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
         raise InvalidRequestError.refuse("stop", stop.height, expected)
 
 
-def _cut_height(ledger: Ledger, facts: Facts, store: EntryStore) -> int:
+def _cut_height(ledger: Ledger, facts: Facts) -> int:
     """Return the height up to which the entries of a statement are final."""
-    heights = [facts.stop.height]
+    recent = facts.stop.height - _RECENT
+    heights = [recent]
     for _, document in found_documents(ledger, facts.unfinished):
         outcome = document.result.transaction_outcome
         if outcome is not None and outcome.block_height is not None:
             heights.append(outcome.block_height - 1)
-    recent = facts.stop.height - _RECENT
     heights += [gap.start_height for gap in facts.gaps if gap.stop_height > recent]
-    heights += [height - 1 for height in facts.from_node if height > recent]
-    heights += [
-        entry.block_height - 1
-        for entry in store
-        if entry.block_height > recent and entry.evidence != "derived"
-    ]
     return max(facts.start.height, min(heights))

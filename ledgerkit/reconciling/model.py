@@ -132,4 +132,3 @@ class Facts:
     unfinished: list[str] = field(default_factory=list)  # hashes of transactions still running
     notes: list[str] = field(default_factory=list)
     assets: list[str] | None = None  # the only ones of the statement; None: all
-    from_node: list[int] = field(default_factory=list)  # heights of what no service listed right

@@ -50,6 +50,21 @@ class _Fee(NamedTuple):
 _NO_FEE = _Fee(0, Fraction(0))
 
 
+class _Witness(NamedTuple):
+    """What another account has with a pool; to unstake some of it leaves the sum."""
+
+    staked: int
+    unstaked: int
+
+    def growth(self, after: _Witness) -> _Growth:
+        """Return how its stake grew, before anything of it was unstaked."""
+        rounded = 0 if after.unstaked == self.unstaked else ROUNDING
+        grown = after.staked + after.unstaked - self.unstaked
+        return _Growth(
+            Fraction(grown - rounded, self.staked + 1), Fraction(grown + rounded + 1, self.staked)
+        )
+
+
 class _Growth(NamedTuple):
     """The factor by which stakes grew, as far as balances without fractions show it."""
 
@@ -72,7 +87,7 @@ class Pace:
         Heights at which a few yoctoNEAR of the account are unexplained: a growth may contain them.
     """
 
-    stakes: Mapping[int, Mapping[str, int]]
+    stakes: Mapping[int, Mapping[str, _Witness]]
     fees: Mapping[int, _Fee]
     doubtful: Collection[int]
 
@@ -96,13 +111,14 @@ class Pace:
         )
 
 
-def _common_growth(before: Mapping[str, int], after: Mapping[str, int]) -> _Growth | None:
+def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]) -> _Growth | None:
     """Return the growth that most stakes share; others were deposited to, or withdrawn from."""
-    growths = [
-        _Growth(Fraction(after[name], stake + 1), Fraction(after[name] + 1, stake))
-        for name, stake in before.items()
-        if stake >= _LEAST_STAKE and after.get(name)
-    ]
+    witnesses = (
+        witness.growth(after[name])
+        for name, witness in before.items()
+        if witness.staked >= _LEAST_STAKE and name in after
+    )
+    growths = [growth for growth in witnesses if growth.low > 0]
     agreeing = [
         [each for each in growths if each.low <= growth.high and growth.low <= each.high]
         for growth in growths
@@ -138,7 +154,8 @@ def read_pace(
     if is_alone:
         for page, each, total in zip(pages, listed, totals, strict=True):
             if page is not None and len(each) == len(page) < _N_WITNESSES:  # all are listed
-                each[_NOBODY] = _plain(total) - sum(each.values()) - len(each)  # and round down
+                theirs = sum(witness.staked for witness in each.values())
+                each[_NOBODY] = _Witness(_plain(total) - theirs - len(each), 0)  # and round down
     stakes = {
         height: {name: stake for name, stake in each.items() if name not in left_out}
         for height, each in zip(heights, listed, strict=True)
@@ -162,12 +179,15 @@ def _plain(value: str | int | None) -> int:
     return (amounts.plain(["-" if value is None else str(value)]) or [0])[0]
 
 
-def _stakes(page: Iterable[chain.Delegator]) -> dict[str, int]:
-    """Return the stakes of accounts; none if one is no amount."""
+def _stakes(page: Iterable[chain.Delegator]) -> dict[str, _Witness]:
+    """Return what accounts have with a pool; nothing if one of it is no amount."""
     delegators = list(page)
-    values = amounts.plain([str(each.staked_balance) for each in delegators])
+    staked = amounts.plain([str(each.staked_balance) for each in delegators])
+    unstaked = amounts.plain([str(each.unstaked_balance) for each in delegators])
+    if staked is None or unstaked is None:
+        return {}
     names = (each.account_id for each in delegators)
-    return dict(zip(names, values or (), strict=values is not None))
+    return dict(zip(names, map(_Witness, staked, unstaked), strict=True))
 
 
 def _view(

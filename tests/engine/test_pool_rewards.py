@@ -58,6 +58,7 @@ class Chain:
     ) -> None:
         genesis, own = Genesis(), 100_000 * NEAR + 10**12
         genesis.account("alice.near", 10_000 * NEAR, keys=[KEY.public_key])
+        genesis.account("bob.near", 10 * NEAR, keys=[KEY.public_key])
         genesis.account(lockup_id("alice.near"), 5_000 * NEAR, contract=Lockup)
         key = KEY.public_key
         stakes_of_others = dict.fromkeys(others, (NEAR, 0))
@@ -74,12 +75,19 @@ class Chain:
         self.hashes: list[str] = []
         self.skip = 0  # heights before each block in which a call runs
 
-    def call(self, contract_id: str, method: str, deposit: int = 0, **args: Any) -> None:
-        """Call a method as alice, and wait for all its receipts."""
+    def call(
+        self,
+        contract_id: str,
+        method: str,
+        deposit: int = 0,
+        signer_id: str = "alice.near",
+        **args: Any,
+    ) -> None:
+        """Call a method, and wait for all its receipts."""
         action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
         head = self.world.chain.head.hash
         transaction = Transaction(
-            "alice.near", KEY.public_key, len(self.hashes) + 1, contract_id, head, [action]
+            signer_id, KEY.public_key, len(self.hashes) + 1, contract_id, head, [action]
         )
         signed = transaction.sign(KEY)
         self.world.submit(signed)
@@ -325,3 +333,19 @@ def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
     totals = statement.totals
     assert totals["missing"].tolist() == [0] * len(totals)
     assert statement.gaps.empty
+
+
+def test_a_delegator_who_unstakes_shows_the_pace_too() -> None:
+    """A pool pays before it unstakes: staked and unstaked, the other one grew as much."""
+    # Source: near/core-contracts, `staking-pool/src/lib.rs` (unstake calls internal_ping first).
+    chain = Chain()
+    chain.call(POOL, "deposit_and_stake", 500 * NEAR)
+    chain.pass_epochs(2)
+    height = chain.world.epochs.current.height
+    while chain.world.epochs.current.height == height:
+        chain.world.advance()
+    chain.call(POOL, "unstake", signer_id="bob.near", amount=str(NEAR // 2))
+    with chain.ledger as ledger:
+        statement = lk.statement("alice.near", 1000, ledger=ledger, progress=False)
+    assert statement.gaps.empty
+    assert own_rewards(statement) == chain.total("alice.near") - 500 * NEAR > 0

@@ -297,6 +297,7 @@ class Delegator(Struct, gc=False):
 
     account_id: str
     staked_balance: str | int
+    unstaked_balance: str | int
 
 
 class FeeFraction(Struct, gc=False):
