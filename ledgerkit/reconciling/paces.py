@@ -112,19 +112,24 @@ class Pace:
 
 
 def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]) -> _Growth | None:
-    """Return the growth that most stakes share; others were deposited to, or withdrawn from."""
+    """
+    Return the growth that most stakes share; others were deposited to, or withdrawn from.
+
+    Where no two agree it is the lowest: what is deposited adds to it, and of what is withdrawn in
+    the same blocks a stake nearly always shrinks.
+    """
     witnesses = (
         witness.growth(after[name])
         for name, witness in before.items()
         if witness.staked >= _LEAST_STAKE and name in after
     )
-    growths = [growth for growth in witnesses if growth.low > 0]
+    growths = [growth for growth in witnesses if growth.high >= 1]
     agreeing = [
         [each for each in growths if each.low <= growth.high and growth.low <= each.high]
         for growth in growths
     ]
     most = max(agreeing, key=lambda group: (len(group), -group[0].low), default=[])
-    if len(most) < min(2, len(growths)) or not most:
+    if not most:
         return None
     low, high = max(each.low for each in most), min(each.high for each in most)
     return _Growth(low, high) if low <= high else None

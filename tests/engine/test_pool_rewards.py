@@ -335,16 +335,23 @@ def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
     assert statement.gaps.empty
 
 
-def test_a_delegator_who_unstakes_shows_the_pace_too() -> None:
-    """A pool pays before it unstakes: staked and unstaked, the other one grew as much."""
-    # Source: near/core-contracts, `staking-pool/src/lib.rs` (unstake calls internal_ping first).
-    chain = Chain()
+@pytest.mark.parametrize("method", ["unstake", "deposit_and_stake"])
+def test_a_delegator_who_moves_stake_hides_no_reward(method: str) -> None:
+    """
+    A pool pays before it stakes or unstakes, so staked and unstaked the others grew as much.
+
+    Who deposits grew more, and the lower growth of the idle one is the pool's.
+    """
+    # Source: near/core-contracts, `staking-pool/src/lib.rs` (each calls internal_ping first).
+    is_unstaked = method == "unstake"
+    chain = Chain(others=("bob.near",) if is_unstaked else ("bob.near", "carol.near"))
     chain.call(POOL, "deposit_and_stake", 500 * NEAR)
     chain.pass_epochs(2)
     height = chain.world.epochs.current.height
     while chain.world.epochs.current.height == height:
         chain.world.advance()
-    chain.call(POOL, "unstake", signer_id="bob.near", amount=str(NEAR // 2))
+    amount = {"amount": str(NEAR // 2)} if is_unstaked else {"deposit": NEAR // 2}
+    chain.call(POOL, method, signer_id="bob.near", **amount)
     with chain.ledger as ledger:
         statement = lk.statement("alice.near", 1000, ledger=ledger, progress=False)
     assert statement.gaps.empty
