@@ -1,4 +1,4 @@
-"""Documents of many transactions by their hashes, from the Transactions API."""
+"""Documents of many transactions by their hashes, from the Transactions API or from a node."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc, services
-from ledgerkit.api.models.transactions import Transaction
-from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
+from ledgerkit.api.models.transactions import Transaction, TransactionResponse
+from ledgerkit.errors import AuthError, InvalidRequestError, LedgerError, UnknownTransactionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.api.services import Documents
     from ledgerkit.ledger import Ledger
 
@@ -51,6 +50,27 @@ def stream_documents(
         if not pending:
             return
         yield _completed(pending.popleft(), {})
+
+
+def read_finished_from_node(
+    ledger: Ledger, senders: Mapping[str, str], *, must_answer: bool = False
+) -> dict[str, TransactionResponse]:
+    """
+    Read transactions by hash and sender from a node, which sends gas profiles, without waiting.
+
+    Those that it does not have, or whose receipts have not all run, are left out. So are those that
+    could not be read; with `must_answer`, an error that may pass, or of a refused key, is raised.
+    """
+    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in senders.items()]
+    answers = ledger.send_many(calls, on_error="collect", progress=False)
+    finished: dict[str, TransactionResponse] = {}
+    for tx_hash, answer in zip(senders, answers, strict=True):
+        if isinstance(answer, LedgerError):
+            if must_answer and (answer.retryable or isinstance(answer, AuthError)):
+                raise answer
+        elif isinstance(answer, TransactionResponse) and answer.result.has_finished():
+            finished[tx_hash] = answer
+    return finished
 
 
 def no_index_error(ledger: Ledger) -> InvalidRequestError:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from ledgerkit.api import rpc
-from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.block_data.protocol_rules import (
     common_rules,
     headers_with_rules,
     rules_by_height,
 )
-from ledgerkit.block_data.transaction_documents import stream_documents
+from ledgerkit.block_data.transaction_documents import read_finished_from_node, stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry
@@ -71,19 +70,13 @@ class DocumentEntries:
     def read_signed(self, tx_hashes: Iterable[str]) -> dict[str, list[Entry]]:
         """Read transactions that the account signed from a node, which may not know them."""
         scope, entries = self._scope, {}
-        hashes = list(tx_hashes)
-        calls = [
-            rpc.transaction_or_timeout(tx_hash, scope.account_id, "NONE") for tx_hash in hashes
-        ]
-        answers = scope.ledger.send_many(calls, on_error="collect", progress=False)
-        for tx_hash, answer in zip(hashes, answers, strict=True):
-            if isinstance(answer, LedgerError) and answer.retryable:
-                raise answer
-            if isinstance(answer, TransactionResponse) and answer.result.has_finished():
-                trace = _located_trace(scope.ledger, answer)
-                placed, _ = entries_of(trace, scope.account_id)
-                entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]
-                entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
+        senders = dict.fromkeys(tx_hashes, scope.account_id)
+        answers = read_finished_from_node(scope.ledger, senders, must_answer=True)
+        for tx_hash, answer in answers.items():
+            trace = _located_trace(scope.ledger, answer)
+            placed, _ = entries_of(trace, scope.account_id)
+            entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]
+            entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
         return entries
 
     def _placed(
@@ -121,8 +114,12 @@ class DocumentEntries:
         if trace.verdict == "pending":
             self.unfinished.append(tx_hash)
         elif not is_complete:
-            trace = _node_trace(self._scope.ledger, trace, document, rules)
-            placed, is_complete = entries_of(trace, account_id, position)
+            senders = {tx_hash: trace.signer_id or ""}  # a node sends gas profiles
+            answers = read_finished_from_node(self._scope.ledger, senders, must_answer=True)
+            for answer in answers.values():
+                blocks = document.result.block_places()
+                trace = Trace(answer.result, answer.body, blocks=blocks, rules=rules)
+                placed, is_complete = entries_of(trace, account_id, position)
             if not is_complete:
                 self.notes.append(f"an amount of transaction {tx_hash} is unknown")
         return trace, placed
@@ -137,18 +134,3 @@ def _located_trace(ledger: Ledger, answer: TransactionResponse) -> Trace:
     blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
     rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
     return Trace(answer.result, answer.body, blocks=blocks, rules=rules)
-
-
-def _node_trace(
-    ledger: Ledger, trace: Trace, document: TransactionResponse, rules: Rules | None
-) -> Trace:
-    """Read a trace from the node, which sends gas profiles; else return the given one."""
-    if trace.tx_hash is None or trace.signer_id is None:
-        return trace
-    try:
-        answer = ledger.send(rpc.transaction(trace.tx_hash, trace.signer_id, "FINAL"))
-    except LedgerError as error:
-        if error.retryable:
-            raise
-        return trace  # a note, and perhaps a gap, say what is unknown
-    return Trace(answer.result, answer.body, blocks=document.result.block_places(), rules=rules)

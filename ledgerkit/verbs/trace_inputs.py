@@ -6,13 +6,12 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.api import rpc
-from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.block_data.protocol_rules import (
     common_rules,
     headers_with_rules,
     rules_by_span,
 )
+from ledgerkit.block_data.transaction_documents import read_finished_from_node
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.proving import prove
@@ -20,8 +19,9 @@ from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_results import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
 
 
@@ -65,18 +65,9 @@ def build_traces(
         for at, trace in enumerate(traces)
         if spans[at] is not None and trace._lacks_gas_profile()  # noqa: SLF001 - of this package
     }
-    for at, answer in _read_profiles(ledger, lacking):
-        traces[at] = build(at, answer, answers[at].result.block_places())
+    senders = {trace.tx_hash or "": trace.signer_id or "" for trace in lacking.values()}
+    profiled = read_finished_from_node(ledger, senders)
+    for at, trace in lacking.items():
+        if answer := profiled.get(trace.tx_hash or ""):
+            traces[at] = build(at, answer, answers[at].result.block_places())
     return traces
-
-
-def _read_profiles(
-    ledger: Ledger, lacking: Mapping[int, Trace]
-) -> Iterator[tuple[int, TransactionResponse]]:
-    """Read transactions with their gas profiles from a node, where it has them."""
-    pairs = [(trace.tx_hash or "", trace.signer_id or "") for trace in lacking.values()]
-    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in pairs]
-    answers = ledger.send_many(calls, on_error="collect", progress=False)
-    for at, answer in zip(lacking, answers, strict=True):
-        if isinstance(answer, TransactionResponse) and answer.result.has_finished():
-            yield at, answer

@@ -52,13 +52,13 @@ def world() -> World:
 
 
 def statement(world: World, *ends: int | None, **options: Any) -> lk.Statement:
-    """Build bob's statement from edited responses."""
-    edits = options.pop("edits", {})
+    """Build a statement, bob's by default, from edited responses."""
+    account_id, edits = options.pop("account_id", BOB), options.pop("edits", {})
     retries = RetryPolicy(attempts=1) if options.pop("fails", False) else None
     with lk.connect(
         "local", transport=Edited(world, edits), make_default=False, retries=retries
     ) as own:
-        return lk.statement(BOB, *ends, ledger=own, progress=False, **options)
+        return lk.statement(account_id, *ends, ledger=own, progress=False, **options)
 
 
 def sums(own: lk.Statement) -> dict[tuple[int, str], int]:
@@ -241,3 +241,29 @@ class ResumesAnywhere(Edited):
         plain = httpx.Request("POST", request.url, json=body)
         plain.extensions = request.extensions
         return super().handle_request(plain)
+
+
+def test_a_node_that_lacks_a_transaction_leaves_a_note(world: World):
+    """A profile that the document lacks and the node does not have is unknown: not an error."""
+    # Source: nearcore, chain/jsonrpc/src/lib.rs, tx_status_fetch: for a transaction that a node
+    # does not know, UNKNOWN_TRANSACTION is sent for the level NONE alone; other levels time out.
+
+    def without_profiles(page: dict[str, Any]) -> None:
+        for each in page["transactions"]:
+            for executed in (each, *each["receipts"]):
+                executed["execution_outcome"]["outcome"]["metadata"]["gas_profile"] = None
+
+    def failed(status: int, cause: str) -> Edit:
+        error = {"name": "HANDLER_ERROR", "cause": {"name": cause, "info": {}}, "code": -32000}
+        error |= {"message": "Server error", "data": "none"}
+        return lambda sent: httpx.Response(
+            status, json={"jsonrpc": "2.0", "id": sent["id"], "error": error}
+        )
+
+    edits = {
+        DOCUMENTS: without_profiles,
+        '"wait_until":"NONE"': failed(200, "UNKNOWN_TRANSACTION"),
+        '"tx_hash"': failed(408, "TIMEOUT_ERROR"),
+    }
+    own = statement(world, account_id="stamps.grace.near", edits=edits, fails=True)
+    assert [note for note in own.facts.notes if note.startswith("an amount of transaction")]
