@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,9 +35,9 @@ def read_bodies(ledger: Ledger, heights: Iterable[int]) -> Generator[Body, None,
     Raises `LedgerError` if the last final block cannot be read.
     """
     plan = _Plan(ledger, heights)
-    with closing(ledger.session.stream(plan.calls(), size=1, ahead=_AHEAD)) as batches:
-        for [answer] in batches:
-            yield from _bodies(ledger, plan.sent.popleft(), answer)
+    with closing(ledger.session.stream_pairs(plan.requests(), size=1, ahead=_AHEAD)) as batches:
+        for [(sent, answer)] in batches:
+            yield from _bodies(ledger, sent, answer)
     for height in plan.beyond:
         remedy = f"The last final block is {plan.final}: wait for a later one."
         request = f"the document of block {height}"
@@ -56,19 +55,18 @@ class _Plan:
     def __init__(self, ledger: Ledger, heights: Iterable[int]) -> None:
         self._ledger = ledger
         self._heights = heights
-        self.sent: deque[_Request] = deque()
         self.beyond: Iterable[int] = ()  # heights above the last final block, the rest of all
         self.final = -1
         self._read_at = 0.0
 
-    def calls(self) -> Iterator[Call[Any]]:
-        """Yield the calls up to the last final block."""
+    def requests(self) -> Iterator[tuple[_Request, Call[bytes | None]]]:
+        """Yield the requests up to the last final block, with their calls."""
         groups = groupby(self._heights, archive_start)
         for start, group in groups:
             heights = list(group)
             self._update_final(start + BLOCKS + _RECENT)
             known = [height for height in heights if height <= self.final]
-            yield from self._calls(start, known)
+            yield from self._requests(start, known)
             if len(known) < len(heights):
                 later = (height for _, group in groups for height in group)
                 self.beyond = chain(heights[len(known) :], later)
@@ -80,15 +78,15 @@ class _Plan:
             self.final = DocumentHeaders(self._ledger).final().height
             self._read_at = self._ledger.clock.monotonic()
 
-    def _calls(self, start: int, heights: list[int]) -> Iterator[Call[bytes | None]]:
+    def _requests(
+        self, start: int, heights: list[int]
+    ) -> Iterator[tuple[_Request, Call[bytes | None]]]:
         is_written = start + BLOCKS + _RECENT <= self.final
         if is_written and len(heights) >= _MIN_FROM_ARCHIVE:
-            self.sent.append(_Request(heights, start))
-            yield _archive_call(self._ledger, start)
+            yield _Request(heights, start), _archive_call(self._ledger, start)
             return
         for height in heights:
-            self.sent.append(_Request([height], None))
-            yield services.block_document(height)
+            yield _Request([height], None), services.block_document(height)
 
 
 def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | None]:
@@ -103,10 +101,9 @@ def _bodies(
         return
     documents = _documents(ledger, request.start, answer)
     if documents is None:  # none of its blocks exists, or another host has the archive
-        singles: Iterable[Call[Any]] = map(services.block_document, request.heights)
-        with closing(ledger.session.stream(singles, size=1)) as batches:
-            for height, [document] in zip(request.heights, batches, strict=True):
-                yield height, document
+        singles = ((height, services.block_document(height)) for height in request.heights)
+        with closing(ledger.session.stream_pairs(singles, size=1)) as batches:
+            yield from chain.from_iterable(batches)
     elif isinstance(documents, LedgerError):
         yield from ((height, documents) for height in request.heights)
     else:

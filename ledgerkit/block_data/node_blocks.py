@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models import chain
+    from ledgerkit.api.models.chain import Block, BlockHeader
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
-    NodeRead = tuple[int, chain.Block | Skipped | LedgerError]
+    NodeRead = tuple[int, Block | Skipped | LedgerError]
 
 
 def read_node_blocks(
@@ -35,26 +35,20 @@ def read_node_blocks(
     Yield ascending heights, each with its block, `Skipped`, or the error of reading it.
 
     A height that no block shows to be skipped keeps its `UnknownBlockError`. With `whole`, blocks
-    have their whole headers. The other options are those of `Session.stream`.
+    have their whole headers. The other options are those of `Session.stream_pairs`.
     """
     build: Callable[[BlockReference], Call[Any]] = rpc.whole_block if whole else rpc.block
-    sent: deque[int] = deque()
-
-    def calls() -> Iterator[Call[Any]]:
-        for height in heights:
-            sent.append(height)
-            yield build(validation.block_reference(height))
-
-    stream = ledger.session.stream(
-        calls(), size=size, ahead=ahead, rate_limit_wait_s=rate_limit_wait_s
+    requests = ((height, build(validation.block_reference(height))) for height in heights)
+    stream = ledger.session.stream_pairs(
+        requests, size=size, ahead=ahead, rate_limit_wait_s=rate_limit_wait_s
     )
     with closing(stream) as batches:
-        reads = ((sent.popleft(), block) for blocks in batches for block in blocks)
+        reads = chain.from_iterable(batches)
         yield from _resolve_gaps(NodeHeaders(ledger, rate_limit_wait_s), reads)
 
 
 def _resolve_gaps(
-    source: NodeHeaders, reads: Iterable[tuple[int, chain.Block | LedgerError]]
+    source: NodeHeaders, reads: Iterable[tuple[int, Block | LedgerError]]
 ) -> Iterator[NodeRead]:
     """Yield heights with `Skipped` in place of each error about a skipped height."""
     gap: list[tuple[int, UnknownBlockError]] = []
@@ -75,7 +69,7 @@ def _resolve_gaps(
 def _resolve(
     source: NodeHeaders,
     gap: Sequence[tuple[int, UnknownBlockError]],
-    after: chain.BlockHeader | None,
+    after: BlockHeader | None,
 ) -> Iterator[tuple[int, Skipped | LedgerError]]:
     """Yield the heights of a gap; `after` is the header of the block above, if it was read."""
     last = gap[-1][0]

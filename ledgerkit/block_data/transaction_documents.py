@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc, services
@@ -31,25 +30,16 @@ def stream_documents(
     Finished transactions come from the caches, and are added to them. In the place of an unknown
     hash is an `UnknownTransactionError`, and in that of a failed request its error.
     """
-    groups = _groups(ledger, tx_hashes)
+    requests = ((group, _missing_call(group)) for group in _groups(ledger, tx_hashes))
     in_flight = ledger.session.settings.in_flight  # the documents may be large
-    pending: deque[Group] = deque()
+    for [(group, answer)] in ledger.session.stream_pairs(requests, size=1, ahead=in_flight):
+        yield _completed(group, {} if answer is None else answer)
 
-    def calls() -> Iterator[Call[Documents]]:
-        """Build the calls for groups, up to the first that the caches have."""
-        for group in groups:
-            pending.append(group)
-            missing = [tx_hash for tx_hash, document in group.items() if document is None]
-            if not missing:
-                return
-            yield services.transaction_documents(missing)
 
-    while True:
-        for [answer] in ledger.session.stream(calls(), size=1, ahead=in_flight):
-            yield _completed(pending.popleft(), answer)
-        if not pending:
-            return
-        yield _completed(pending.popleft(), {})
+def _missing_call(group: Group) -> Call[Documents] | None:
+    """Return the call for what the caches do not have of a group."""
+    missing = [tx_hash for tx_hash, document in group.items() if document is None]
+    return services.transaction_documents(missing) if missing else None
 
 
 def read_finished_from_node(

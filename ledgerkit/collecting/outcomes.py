@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ledgerkit.errors import (
@@ -56,23 +55,10 @@ def read_each(
 
     Subjects with a problem are passed on without a request.
     """
-    pending: deque[Subject] = deque()
-
-    def calls() -> Iterator[Call[Any]]:
-        for subject in subjects:
-            pending.append(subject)
-            if subject.problem is None:
-                yield call(subject.text)
-
-    for values in ledger.stream(calls(), size=BATCH, rate_limit_wait_s=MAX_RATE_LIMITED_S):
-        batch = []
-        for value in values:
-            while pending[0].problem is not None:
-                batch.append(Outcome(pending.popleft(), None))
-            batch.append(Outcome(pending.popleft(), value))
-        yield batch
-    while pending:
-        yield [Outcome(pending.popleft(), None) for _ in range(min(BATCH, len(pending)))]
+    requests = ((each, call(each.text) if each.problem is None else None) for each in subjects)
+    wait_s = MAX_RATE_LIMITED_S
+    for pairs in ledger.session.stream_pairs(requests, size=BATCH, rate_limit_wait_s=wait_s):
+        yield [Outcome(*pair) for pair in pairs]
 
 
 def read_held(

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.streaming import Work
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 _LOG = logging.getLogger("ledgerkit")
 _LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
@@ -198,17 +199,34 @@ class Session:
         return [value for batch in batches for value in batch]
 
     def stream(
+        self, calls: Iterable[Call[T]], *, size: int, rate_limit_wait_s: float = 0.0
+    ) -> Generator[list[T | LedgerError], None, None]:
+        """Send calls as their iterator yields them."""
+        answer = self._answer_function(rate_limit_wait_s)
+        ahead = batches_ahead(size, self.settings.in_flight)
+        return self._batches(calls, answer, size=size, ahead=ahead)
+
+    def stream_pairs(
         self,
-        calls: Iterable[Call[T]],
+        requests: Iterable[tuple[S, Call[Any] | None]],
         *,
         size: int,
         rate_limit_wait_s: float = 0.0,
         ahead: int | None = None,
-    ) -> Generator[list[T | LedgerError], None, None]:
-        """Send calls as their iterator yields them; `ahead` limits the batches sent ahead."""
-        ahead = batches_ahead(size, self.settings.in_flight) if ahead is None else ahead
+    ) -> Generator[list[tuple[S, Any]], None, None]:
+        """
+        Send the calls of subjects as their iterator yields them; yield each subject with its value.
+
+        A subject without a call has None. `ahead` limits the batches sent ahead.
+        """
         answer = self._answer_function(rate_limit_wait_s)
-        return self._batches(calls, answer, size=size, ahead=ahead)
+
+        async def answer_pair(request: tuple[S, Call[Any] | None]) -> tuple[S, Any]:
+            subject, call = request
+            return subject, None if call is None else await answer(call)
+
+        ahead = batches_ahead(size, self.settings.in_flight) if ahead is None else ahead
+        return self._batches(requests, answer_pair, size=size, ahead=ahead)
 
     def read_each(
         self,
