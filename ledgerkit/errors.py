@@ -72,6 +72,9 @@ if TYPE_CHECKING:
 _SHOWN = 120
 _QUOTED = 200
 _SPACE = re.compile(r"\s+", re.ASCII)
+# Remedies that several modules end with.
+RUN_AGAIN = "run the same command again: stored data is kept."
+CONNECT_ARCHIVE = "Pass archival_rpc_url= to connect(): an archival host has every block and state."
 _PLACEHOLDER_MARKS = str.maketrans("{}", "``")  # those of a template in a docstring
 
 
@@ -830,14 +833,14 @@ class FileError(LedgerError):
     """A file could not be read or written; files written before are intact."""
 
     template = "Could not {operation}: {reason}"
-    remedy = "Solve the problem and run the same command again: stored data is kept."
+    remedy = f"Solve the problem and {RUN_AGAIN}"
     operation: str | None = None
     reason: str | None = None
 
     @classmethod
     def failed(cls, operation: str, error: OSError) -> Self:
         """Build the error from an `OSError`; `operation` completes "could not ..."."""
-        remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
+        remedy = f"Free some disk space and {RUN_AGAIN}" if error.errno in _DISK_FULL else None
         reason = error.strerror or str(error) or type(error).__name__
         return cls(remedy=remedy, operation=operation, reason=reason)
 
@@ -849,7 +852,6 @@ class RecordingError(FileError):
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FREE_SPACE = "Free some disk space and run the same command again: stored data is kept."
 
 if not TYPE_CHECKING:  # type checkers report unknown names
     __getattr__ = suggest_attributes(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ledgerkit import validation
+from ledgerkit import errors, validation
 from ledgerkit.api import rpc
 from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 LONGEST_GAP = 64  # longer runs of skipped heights hardly ever occur
 _FINAL = ("final", "genesis")
-_ARCHIVE = "Pass archival_rpc_url= to connect(): an archival host has every block."
 
 
 def find_blocks(
@@ -231,4 +230,4 @@ def _iso_text(time_ns: int) -> str:
 def _missing_blocks(first: int, last: int) -> UnknownBlockError:
     """Build the error for heights that the host has discarded."""
     sentence = f"this host has no block from height {first} to {last}"
-    return UnknownBlockError(sentence, remedy=_ARCHIVE)
+    return UnknownBlockError(sentence, remedy=errors.CONNECT_ARCHIVE)

@@ -19,6 +19,7 @@ from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import MAX_RATE_LIMITED_S, Outcome
 from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import (
+    CONNECT_ARCHIVE,
     DecodeError,
     LedgerError,
     TransactionTimeoutError,
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
 _CALLS = 4  # of one block are sent together, about
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
-_ARCHIVE = (
-    "Pass archival_rpc_url= to connect(), since archival hosts have all blocks, and repeat the call"
-    " with retry_failed=True."
-)
 
 
 class Contents(NamedTuple):
@@ -119,7 +116,8 @@ class BlockReader:
         if isinstance(block, UnknownBlockError):
             msg = f"this host does not have block {subject.text}"
             msg = f"{msg}, and no block shows that it was skipped"
-            return Outcome(subject, UnknownBlockError(msg, remedy=_ARCHIVE))
+            remedy = f"{CONNECT_ARCHIVE} Then repeat the call with retry_failed=True."
+            return Outcome(subject, UnknownBlockError(msg, remedy=remedy))
         if isinstance(block, LedgerError):
             return Outcome(subject, block)
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ledgerkit import client as ledgers
-from ledgerkit import validation
+from ledgerkit import errors, validation
 from ledgerkit._version import __version__
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.part_writer import Extent
@@ -39,6 +39,7 @@ _NO_WORKERS_S = 300.0
 _STOP_S = 10.0  # for workers to store their responses when a run ends early
 _POLL_S = 1.0
 _MAX_WORKERS = 1_024  # of this machine
+_WORKERS_DIE = f"Find out why the workers die and {errors.RUN_AGAIN}"
 
 
 @dataclass(frozen=True)
@@ -334,7 +335,7 @@ class _DaskRun:
             self._workers_seen_at = now
         elif now - self._workers_seen_at > _NO_WORKERS_S:
             sentence = f"the cluster has had no workers for {_NO_WORKERS_S:.0f} seconds"
-            raise TransportError(sentence, remedy=_RUN_AGAIN)
+            raise TransportError(sentence, remedy=_WORKERS_DIE)
         return n_threads
 
     def _completed(self) -> Iterator[tuple[Task, Commit]]:
@@ -357,7 +358,7 @@ class _DaskRun:
         if self._n_losses[work.start] >= _MAX_LOSSES:
             reason = cut(str(error) or type(error).__name__)
             sentence = f"the cluster lost the part at {work.start} {_MAX_LOSSES} times: {reason}"
-            raise TransportError(sentence, remedy=_RUN_AGAIN)
+            raise TransportError(sentence, remedy=_WORKERS_DIE)
         self._lost.append(work)
 
     def _stop(self) -> None:
@@ -369,9 +370,6 @@ class _DaskRun:
         with suppress(LedgerError, TimeoutError), _dask_errors():
             _wait(self._active, _STOP_S, "ALL_COMPLETED")
             self._cluster.cancel(list(self._active), force=True)
-
-
-_RUN_AGAIN = "Find out why the workers die and run the same command again: stored data is kept."
 
 
 def _split(
@@ -428,7 +426,7 @@ def _dask_errors() -> Iterator[None]:
         if isinstance(error, TimeoutError):
             raise
         sentence = f"the cluster does not respond: {cut(str(error) or type(error).__name__)}"
-        raise TransportError(sentence, remedy=_RUN_AGAIN) from error
+        raise TransportError(sentence, remedy=_WORKERS_DIE) from error
 
 
 Engine = LocalEngine | DaskEngine

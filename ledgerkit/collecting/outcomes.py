@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ledgerkit.errors import (
+    RUN_AGAIN,
     AuthError,
     LedgerError,
     RateLimitedError,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0
 _MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
-_RUN_AGAIN = "Run the same command again later: stored data is kept and not requested again."
 
 
 class Outcome(NamedTuple):
@@ -106,9 +106,9 @@ def _final(error: AuthError | RateLimitedError) -> LedgerError:
     """Return the error that ends a run; after many attempts it says that the run continues."""
     if isinstance(error, AuthError):
         return error
-    return RateLimitedError(error.sentence, remedy=f"{error.remedy} {_RUN_AGAIN}")
+    return RateLimitedError(error.sentence, remedy=f"{error.remedy} Then {RUN_AGAIN}")
 
 
 def _no_response(count: int, noun: str, last: TransportError) -> TransportError:
     sentence = f"{count} {noun} in a row had no response; the last: {last.sentence}"
-    return TransportError(sentence, remedy=_RUN_AGAIN, request=last.request)
+    return TransportError(sentence, remedy=f"Wait a while and {RUN_AGAIN}", request=last.request)

@@ -26,7 +26,6 @@ _NO_CONTRACT = (
 )
 # Nothing else says that a view call has no result: there is no contract, or it refuses.
 REFUSED = (errors.ContractError, errors.UnknownAccountError)
-_ARCHIVE_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
 
 
 def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
@@ -121,7 +120,7 @@ def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[R
         try:
             return read(response)
         except errors.GarbageCollectedBlockError as error:
-            error.remedy = _ARCHIVE_REMEDY
+            error.remedy = errors.CONNECT_ARCHIVE
             raise
 
     return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")

@@ -276,7 +276,7 @@ def test_waiting_for_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     with (
         lab(disturbed(lambda _: Reply(429, headers={"retry-after": "0"}))) as (_, ledger),
-        pytest.raises(RateLimitedError, match="Run the same command again later"),
+        pytest.raises(RateLimitedError, match="Then run the same command again"),
     ):
         collect(names(3), tmp_path / "out", ledger)
     assert not (tmp_path / "out/errors").exists()

@@ -67,7 +67,7 @@ def test_an_interrupted_run_is_continued(tmp_path: Path, views: str | None) -> N
     host = DocumentHost(documents, final=stop - 1, fault=fail_late)
     options = {"part_size": 50, "views": views}
     with hosts(world, host, retries=lk.RetryPolicy(attempts=1), in_flight=1) as ledger:
-        with pytest.raises(TransportError, match="Run the same command again"):
+        with pytest.raises(TransportError, match="run the same command again"):
             collect(first, stop, tmp_path / "out", ledger, **options)
         partial = lk.open_collection(tmp_path / "out")
         assert 90 < partial.n_subjects < 110
