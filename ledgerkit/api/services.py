@@ -12,6 +12,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import calls, matching
 from ledgerkit.api.models import chain, rest, services
+from ledgerkit.api.models.block_documents import BlockResponse, decode_document
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.errors import (
     DecodeError,
@@ -203,22 +204,31 @@ def last_final_block() -> Call[chain.Block]:
     return calls.get(path, chain.Block, request=request, surface="blocks")
 
 
-def block_document(height: int, *, fresh: bool = False) -> Call[bytes | None]:
+def block_document(
+    height: int, *, whole: bool = False, fresh: bool = False
+) -> Call[BlockResponse | None]:
     """
-    Build the block documents' call for the JSON of a whole block; None is a skipped height.
+    Build the block documents' call for a whole block; None is a skipped height.
 
-    Of the document only the height is read. `fresh` as in `block_headers`.
+    `whole` as in `decode_document`, and `fresh` as in `block_headers`.
     """
     path, request = f"/v0/block/{height}{_query(fresh=fresh)}", f"the document of block {height}"
-    expected: matching.Expected = {"block.header.height": height}
 
-    def read(response: calls.Response) -> bytes | None:
+    def read(response: calls.Response) -> BlockResponse | None:
         _check_range(response, height, request)
-        document = calls.read_api(response, services.DocumentHeight | None, request)
-        matching.check_members(document, expected, request)
-        return None if document is None else response.body
+        calls.check_status(response, request)
+        is_null = response.body.strip() == b"null"
+        return None if is_null else read_block(response.body, height, whole=whole)
 
     return calls.get(path, Any, request=request, read=read, surface="blocks")
+
+
+def read_block(body: bytes, height: int, *, whole: bool = False) -> BlockResponse:
+    """Decode the document of the block at a height; raise if it is that of another block."""
+    request = f"the document of block {height}"
+    document = decode_document(body, request, whole=whole)
+    matching.check_members(document, {"block.header.height": height}, request)
+    return BlockResponse(document, body)
 
 
 def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[bytes | None]:

@@ -1,4 +1,4 @@
-"""The undecoded documents of many heights, from archives of ten or single ones."""
+"""The documents of many heights, from archives of ten or single ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.block_documents import BlockResponse
     from ledgerkit.ledger import Ledger
 
-    # A height and its document; None if the service has none, or the error of reading it.
-    Body = tuple[int, bytes | LedgerError | None]
+    Body = BlockResponse | LedgerError | None  # None: the service has no document of the height
 
 # Blocks behind the last final one that are read one by one: their archive may not be written yet.
 # Source: fastnear/libs, neardata-fetcher/src/utils.rs, ARCHIVE_SYNC_THRESHOLD.
@@ -28,39 +28,42 @@ _AHEAD = 4  # requests; ten busy blocks are an archive of 4 MB
 _HEAD_AGE_S = 1.0  # after which the last final block is read again
 
 
-def read_bodies(ledger: Ledger, heights: Iterable[int]) -> Generator[Body, None, None]:
+def read_bodies(
+    ledger: Ledger, heights: Iterable[int], *, whole: bool = False
+) -> Generator[tuple[int, Body], None, None]:
     """
     Yield the document of each height, in order; requests are sent ahead.
 
-    Raises `LedgerError` if the last final block cannot be read.
+    `whole` as in `decode_document`. Raises `LedgerError` if the last final block cannot be read.
     """
-    plan = _Plan(ledger, heights)
+    plan = _Plan(ledger, heights, whole=whole)
     with closing(ledger.session.stream_pairs(plan.requests(), size=1, ahead=_AHEAD)) as batches:
         for [(sent, answer)] in batches:
-            yield from _bodies(ledger, sent, answer)
+            yield from plan.bodies(sent, answer)
     for height in plan.beyond:
         remedy = f"The last final block is {plan.final}: wait for a later one."
         request = f"the document of block {height}"
         yield height, UnknownBlockError(block=height, request=request, remedy=remedy)
 
 
-class _Request(NamedTuple):
+class _Archive(NamedTuple):
+    start: int
     heights: list[int]
-    start: int | None
 
 
 class _Plan:
     """The requests that read the documents of heights, built as they are sent."""
 
-    def __init__(self, ledger: Ledger, heights: Iterable[int]) -> None:
+    def __init__(self, ledger: Ledger, heights: Iterable[int], *, whole: bool) -> None:
         self._ledger = ledger
+        self._is_whole = whole
         self._heights = heights
         self.beyond: Iterable[int] = ()  # heights above the last final block, the rest of all
         self.final = -1
         self._read_at = 0.0
 
-    def requests(self) -> Iterator[tuple[_Request, Call[bytes | None]]]:
-        """Yield the requests up to the last final block, with their calls."""
+    def requests(self) -> Iterator[tuple[_Archive | int, Call[Any]]]:
+        """Yield the archives and single heights up to the last final block, with their calls."""
         groups = groupby(self._heights, archive_start)
         for start, group in groups:
             heights = list(group)
@@ -80,34 +83,42 @@ class _Plan:
 
     def _requests(
         self, start: int, heights: list[int]
-    ) -> Iterator[tuple[_Request, Call[bytes | None]]]:
+    ) -> Iterator[tuple[_Archive | int, Call[Any]]]:
         is_written = start + BLOCKS + _RECENT <= self.final
         if is_written and len(heights) >= _MIN_FROM_ARCHIVE:
-            yield _Request(heights, start), _archive_call(self._ledger, start)
-            return
+            yield _Archive(start, heights), _archive_call(self._ledger, start)
+        else:
+            yield from self._singles(heights)
+
+    def _singles(self, heights: list[int]) -> Iterator[tuple[int, Call[BlockResponse | None]]]:
         for height in heights:
-            yield _Request([height], None), services.block_document(height)
+            yield height, services.block_document(height, whole=self._is_whole)
+
+    def bodies(self, sent: _Archive | int, answer: Any) -> Iterator[tuple[int, Body]]:
+        """Yield the document of a single height, or of each height of an archive."""
+        if isinstance(sent, int):
+            yield sent, answer
+            return
+        documents = _documents(self._ledger, sent.start, answer)
+        if documents is None:  # none of its blocks exists, or another host has the archive
+            singles = self._singles(sent.heights)
+            with closing(self._ledger.session.stream_pairs(singles, size=1)) as batches:
+                yield from chain.from_iterable(batches)
+        elif isinstance(documents, LedgerError):
+            yield from ((height, documents) for height in sent.heights)
+        else:
+            for height in sent.heights:
+                yield height, self._decoded(height, documents.pop(height, None))
+
+    def _decoded(self, height: int, body: bytes | None) -> Body:
+        try:
+            return None if body is None else services.read_block(body, height, whole=self._is_whole)
+        except LedgerError as error:
+            return error
 
 
 def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | None]:
     return services.block_archive(ledger.network.archive_address(start), start, **options)
-
-
-def _bodies(
-    ledger: Ledger, request: _Request, answer: bytes | LedgerError | None
-) -> Iterator[Body]:
-    if request.start is None:
-        yield request.heights[0], answer
-        return
-    documents = _documents(ledger, request.start, answer)
-    if documents is None:  # none of its blocks exists, or another host has the archive
-        singles = ((height, services.block_document(height)) for height in request.heights)
-        with closing(ledger.session.stream_pairs(singles, size=1)) as batches:
-            yield from chain.from_iterable(batches)
-    elif isinstance(documents, LedgerError):
-        yield from ((height, documents) for height in request.heights)
-    else:
-        yield from ((height, documents.pop(height, None)) for height in request.heights)
 
 
 def _documents(

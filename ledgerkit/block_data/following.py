@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import services
-from ledgerkit.api.models.block_documents import BlockDocument, decode_document
+from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
 from ledgerkit.block_data.headers import DocumentHeaders
 from ledgerkit.block_data.reading import DocumentRead, read_documents
 from ledgerkit.errors import (
@@ -109,13 +109,12 @@ class DocumentFeed:
         """Yield the block after the head, for which the service waits, if it is there."""
         self._show(f"waiting for block {self._height:,}")
         call = services.block_document(self._height)
-        [body] = self._ledger.send_many([call], on_error="collect", progress=False)
-        if isinstance(body, bytes):
-            document = decode_document(body, call.request)
-            yield self._passed(DocumentRead(self._height, document, len(body)))
+        [response] = self._ledger.send_many([call], on_error="collect", progress=False)
+        if isinstance(response, BlockResponse):
+            yield self._passed(DocumentRead.of(self._height, response)._replace(body=b""))
             return
-        if isinstance(body, LedgerError) and not _may_come(body):
-            raise body
+        if response is not None and not _may_come(response):
+            raise response
         # It is late, which the service reports as an error, or it was skipped, which the next
         # block shows.
         self._read_head()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from ledgerkit.api import matching, services
-from ledgerkit.api.models.block_documents import BlockDocument, decode_document
+from ledgerkit.api import services
+from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.archives import BLOCKS, archive_start
 from ledgerkit.block_data.bodies import read_bodies
 from ledgerkit.block_data.headers import DocumentHeaders, Skipped, first_headers_above
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from ledgerkit.api.models import chain
+    from ledgerkit.api.models.block_documents import BlockResponse
+    from ledgerkit.block_data.bodies import Body
     from ledgerkit.ledger import Ledger
 
 T = TypeVar("T")
@@ -42,6 +44,13 @@ class DocumentRead(NamedTuple):
     size: int = 0  # bytes of the document
     body: bytes = b""  # its JSON, if it was requested
 
+    @classmethod
+    def of(cls, height: int, response: BlockResponse | LedgerError) -> DocumentRead:
+        """Return what a response says of a height."""
+        if isinstance(response, LedgerError):
+            return cls(height, response)
+        return cls(height, response.document, len(response.body), response.body)
+
 
 def read_documents(
     ledger: Ledger, heights: Iterable[int], *, whole: bool = False, with_bodies: bool = False
@@ -58,7 +67,7 @@ def read_documents(
     Raises `LedgerError` if the last final block cannot be read.
     """
     order = _ChainOrder(ledger, whole=whole)
-    with closing(read_bodies(ledger, heights)) as bodies:
+    with closing(read_bodies(ledger, heights, whole=whole)) as bodies:
         for height, body in bodies:
             for read in order.add(height, body):
                 yield read if with_bodies else read._replace(body=b"")
@@ -151,15 +160,14 @@ class _ChainOrder:
         self._next_height = 0  # all heights from that block up to this one were read
         self._parents: dict[str, int] = {}  # of blocks that do not name their height
 
-    def add(self, height: int, body: bytes | LedgerError | None) -> Iterator[DocumentRead]:
+    def add(self, height: int, body: Body) -> Iterator[DocumentRead]:
         """Add a height; yield what is certain now."""
         if body is None:
             self._missing.append(height)
             return
-        read = self._read(height, body)
-        value = read.value
-        yield from self._settle(value.block.header if isinstance(value, BlockDocument) else None)
-        yield self._checked(read)
+        header = None if isinstance(body, LedgerError) else body.document.block.header
+        yield from self._settle(header)
+        yield self._checked(DocumentRead.of(height, body))
 
     def end(self) -> Iterator[DocumentRead]:
         """Yield what is left after the last height."""
@@ -182,13 +190,12 @@ class _ChainOrder:
         self, height: int, successor: chain.BlockHeader | None
     ) -> tuple[DocumentRead, chain.BlockHeader]:
         """Return the proof that a height was skipped, or its block after all; and the next one."""
-        call = services.block_document(height, fresh=True)
+        call = services.block_document(height, whole=self._is_whole, fresh=True)
         if successor is None or self._parent(successor) >= height:
             # This block was late, or the known next one was not there yet.
-            body = self._ledger.send(call)
-            if body is not None:
-                document = self._decode(height, body)
-                return DocumentRead(height, document, len(body), body), document.block.header
+            response = self._ledger.send(call)
+            if response is not None:
+                return DocumentRead.of(height, response), response.document.block.header
             successor = first_headers_above(self._headers, [height]).get(height)
             if successor is None:
                 sentence = f"no block follows on height {height}, so it may have one"
@@ -201,21 +208,6 @@ class _ChainOrder:
             f" follow on an earlier one: its previous block is {parent}"
         )
         raise TransportError(sentence, request=call.request)
-
-    def _read(self, height: int, body: bytes | LedgerError) -> DocumentRead:
-        """Decode the document of a height, or return the error in its place."""
-        try:
-            if isinstance(body, LedgerError):
-                raise body
-            return DocumentRead(height, self._decode(height, body), len(body), body)
-        except LedgerError as error:
-            return DocumentRead(height, error)
-
-    def _decode(self, height: int, body: bytes) -> BlockDocument:
-        request = f"the document of block {height}"
-        document = decode_document(body, request, whole=self._is_whole)
-        matching.check_members(document, {"block.header.height": height}, request)
-        return document
 
     def _parent(self, header: chain.BlockHeader) -> int:
         """Return the height of the block before; the headers of the first years do not have it."""

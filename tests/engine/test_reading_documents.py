@@ -30,7 +30,7 @@ from tests.document_host import DocumentHost, hosting, small_documents
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 KEY = "lk_planted_0123456789abcdef"
@@ -227,6 +227,15 @@ def test_without_heights_its_neighbours_are_not_certain_either(height: int) -> N
     assert errors(reads) == dict.fromkeys(
         {height, height + 1} | skipped_before, UnmatchedResponseError
     )
+
+
+@pytest.mark.parametrize("heights", [[113], range(113, 120)], ids=["single", "archive"])
+def test_the_document_of_another_height_is_refused(heights: Sequence[int]) -> None:
+    """Whether a document comes alone or in an archive, it is of the height that is read."""
+    host = DocumentHost(DOCUMENTS | {113: DOCUMENTS[114]}, final=FINAL)
+    with hosting(host) as (ledger, _):
+        reads = list(read_documents(ledger, heights))
+    assert errors(reads) == {113: UnmatchedResponseError}
 
 
 # Heights that the service does not have ---------------------------------------------------

@@ -14,6 +14,7 @@ from ledgerkit.api import services
 from ledgerkit.errors import TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
+from tests.document_host import small_documents
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 151_768_255
 KEY = "lk_planted_0123456789abcdef"
-DOCUMENT = {"block": {"header": {"height": HEIGHT}}, "shards": []}
+DOCUMENT = json.loads(small_documents([HEIGHT])[HEIGHT])
 
 
 def connect(answer: Callable[[httpx.Request], httpx.Response], **options: Any) -> lk.Ledger:
@@ -87,9 +88,9 @@ def test_redirects_over_real_connections(way: dict[str, Any]) -> None:
         network = Network("lab", None, None, None, blocks_url=f"{server.url}/blocks")
         settings = Settings(network=network, key=ApiKey(KEY), key_in="query", **way)
         with lk.Ledger(settings) as ledger:
-            body = ledger.send(services.block_document(HEIGHT))
-        assert body is not None
-        assert json.loads(body) == DOCUMENT
+            response = ledger.send(services.block_document(HEIGHT))
+        assert response is not None
+        assert json.loads(response.body) == DOCUMENT
     query = f"?apiKey={KEY}"
     path = f"/v0/block/{HEIGHT}{query}"
     assert server.paths == [f"/blocks{path}", f"/blocks/archive{path}"]

@@ -8,7 +8,7 @@ shard.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -238,6 +238,13 @@ class WholeDocument(BlockDocument, gc=False):
     """A whole block with all that its hash commits to."""
 
     block: commitments.WholeBlock
+
+
+class BlockResponse(NamedTuple):
+    """The decoded document of a block, and the JSON it was decoded from."""
+
+    document: BlockDocument
+    body: bytes
 
 
 _DOCUMENT = json_decoding.decoder(BlockDocument)

@@ -246,20 +246,6 @@ class Transfers(Struct, gc=False):
     resume_token: str | None = None
 
 
-class _Height(Struct, gc=False):
-    height: int
-
-
-class _HeightOfBlock(Struct, gc=False):
-    header: _Height
-
-
-class DocumentHeight(Struct, gc=False):
-    """The document of a block of which only the height is read."""
-
-    block: _HeightOfBlock
-
-
 class KeyValue(Struct, gc=False):
     """An entry of the key-value data."""
 
