@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -88,7 +90,7 @@ class _Stored:
                     transaction_hash=tx_hash,
                 )
         self._read_outcomes(tx_hashes)
-        executed = [*self._conversions.values(), *self._receipts.values()]
+        executed = [*self._conversions.values(), *chain.from_iterable(self._receipts.values())]
         heights = list({row["block_height"] for row in executed})
         columns = ["block_height", "block_hash"]
         blocks = self._read("blocks", "block_height", heights, columns)
@@ -113,14 +115,14 @@ class _Stored:
     def _read_outcomes(self, tx_hashes: Sequence[str]) -> None:
         """Read the outcomes of the transactions, and of the receipts that they led to."""
         self._conversions: dict[str, Row] = {}
-        self._receipts: dict[str, Row] = {}
+        self._receipts: dict[str, list[Row]] = defaultdict(list)
         rows = self._read("outcomes", "tx_hash", tx_hashes)
         while rows:
             for row in rows:
                 if row["receipt_id"] is None:
                     self._conversions[row["tx_hash"]] = row
                 else:
-                    self._receipts[row["receipt_id"]] = row
+                    self._receipts[row["receipt_id"]].append(row)
             # Documents may not name the transaction of a receipt: its creator does.
             created = {receipt_id for row in rows for receipt_id in _created(row)}
             unread = sorted(created - self._receipts.keys())
@@ -152,16 +154,19 @@ class _Stored:
         return decode_indexed(msgspec.json.encode(document), request=request)
 
     def _descendants(self, conversion: Row) -> list[Row]:
-        """List the receipts that a transaction led to, as far as they are stored."""
-        descendants: dict[str, Row] = {}
+        """
+        List the receipts that a transaction led to, as far as they are stored.
+
+        Those of contradictory blocks are all listed: the trace, which links them, refuses them.
+        """
+        descendants: dict[str, list[Row]] = {}
         unvisited = [conversion]
         while unvisited:
             for receipt_id in _created(unvisited.pop()):
-                row = self._receipts.get(receipt_id)
-                if row is not None and receipt_id not in descendants:
-                    descendants[receipt_id] = row
-                    unvisited.append(row)
-        return sorted(descendants.values(), key=lambda row: row["block_height"])
+                if receipt_id not in descendants:
+                    rows = descendants[receipt_id] = self._receipts.get(receipt_id, [])
+                    unvisited += rows
+        return sorted(chain.from_iterable(descendants.values()), key=itemgetter("block_height"))
 
     def _execution(self, execution_id: str, row: Row) -> Row:
         gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]

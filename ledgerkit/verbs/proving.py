@@ -71,7 +71,6 @@ def prove(
     else:
         anchored = _trusted_head(chain, anchor or outcomes[0].block_hash, outcomes, is_named=anchor)
         rows = _prove_outcomes(chain, outcomes, anchored)
-    _check_order(outcomes, rows)
     listed = [outcome.stated for outcome in outcomes]
     by_id = {row.outcome_id: row for row in rows}
     for outcome_id, note in contradictions(result, listed, headers, places):
@@ -259,20 +258,6 @@ def _follow(row: _Row, outcome: _Outcome, answer: OutcomeProof, anchored: _Ancho
             row.note = str(error)
         else:
             row.proved = "block" if anchored.is_named else "signed"
-
-
-def _check_order(outcomes: Sequence[_Outcome], rows: Sequence[_Row]) -> None:
-    """Mark what has no creator, or ran before it; a trace has one outcome and creator of each."""
-    heights = {row.outcome_id: row.block_height for row in rows}
-    creators = {i: o.id for o in outcomes for i in o.outcome.receipt_ids}
-    for row in rows[1:]:
-        creator = creators.get(row.outcome_id)
-        if creator is None:
-            row.proved, row.note = "no", "no outcome lists it as created"
-            continue
-        before = heights[creator]
-        if before is not None and row.block_height is not None and row.block_height < before:
-            row.proved, row.note = "no", "it ran before the receipt that created it"
 
 
 # From block documents -------------------------------------------------------------------

@@ -3,7 +3,8 @@ What a transaction's result states beside its outcomes, compared with what these
 
 An outcome commits to its executor, its status and the receipts that it created. From these follow
 the receiver and the predecessor of each receipt, the sender and receiver of the transaction, and
-how it ended; its block has the height and the time. A statement that contradicts them is marked.
+how it ended; its block has the height and the time, and is not before that of its creator. A
+statement that contradicts them is marked.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ def contradictions(
     yield from (Contradiction(first.id, note) for note in _of_transaction(result, by_id))
     for outcome in outcomes:
         block_hash = outcome.block_hash or ""
-        header = headers[block_hash]
+        header, creator = headers[block_hash], creators.get(outcome.id)
+        if creator is None and outcome is not first:
+            yield Contradiction(outcome.id, "no outcome lists it as created")
+        elif creator and header.height < headers[creator.block_hash or ""].height:
+            yield Contradiction(outcome.id, "it ran before the receipt that created it")
         stated = outcome.block_height, outcome.block_timestamp
         for height, time_ns in {stated, places.get(block_hash, stated)}:
             if _is_elsewhere(header, height, time_ns):

@@ -11,7 +11,12 @@ from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
 from ledgerkit.block_data import contents, reading
-from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
+from ledgerkit.errors import (
+    DecodeError,
+    InvalidRequestError,
+    TransportError,
+    UnknownTransactionError,
+)
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
 from tests.collected_blocks import assert_same, collect, ends, read_rows, yielding_world
@@ -315,6 +320,27 @@ def test_a_transaction_that_two_blocks_include(tmp_path: Path) -> None:
     assert run.pandas("transactions")["block_height"].tolist() == [height, height + 1]
     with pytest.raises(InvalidRequestError, match=f"in the blocks {height} and {height + 1}"):
         run.traces([trace.tx_hash])
+
+
+def test_a_receipt_that_two_blocks_execute_has_no_trace(tmp_path: Path) -> None:
+    """A collection of such documents has both outcomes, and none of them is chosen for a trace."""
+    # Source: nearcore, runtime/runtime/src/lib.rs: a receipt is executed once.
+    world = open_world("demo")
+    world.advance(6)
+    documents = {at: json.loads(body) for at, body in documents_of(world).items()}
+    height = 180000026
+    first, second = documents[height + 1], documents[height + 3]
+    text = json.dumps(first["shards"])
+    text = text.replace(first["block"]["header"]["hash"], second["block"]["header"]["hash"])
+    for copy, shard in zip(json.loads(text), second["shards"], strict=True):
+        shard["receipt_execution_outcomes"] += copy["receipt_execution_outcomes"]
+    bodies = {at: json.dumps(document).encode() for at, document in documents.items()}
+    views = ["blocks", "transactions", "outcomes", "actions"]
+    with hosting(DocumentHost(bodies, final=max(documents))) as (ledger, _):
+        run = collect(height, height + 5, tmp_path / "out", ledger, views=views)
+    [tx_hash] = run.pandas("transactions")["tx_hash"]
+    with pytest.raises(DecodeError, match="it has two outcomes of"):
+        run.traces([tx_hash])[tx_hash].receipts  # noqa: B018 - a property that computes
 
 
 def test_traces_of_what_is_not_stored_are_refused(
