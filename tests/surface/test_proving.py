@@ -19,6 +19,13 @@ from tests.unit.localnet.ledger import public, secret
 
 AUTHORS = ("north.poolv1.near", "south.poolv1.near")
 SWAP, SIGNER = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY", "ivan.near"
+NOT_CONFIRMED = {
+    "name": "HANDLER_ERROR",
+    "cause": {"name": "NOT_CONFIRMED", "info": {"transaction_or_receipt_id": SWAP}},
+    "code": -32000,
+    "message": "Server error",
+    "data": f"{SWAP} has not been confirmed",
+}
 
 
 @pytest.fixture
@@ -357,20 +364,23 @@ def test_a_path_of_another_outcome_proves_nothing(ledger):
 
 def test_a_path_that_could_not_be_read_is_no_refutation(ledger):
     """Such a row is missing, with the error as its note."""
-    trace = lk.trace(SWAP, SIGNER)
-    info = {"transaction_or_receipt_id": SWAP}
-    error = {
-        "name": "HANDLER_ERROR",
-        "cause": {"name": "NOT_CONFIRMED", "info": info},
-        "code": -32000,
-        "message": "Server error",
-        "data": f"{SWAP} has not been confirmed",
-    }
-    with tampered(ledger, "light_client_proof", lambda _: error) as other:
-        proof = lk.verify(trace, ledger=other)
+    with tampered(ledger, "light_client_proof", lambda _: NOT_CONFIRMED) as other:
+        proof = lk.verify(lk.trace(SWAP, SIGNER), ledger=other)
     assert proof.rows["proved"].isna().all()
     assert proof.rows["note"].str.startswith("its path could not be read: ").all()
     assert not proof.is_complete
+
+
+def test_a_receipt_before_its_creator_is_refuted_without_its_path(ledger):
+    """The blocks that the document names tell that they are not those in which receipts ran."""
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    block_id = result["transaction_outcome"]["block_hash"]
+    last = result["receipts_outcome"][-1]
+    last["block_hash"] = ledger.rpc("block", {"block_id": block_id})["header"]["prev_hash"]
+    with tampered(ledger, "light_client_proof", lambda _: NOT_CONFIRMED) as other:
+        rows = lk.verify(lk.Trace.from_json(result), ledger=other).rows.set_index("outcome_id")
+    assert rows["proved"].dropna().to_dict() == {last["id"]: "no"}
+    assert rows.loc[last["id"], "note"] == "it ran before the receipt that created it"
 
 
 def test_outcomes_of_missing_chunks_are_in_a_later_root():
