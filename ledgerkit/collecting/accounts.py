@@ -32,10 +32,9 @@ _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
 }
 
 
-def request_for(views: Sequence[str]) -> str:
-    """Return the request that reads these views of an account."""
-    path = views[0] if tuple(views) in _SINGLE_VIEW else "full"
-    return f"GET /v1/account/{{account_id}}/{path}"
+def call_of(views: Sequence[str]) -> Callable[[str], Call[Any]]:
+    """Return the function that builds the call for these views of an account."""
+    return _SINGLE_VIEW.get(tuple(views), rest.full)
 
 
 class AccountReader:
@@ -45,7 +44,7 @@ class AccountReader:
     surfaces: tuple[Surface, ...] = ("api",)
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
-        self._call = _SINGLE_VIEW.get(tuple(views), rest.full)
+        self._call = call_of(views)
         exposure = partial(exposure_frames.exposure_columns, liquid=frozenset(liquid_tokens))
         builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
         self._columns = {view: builders[view] for view in views}

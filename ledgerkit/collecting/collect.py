@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, overload
+from urllib.parse import unquote
 
 from ledgerkit import client, validation
 from ledgerkit.collecting import manifests, sources
-from ledgerkit.collecting.accounts import VIEWS, AccountReader, request_for
+from ledgerkit.collecting.accounts import VIEWS, AccountReader, call_of
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.resuming import remaining_subjects
 from ledgerkit.collecting.run import Options, Run
@@ -221,4 +222,4 @@ class AccountRun(SourceRun):
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
         """Return the request that reads all views of one account."""
-        return request_for(manifest.views), 1
+        return f"GET {unquote(call_of(manifest.views)('{account_id}').path)}", 1
