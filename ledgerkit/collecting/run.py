@@ -76,9 +76,9 @@ class Run(ABC):
     def open(self, ledger: Ledger, manifest: Manifest) -> SubjectReader:
         """Find the subjects; return what reads them."""
 
-    @abstractmethod
     def request(self, manifest: Manifest) -> tuple[str, int]:
         """Return the request that is sent most, and the number of subjects that it reads."""
+        raise NotImplementedError  # of a run without a plan
 
     @abstractmethod
     def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:

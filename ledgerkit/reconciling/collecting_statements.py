@@ -170,10 +170,6 @@ class StatementRun(SourceRun):
         first, last = manifest.heights or (None, None)
         return StatementReader(*locate_ends(ledger, first, last))
 
-    def request(self, manifest: Manifest) -> tuple[str, int]:  # noqa: ARG002 - the same for all
-        """Return what is read of each account."""
-        return "statement", 1
-
 
 def _check_height(value: object, field: str, stored: int | None) -> None:
     if value is None:
