@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import math
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
 from ledgerkit.block_data.headers import DocumentHeaders
-from ledgerkit.block_data.reading import DocumentRead, read_documents
-from ledgerkit.errors import (
-    LedgerError,
-    RateLimitedError,
-    TransportError,
-    UnknownBlockError,
-    UnmatchedResponseError,
-)
+from ledgerkit.block_data.reading import ChainOrder, Link, read_documents
+from ledgerkit.errors import LedgerError, RateLimitedError, TransportError, UnknownBlockError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
 MAX_SILENCE_S = 600.0  # without a usable response
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
 _HEAD_S = 10.0  # how old the known height of the head may be
 _CALL_AGAIN = "Make the same call again later; with out= it continues after the last stored block."
-
-
-class Link(NamedTuple):
-    """A block that the next one must follow on."""
-
-    height: int
-    hash: str
 
 
 class DocumentFeed:
@@ -99,11 +86,8 @@ class DocumentFeed:
     def _read_known(self) -> Iterator[DocumentRead]:
         """Yield the heights up to the known head."""
         heights = range(self._height, self._head + 1)
-        with closing(read_documents(self._ledger, heights)) as reads:
-            for read in reads:
-                if isinstance(read.value, LedgerError):
-                    raise read.value
-                yield self._passed(read)
+        with closing(read_documents(self._ledger, heights, previous=self._previous)) as reads:
+            yield from map(self._passed, reads)
 
     def _read_next(self) -> Iterator[DocumentRead]:
         """Yield the block after the head, for which the service waits, if it is there."""
@@ -111,7 +95,8 @@ class DocumentFeed:
         call = services.block_document(self._height)
         [response] = self._ledger.send_many([call], on_error="collect", progress=False)
         if isinstance(response, BlockResponse):
-            yield self._passed(DocumentRead.of(self._height, response)._replace(body=b""))
+            order = ChainOrder(self._ledger, self._previous)
+            yield from map(self._passed, order.add(self._height, response))
             return
         if response is not None and not _may_come(response):
             raise response
@@ -127,11 +112,11 @@ class DocumentFeed:
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 
     def _passed(self, read: DocumentRead) -> DocumentRead:
-        """Check that a height follows on the one before, and go on to the next one."""
+        """Go on to the next height; raise the error of this one."""
+        if isinstance(read.value, LedgerError):
+            raise read.value
         if isinstance(read.value, BlockDocument):
             header = read.value.block.header
-            if self._previous is not None and header.prev_hash != self._previous.hash:
-                raise _not_following(header, self._previous)
             self._previous = Link(header.height, header.hash)
         self._failing_since, self._pause_s = None, _FIRST_PAUSE_S
         self._height, self._head = read.height + 1, max(self._head, read.height)
@@ -145,13 +130,3 @@ class DocumentFeed:
 def _may_come(error: LedgerError) -> bool:
     """Return True for an error that may pass: hosts of one service differ in their last block."""
     return error.retryable or isinstance(error, UnknownBlockError)
-
-
-def _not_following(header: BlockHeader, previous: Link) -> UnmatchedResponseError:
-    sentence = (
-        f"block {header.height} is not of the same chain as block {previous.height} before it: its"
-        f" previous block is {header.prev_hash}, and not {previous.hash}"
-    )
-    remedy = "The host changed to another chain: check its address, and start anew."
-    request = f"the document of block {header.height}"
-    return UnmatchedResponseError(sentence, remedy=remedy, request=request, retryable=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -34,6 +35,7 @@ T_co = TypeVar("T_co", covariant=True)
 # core/parameters/res/runtime_configs/parameters.yaml, yield_timeout_length_in_blocks.
 LOOK_AHEAD = 640
 _FIRST_LOOK = 4  # heights at least; most receipts run within three blocks
+_OTHER_CHAIN = "The host changed to another chain: check its address, and start anew."
 
 
 class DocumentRead(NamedTuple):
@@ -52,8 +54,20 @@ class DocumentRead(NamedTuple):
         return cls(height, response.document, len(response.body), response.body)
 
 
+class Link(NamedTuple):
+    """A block that the next one must follow on."""
+
+    height: int
+    hash: str
+
+
 def read_documents(
-    ledger: Ledger, heights: Iterable[int], *, whole: bool = False, with_bodies: bool = False
+    ledger: Ledger,
+    heights: Iterable[int],
+    *,
+    previous: Link | None = None,
+    whole: bool = False,
+    with_bodies: bool = False,
 ) -> Generator[DocumentRead, None, None]:
     """
     Read the documents of heights, which ascend; yield one result for each, in order.
@@ -62,11 +76,12 @@ def read_documents(
     closed. A height that could not be read yields its error, and those after it are read all the
     same. No height is waited for: one above the last final block yields `UnknownBlockError`. A
     height without a document is skipped only if the next block says so. Each block follows on the
-    one before, or yields `UnmatchedResponseError`. With `whole` it is a `WholeDocument`.
+    one before, the first one on `previous`, or yields `UnmatchedResponseError`. With `whole` it is
+    a `WholeDocument`.
 
     Raises `LedgerError` if the last final block cannot be read.
     """
-    order = _ChainOrder(ledger, whole=whole)
+    order = ChainOrder(ledger, previous, whole=whole)
     with closing(read_bodies(ledger, heights, whole=whole)) as bodies:
         for height, body in bodies:
             for read in order.add(height, body):
@@ -133,7 +148,7 @@ def _look_ahead(
 
 def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
     """Read the document of one height; raise its error."""
-    order = _ChainOrder(ledger)
+    order = ChainOrder(ledger)
     body = ledger.send(services.block_document(height))
     [read] = [*order.add(height, body), *order.end()]
     if isinstance(read.value, LedgerError):
@@ -141,23 +156,26 @@ def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
     return read.value
 
 
-class _ChainOrder:
+class ChainOrder:
     """
     The check that documents are those of one chain, and that heights without one were skipped.
 
-    A null of the service is no proof: one that was sent because a block was late may lie in a cache
-    for a day.
+    `previous` is the last block before the first height, if it is known. A null of the service is
+    no proof: one that was sent because a block was late may lie in a cache for a day.
     """
 
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
 
-    def __init__(self, ledger: Ledger, *, whole: bool = False) -> None:
+    def __init__(
+        self, ledger: Ledger, previous: Link | None = None, *, whole: bool = False
+    ) -> None:
         self._ledger = ledger
         self._is_whole = whole
         self._headers = DocumentHeaders(ledger)
         self._missing: list[int] = []  # heights without a document, in order
-        self._previous: chain.BlockHeader | None = None  # of the last block
-        self._next_height = 0  # all heights from that block up to this one were read
+        self._previous: chain.BlockHeader | Link | None = previous
+        # All heights from that block up to this one were read, or all that there are.
+        self._next_height = sys.maxsize if previous else 0
         self._parents: dict[str, int] = {}  # of blocks that do not name their height
 
     def add(self, height: int, body: Body) -> Iterator[DocumentRead]:
@@ -255,4 +273,6 @@ class _ChainOrder:
                 f"{request} is not of the same chain as block {previous.height}, {previous.hash}:"
                 f" {reason}"
             )
-            raise UnmatchedResponseError(sentence, request=request, reason=reason)
+            raise UnmatchedResponseError(
+                sentence, remedy=_OTHER_CHAIN, request=request, reason=reason, retryable=False
+            )

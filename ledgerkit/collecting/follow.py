@@ -13,9 +13,10 @@ import pandas as pd
 from ledgerkit import client, validation
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.contents import ContentsWindow, DocumentContents
-from ledgerkit.block_data.following import DocumentFeed, Link
+from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.block_data.headers import final_header
 from ledgerkit.block_data.protocol_rules import read_rules
+from ledgerkit.block_data.reading import Link
 from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.blocks import DocumentReader, outcome_of
 from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height

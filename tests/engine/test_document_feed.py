@@ -16,6 +16,7 @@ from ledgerkit.errors import (
     InvalidRequestError,
     TransportError,
     UnknownBlockError,
+    UnmatchedResponseError,
 )
 from ledgerkit.transport import retry
 from tests.document_host import DocumentHost, block_hash, hosting, scattered, small_documents
@@ -187,3 +188,14 @@ def test_closing_the_ledger_ends_a_wait() -> None:
         with pytest.raises(InvalidRequestError, match="closed"):
             next(reads)
         timer.join()
+
+
+def test_another_chain_ends_it_at_once() -> None:
+    """A block that does not follow on the one before is no outage: nothing is read again."""
+    other = small_documents(HEIGHTS, network=1)
+    host = DocumentHost({**DOCUMENTS, 123: other[123]}, final=LAST)
+    with hosting(host) as (ledger, server):
+        feed = DocumentFeed(ledger, 118, ignore)
+        with pytest.raises(UnmatchedResponseError, match="is not of the same chain as block 122"):
+            heights(feed, 10)
+    assert sum(path.endswith(".tgz") for path in server.paths) < 10
