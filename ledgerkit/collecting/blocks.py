@@ -142,7 +142,11 @@ class BlockReader:
             trace_result(height, tx_hash, result, headers, self._rules)
             for tx_hash, result in results.items()
         ]
-        unfinished = [tx_hash for tx_hash, result in results.items() if not _is_done(result)]
+        unfinished = [
+            tx_hash
+            for tx_hash, result in results.items()
+            if not (result.is_final and result.has_finished())
+        ]
         waiting = waiting_error(unfinished) if unfinished else None
         return Contents(block, chunks, transactions, waiting)
 
@@ -246,20 +250,10 @@ async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, Tx
     for tx_hash, value in zip(signers, values, strict=True):
         result = results[tx_hash] = value.result
         # Of a transaction in a chunk that has not run, nodes send the level alone.
-        if result.transaction is not None or _has_level(result):
+        if result.transaction is not None or result.is_final:
             received = result.transaction and result.transaction.hash
             if received != tx_hash:
                 subject = f"transaction {tx_hash}"
                 msg = f"{subject} was requested, and the response is about {received}"
                 raise DecodeError(msg, request=subject)
     return results
-
-
-def _has_level(result: TxResult) -> bool:
-    """Return True if a transaction has reached the level FINAL; old nodes sent no level."""
-    return result.final_execution_status in (None, "FINAL")
-
-
-def _is_done(result: TxResult) -> bool:
-    """Return True if a transaction is final, and all of its receipts have run."""
-    return _has_level(result) and result.has_finished()

@@ -111,7 +111,7 @@ class DocumentEntries:
         account_id = self._scope.account_id
         trace = Trace(document.result, document.body, rules=rules)
         placed, is_complete = entries_of(trace, account_id, position)
-        if trace.verdict == "pending":
+        if not document.result.has_finished():
             self.unfinished.append(tx_hash)
         elif not is_complete:
             senders = {tx_hash: trace.signer_id or ""}  # a node sends gas profiles

@@ -35,12 +35,11 @@ class Placed(NamedTuple):
 
 def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[Placed], bool]:
     """
-    Return the entries of an account, and whether they are all.
+    Return the entries of an account, and whether the document has all amounts and heights.
 
-    They are not while receipts have not run, or if the document lacks an amount or a height.
     `position` is that of the transaction among the others.
     """
-    entries, is_complete = [], trace.verdict != "pending"
+    entries, is_complete = [], True
     for index, change in enumerate(trace.balance_timeline()):
         # The balance of an unnamed gas key is burnt: `gas_keys` finds out which one it was.
         if change.account_id != account_id or change.kind == "nft" or change.asset == GAS_KEY:

@@ -410,8 +410,7 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on missing parts of the document, and on what is therefore not counted."""
-        level = self._result.final_execution_status
-        is_final = level in (None, "FINAL")
+        level, is_final = self._result.final_execution_status, self._result.is_final
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
         with _remedy_of_saved(is_saved=self._is_saved):
             unknown = transfer_rows.unknown_values(self._values)

@@ -24,7 +24,7 @@ from ledgerkit.protocol import (
 )
 from tests.local_transport import LocalTransport
 from tests.lying_services import Hiding
-from tests.unit.localnet.ledger import Ledger, N, Script, do, public
+from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, public
 
 KEY = f"gas_key:{public('gas')}"
 
@@ -132,6 +132,27 @@ def test_a_refund_is_burnt_with_its_gas_key() -> None:
     assert [e.change for e in emptied] == [bought, -bought, refund, -refund]
     assert [e.change for e in whole] == [N, -bought, refund, bought - refund - N]
     assert (whole[3].cause, emptied[3].cause) == ("deleted", "deleted")
+
+
+def test_a_failed_call_is_still_running_while_its_receipts_are() -> None:
+    """Its result is a failure, but another of its promises has yet to pay the account."""
+    ledger = scripted()
+    ledger.world.adjust(real_time=True)  # and without a clock, so that no read produces a block
+    steps: list[Any] = [["transfer", "payment", "ann.near", str(N)]]
+    for _ in range(4):
+        steps = [["call", "next", "s.near", steps]]
+    failing = [["call", "failing", "t.near", [["panic", "no"]]], ["give", "failing"]]
+    tx_hash = str(ledger.send("ann.near", "s.near", do(*failing, *steps, gas=300 * TGAS)))
+    ledger.world.advance(6)
+    with lk.connect(world=ledger.world, make_default=False) as local:
+        trace = lk.trace(tx_hash, "ann.near", wait_until="NONE", ledger=local)
+        early = lk.statement("ann.near", start=1000, progress=False, ledger=local)
+        ledger.world.settle()
+        late = early.extend(progress=False, ledger=local)
+    assert (trace.verdict, early.facts.unfinished) == ("failed", [tx_hash])
+    assert "still running at the end: 1 transaction" in repr(early)
+    assert (late.facts.unfinished, late.facts.gaps) == ([], [])
+    assert [e.change for e in late.store if e.cause == "transfer"] == [N]
 
 
 class Unindexed(LocalTransport):

@@ -377,8 +377,18 @@ class TxResult:
             and outcome.block_timestamp is not None
         }
 
+    @property
+    def is_final(self) -> bool:
+        """True unless its level is a lower one; old nodes and the Transactions API send none."""
+        return self.final_execution_status in (None, "FINAL")
+
     def has_finished(self) -> bool:
-        """Return True if every receipt that the transaction led to has run."""
+        """
+        Return True if every receipt that the transaction led to has run.
+
+        A failure is no end: receipts such as refunds may still run. By a node, they may have run in
+        blocks that are not final; see `is_final`.
+        """
         created = set(self.created_ids())
         for outcome in self.outcomes:
             created.update(outcome.outcome.receipt_ids or ())
