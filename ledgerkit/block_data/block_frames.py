@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
+from ledgerkit.api.models.block_documents import result_of
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions
 from ledgerkit.tracing.tree import build_forest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pandas as pd
 
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import BlockDocument, Shard
@@ -31,24 +32,29 @@ def shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
 def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
     """Build the receipts frame of the receipts that ran on shards, in the document's order."""
     forest = _forest(shards, document)
-    frame = build.build_frame("receipts", forest.columns).set_index("receipt_id", drop=False)
-    # The trees also have the receipts that were created, and ran in later blocks.
-    frame = frame.loc[_executed_ids(forest)].reset_index(drop=True)
     chunks = [shard.chunk for shard in shards if shard.chunk is not None]
     local_ids = {receipt_id for chunk in chunks for receipt_id in chunk.local_ids()}
-    frame["is_local"] = frame["receipt_id"].isin(local_ids)
-    frame["order"] = pd.array(range(len(frame)), dtype="Int64")
+    waits = zip(forest.columns["waits_for"], forest.columns["input_data_ids"], strict=True)
+    columns = {
+        **forest.columns,
+        **dict.fromkeys(("depth", "subtree_gas", "on_critical_path"), [None] * len(forest)),
+        "order": forest.outcome_at,
+        "is_local": [receipt_id in local_ids for receipt_id in forest.ids.tolist()],
+        "waits_for": [None if inputs else known for known, inputs in waits],
+    }
+    frame = build.build_frame("receipts", columns)
+    # The trees also have the receipts that were created, and ran in later blocks.
+    frame = frame[frame["order"] >= 0].sort_values("order", ignore_index=True)
     frame.attrs["notes"] = [_NOTE]
-    return _without_other_blocks(frame)
+    return frame
 
 
 def events(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
     """Build the events frame of the receipts that ran on shards, in the document's order."""
     forest = _forest(shards, document)
     columns = actions.event_columns(forest, actions.parse_events(forest))
-    frame = build.build_frame("events", actions.with_receipts(columns, forest.columns))
-    order = {receipt_id: at for at, receipt_id in enumerate(_executed_ids(forest))}
-    frame["order"] = frame["receipt_id"].map(order).astype("Int64")
+    ordered = {**forest.columns, "order": forest.outcome_at}
+    frame = build.build_frame("events", actions.with_receipts(columns, ordered))
     return frame.sort_values(["order", "log_index"], ignore_index=True)
 
 
@@ -56,23 +62,7 @@ def _forest(shards: Sequence[Shard], document: BlockDocument | None) -> Forest:
     places = ["$"] if document is None else [f"$.shards[{at}]" for at in range(len(shards))]
     return build_forest(
         [
-            shard.result(f"{place}.receipt_execution_outcomes")
+            result_of(shard.receipt_execution_outcomes, f"{place}.receipt_execution_outcomes")
             for place, shard in zip(places, shards, strict=True)
         ]
     )
-
-
-def _executed_ids(forest: Forest) -> list[str]:
-    return [outcome.id for result in forest.results for outcome in result.outcomes]
-
-
-def _without_other_blocks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Remove what one block does not show about the trees of its receipts."""
-    frame["depth"] = pd.array([None] * len(frame), dtype="Int64")
-    frame["subtree_gas"] = build.empty_frame("receipts")["subtree_gas"].reindex(frame.index)
-    frame["on_critical_path"] = pd.array([None] * len(frame), dtype="boolean")
-    waits = zip(frame["waits_for"], frame["input_data_ids"], strict=True)
-    frame["waits_for"] = pd.Series(
-        [None if inputs else known for known, inputs in waits], index=frame.index, dtype=object
-    )
-    return frame

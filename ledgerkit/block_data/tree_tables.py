@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from ledgerkit.api.models.actions import read_actions
-from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult
+from ledgerkit.api.models.block_documents import result_of
+from ledgerkit.api.models.transactions import DecodedList, Transaction
 from ledgerkit.block_data.protocol_rules import common_rules
-from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import (
     event_columns,
@@ -26,10 +25,10 @@ from ledgerkit.tracing.tree.arrays import take
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ledgerkit.api.models.actions import Action
     from ledgerkit.api.models.block_documents import ExecutedReceipt
-    from ledgerkit.api.models.chain import BlockHeader, ChunkTransaction
+    from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_events import Transfer
@@ -126,16 +125,10 @@ def trace_result(
 
 def trace_included(included: IncludedTransaction) -> TracedTransaction:
     """Return a transaction of a block document, as far as its receipts have run."""
-    own, executed = included.transaction, _in_node_order(included)
-    # The first receipt has the transaction's actions, which are needed until it has run.
-    first = included.conversion.outcome.receipt_ids[:1]
-    has_run = not first or (bool(executed) and executed[0].receipt.receipt_id == first[0])
-    actions = None if has_run else _actions(own)
+    own = included.transaction
     names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
-    transaction = Transaction(own.hash, *names, actions)
-    outcomes = DecodedList([pair.execution_outcome for pair in executed])
-    bodies = DecodedList([pair.receipt for pair in executed])
-    result = TxResult(None, None, transaction, included.conversion, outcomes, bodies)
+    transaction = Transaction(own.hash, *names, read_actions(own))
+    result = result_of(_in_node_order(included), "$.receipts", transaction, included.conversion)
     return TracedTransaction(included.block_height, own.hash, result, included.rules)
 
 
@@ -160,11 +153,3 @@ def _has_receivers(executed: ExecutedReceipt) -> bool:
     if body is None or body.action is None:
         return False
     return len(body.action.output_data_receivers or ()) > 1
-
-
-def _actions(transaction: ChunkTransaction) -> list[Action | str]:
-    try:
-        return read_actions(transaction.actions)
-    except msgspec.DecodeError as problem:
-        sentence = f"transaction {transaction.hash} is not as documented: {problem}"
-        raise DecodeError(sentence, path="$..transaction.actions") from None

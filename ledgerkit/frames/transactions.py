@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ledgerkit.api.models.actions import (
     action_name,
     deposit_texts,
@@ -13,7 +11,6 @@ from ledgerkit.api.models.actions import (
     read_actions,
     total_gas,
 )
-from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models.actions import Action, Actions
+    from ledgerkit.api.models.actions import Actions
 
 
 def transactions(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
@@ -38,7 +35,7 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         for tx in chunk.transactions
     ]
     txs = [tx for _, _, tx in rows]
-    actions = [_read_actions(tx.actions) for tx in txs]
+    actions = list(map(read_actions, txs))
     calls = [list(function_calls(listed)) for listed in actions]
     return {
         "block_height": [height for height, _, _ in rows],
@@ -53,14 +50,6 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         "deposit": [_total_deposit(listed) for listed in actions],
         "gas_attached": [total_gas(own) for own in calls],
     }
-
-
-def _read_actions(actions: Sequence[Any]) -> list[Action | str]:
-    try:
-        return read_actions(actions)
-    except msgspec.DecodeError as error:
-        problem = error
-    raise DecodeError(f"an action is not as documented: {problem}", path="actions")
 
 
 def _total_deposit(actions: Actions) -> int | None:

@@ -1240,6 +1240,16 @@ def test_a_body_that_is_missing_is_named():
     assert "deposits that the document does not contain are not counted: R1" in found.notes
 
 
+def test_a_body_without_a_list_of_actions_may_have_moved_a_deposit():
+    """What the frame of receipts says of its deposit, `transfers` say too: it is unknown."""
+    receipt = body("R0", transfer(7))
+    document = result([outcome("R0")], [receipt])
+    del receipt["receipt"]["Action"]["actions"]
+    found = Trace.from_json(document)
+    assert found.receipts["deposit"].isna().all()
+    assert "deposits that the document does not contain are not counted: R0" in found.notes
+
+
 @pytest.mark.parametrize("missing", ["T", "R0"])
 def test_missing_tokens_leave_the_fee_unknown(missing: str):
     """An outcome without tokens_burnt did not cost 0: fee and payer's change are missing."""

@@ -17,11 +17,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.protocol_rules import Gas
+from ledgerkit.errors import not_as_documented
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ledgerkit.api.models.chain import ChunkTransaction
     from ledgerkit.protocol.actions import Kind
 
 T = TypeVar("T")
@@ -184,10 +186,13 @@ def _wrap_if_unknown(action: object) -> object:
     return known or {_OTHER: {"name": name, "content": action[name]}}
 
 
-def read_actions(actions: Sequence[Any]) -> list[Action | str]:
-    """Read actions that are decoded already; raise `msgspec.DecodeError` if one is malformed."""
-    document = msgspec.json.encode({"actions": actions})
-    listed: _Listed = decode_with_unknown_actions(json_decoding.decoder(_Listed), document)
+def read_actions(transaction: ChunkTransaction) -> list[Action | str]:
+    """Read the actions of a chunk's transaction; raise `DecodeError` if one is malformed."""
+    document = msgspec.json.encode({"actions": transaction.actions})
+    try:
+        listed: _Listed = decode_with_unknown_actions(json_decoding.decoder(_Listed), document)
+    except msgspec.DecodeError as problem:
+        raise not_as_documented(f"transaction {transaction.hash}", problem) from None
     return listed.actions
 
 

@@ -8,7 +8,7 @@ shard.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +23,15 @@ from ledgerkit.api.models.transactions import (
     ExecutionOutcome,
     Receipt,
     ReceiptBody,
+    Transaction,
     TxResult,
     WholeOutcome,
     decode_error,
 )
 from ledgerkit.errors import DecodeError, not_as_documented
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Execution(ExecutionOutcome, gc=False):
@@ -207,12 +211,17 @@ class Shard(Struct, gc=False):
             *(pair.execution_outcome for pair in self.receipt_execution_outcomes),
         ]
 
-    def result(self, path: str) -> TxResult:
-        """Return the executed receipts; `path` is the place of their list in the document."""
-        pairs = self.receipt_execution_outcomes
-        outcomes = DecodedList([pair.execution_outcome for pair in pairs], path)
-        bodies = DecodedList([pair.receipt for pair in pairs], path)
-        return TxResult(None, None, None, None, outcomes, bodies)
+
+def result_of(
+    pairs: Sequence[ExecutedReceipt],
+    path: str,
+    transaction: Transaction | None = None,
+    conversion: Execution | None = None,
+) -> TxResult:
+    """Return executed receipts as a result; `path` is the place of their list in the document."""
+    outcomes = DecodedList([pair.execution_outcome for pair in pairs], path)
+    bodies = DecodedList([pair.receipt for pair in pairs], path)
+    return TxResult(None, None, transaction, conversion, outcomes, bodies)
 
 
 class BlockDocument(Struct, gc=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ledgerkit.api.models.actions import Actions
-    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
+    from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
     from ledgerkit.tracing.tree.linking import DataEdges
     from ledgerkit.tracing.tree.outcomes import Outcomes
 
@@ -60,7 +60,8 @@ class Forest:
     `columns` are those of the receipts frame, `conversions` those of the transactions, `trees` is
     the number of each row's transaction, and `starts` the first row of each tree and their end.
     `parents` is the position of each row's creator (-1: none), and `outcome_at`
-    that of each row's outcome in the joined lists of the results (-1: not executed).
+    that of each row's outcome in the joined lists of the results (-1: not executed). `inferred` are
+    the bodies that the results lack.
     """
 
     results: Sequence[TxResult] = field(repr=False)
@@ -73,6 +74,7 @@ class Forest:
     parents: np.ndarray = field(repr=False)
     data: DataEdges = field(repr=False)
     outcome_at: np.ndarray = field(repr=False)
+    inferred: Sequence[Receipt] = field(repr=False)
     _listed: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -95,17 +97,13 @@ class Forest:
 
     def actions(self) -> list[Actions | None]:
         """List the actions of the receipts; None where the document lacks them."""
-        actions: list[Actions | None] = [None] * len(self)
-        at = {receipt_id: row for row, receipt_id in enumerate(self.ids.tolist())}
-        for result in self.results:
-            # The body of the first receipt may be missing: the transaction has its actions.
-            transaction = result.transaction
-            if transaction is not None and result.created_ids():
-                actions[at[result.created_ids()[0]]] = transaction.actions
-            for receipt in result.bodies or ():
-                if receipt.receipt is not None and receipt.receipt.action is not None:
-                    actions[at[receipt.receipt_id]] = receipt.receipt.action.actions or ()
-        return actions
+        bodies = chain.from_iterable(result.bodies or () for result in self.results)
+        actions = {
+            body.receipt_id: body.receipt.action.actions
+            for body in chain(bodies, self.inferred)
+            if body.receipt is not None and body.receipt.action is not None
+        }
+        return list(map(actions.get, self.ids.tolist()))
 
     def edges(self) -> dict[str, Any]:
         """Compute the columns of the edges frame."""
@@ -219,6 +217,7 @@ def _members(
         "parents": receipts.parents,
         "data": receipts.data,
         "outcome_at": receipts.outcome_at,
+        "inferred": receipts.inferred,
     }
 
 

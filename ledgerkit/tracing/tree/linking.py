@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,7 @@ class LinkedReceipts:
         self.is_local = _local(self)
         self.notes = _missing_parts(self)
         order = _causal_order(self)
-        _add_missing_bodies(self)
+        self._add_missing_bodies()
         self._sort(order)
 
     def _assign_rows(self) -> None:
@@ -117,6 +117,15 @@ class LinkedReceipts:
             self.trees[self.body_rows] = self.bodies.lists.numbers(len(self.bodies.ids))
             self.trees[:n_outcomes] = self.outcomes.lists.numbers(n_outcomes)
             self.trees[children] = self.trees[creators]
+
+    def _add_missing_bodies(self) -> None:
+        """Add the bodies that the results lack."""
+        rows = np.flatnonzero(self.body_at < 0)
+        outcomes = chain.from_iterable(result.outcomes for result in self.results)
+        executors = [*(each.outcome.executor_id for each in outcomes), None] if rows.size else []
+        self.inferred = [_inferred_body(self, row, executors) for row in rows.tolist()]
+        self.body_at[rows] = np.arange(len(rows)) + len(self.bodies.ids)
+        self.bodies.add_inferred(self.inferred)
 
     def _sort(self, order: np.ndarray) -> None:
         """Put the receipts into an order; rows become positions."""
@@ -237,18 +246,6 @@ def first_names(names: Sequence[str]) -> str:
     """List the first names, and count the others."""
     others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + others
-
-
-def _add_missing_bodies(receipts: LinkedReceipts) -> None:
-    rows = np.flatnonzero(receipts.body_at < 0)
-    if not rows.size:
-        return
-    executions = (execution for result in receipts.results for execution in result.outcomes)
-    executors = [*(execution.outcome.executor_id for execution in executions), None]
-    receipts.body_at[rows] = np.arange(len(rows)) + len(receipts.bodies.ids)
-    receipts.bodies.add_inferred(
-        [_inferred_body(receipts, row, executors) for row in rows.tolist()]
-    )
 
 
 def _inferred_body(receipts: LinkedReceipts, row: int, executors: Sequence[str | None]) -> Receipt:
