@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
@@ -309,13 +310,5 @@ class BlockRun(Run):
         return "; ".join(requests), 1
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
-        """Yield the heights that are not stored: those before, between and behind the commits."""
-        start = self.span.start
-        for commit in self.overlapping(commits):
-            yield from map(height_subject, range(start, commit.start))
-            start = max(start, commit.stop)
-        yield from map(height_subject, range(start, self.span.stop))
-
-    def count_remaining(self, commits: Sequence[Commit]) -> tuple[int, dict[str, int]]:
-        """Count the heights that are not stored."""
-        return len(self.span) - self.count_stored(commits), {}
+        """Yield the heights that are not stored."""
+        return map(height_subject, chain.from_iterable(self.gaps(commits)))

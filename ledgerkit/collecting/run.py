@@ -84,20 +84,26 @@ class Run(ABC):
     def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
         """Return the subjects that are not stored."""
 
-    @abstractmethod
     def count_remaining(self, commits: Sequence[Commit]) -> tuple[int | None, dict[str, int]]:
         """Count the subjects to request, None if that is not known, and the others by kind."""
+        return sum(map(len, self.gaps(commits))), {}
 
     def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
         """Return the commits that have some of the subjects."""
         start, stop = self.span.start, self.span.stop
         return [commit for commit in commits if commit.stop > start and commit.start < stop]
 
+    def gaps(self, commits: Sequence[Commit]) -> Iterator[range]:
+        """Yield the positions that are not stored: those before, between and behind the commits."""
+        start = self.span.start
+        for commit in self.overlapping(commits):
+            yield range(start, commit.start)
+            start = commit.stop
+        yield range(start, self.span.stop)
+
     def count_stored(self, commits: Sequence[Commit]) -> int:
         """Count the subjects that are stored."""
-        start, stop = self.span.start, self.span.stop
-        overlapping = self.overlapping(commits)
-        return sum(min(commit.stop, stop) - max(commit.start, start) for commit in overlapping)
+        return len(self.span) - sum(map(len, self.gaps(commits)))
 
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
         """Fill the folder; return its collection."""
