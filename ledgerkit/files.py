@@ -1,17 +1,36 @@
-"""Files that appear complete or not at all, and the errors of reading and writing them."""
+"""Files that appear complete or not at all, their formats, and the errors of both."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated
 
-from ledgerkit.errors import FileError
+import msgspec
+
+from ledgerkit import json_decoding
+from ledgerkit.errors import FileError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+class _Header(msgspec.Struct):
+    """The member that a document has in every format."""
+
+    format: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+
+
+def check_format(document: bytes, newest: int, field: str, name: str) -> None:
+    """Raise `InvalidRequestError` if a newer ledgerkit wrote a document: its members may differ."""
+    version = json_decoding.decode(document, _Header).format
+    if version > newest:
+        expected = f"format {newest} or older, and it has format {version}"
+        error = InvalidRequestError.refuse(field, name, expected)
+        error.remedy = "Read it with a newer ledgerkit: pip install -U ledgerkit."
+        raise error
 
 
 @contextmanager

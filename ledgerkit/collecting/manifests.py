@@ -22,6 +22,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit._version import __version__
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.files import check_format
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import ERRORS, SUBJECTS, TABLES, VIEWS
 from ledgerkit.frames.schemas import SCHEMAS
@@ -176,15 +177,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
     wrote it.
     """
     manifest: Manifest | None = _read(folder, _MANIFEST, Manifest, NEW_FOLDER)
-    if manifest is None:
-        return None
-    if manifest.format > FORMAT:
-        expected = (
-            f"a collection of format {FORMAT} or older; ledgerkit {cut(manifest.ledgerkit)} wrote"
-            f" format {manifest.format}"
-        )
-        raise InvalidRequestError.refuse("out", str(folder), expected)
-    for problem in _manifest_problems(manifest):
+    for problem in _manifest_problems(manifest) if manifest else ():
         raise _impossible(folder, _MANIFEST, problem, NEW_FOLDER)
     return manifest
 
@@ -377,6 +370,8 @@ def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
         problem = "is damaged: its checksum is wrong"
     else:
         try:
+            if document_type is Manifest:
+                check_format(body, FORMAT, "out", str(folder))
             return json_decoding.decode(body, document_type)
         except msgspec.DecodeError as error:
             problem = f"cannot be read: {cut(error)}"

@@ -11,7 +11,7 @@ import msgspec
 
 from ledgerkit import json_decoding, validation
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
-from ledgerkit.files import file_errors, replacing
+from ledgerkit.files import check_format, file_errors, replacing
 from ledgerkit.reconciling import entry_store
 from ledgerkit.reconciling.entry_store import REMEDY, EntryStore
 from ledgerkit.reconciling.model import Facts
@@ -35,12 +35,6 @@ class _Document(msgspec.Struct, frozen=True):
 
     n_entries: int
     facts: Facts
-
-
-class _Header(msgspec.Struct, frozen=True):
-    """The part of a document that every version has."""
-
-    format: int
 
 
 def write(path: str | PathLike[str], facts: Facts, entries: EntryStore) -> Path:
@@ -86,10 +80,7 @@ def _read_document(source: Path) -> _Document:
         raise DecodeError(msg, remedy=REMEDY)
     if hashlib.sha256(body).hexdigest().encode() != metadata.get(_CHECKSUM):
         raise DecodeError(f"{source} is damaged: its checksum is wrong", remedy=REMEDY)
-    version: int = json_decoding.decode(body, _Header).format
-    if version != FORMAT:
-        expected = f"a statement of format {FORMAT}; this one has format {version}"
-        raise InvalidRequestError.refuse("path", str(source), expected)
+    check_format(body, FORMAT, "path", str(source))
     document: _Document = json_decoding.decode(body, _Document)
     return document
 

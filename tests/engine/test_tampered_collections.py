@@ -510,7 +510,17 @@ def test_commits_that_overlap_are_refused(run: Path) -> None:
 def test_an_impossible_manifest_is_refused(change: dict[str, Any], run: Path) -> None:
     """Opening an impossible manifest raises a LedgerError with a remedy or what is expected."""
     rewrite(run / "manifest.json", lambda manifest: manifest.update(change))
-    with pytest.raises((DecodeError, InvalidRequestError), match=r"manifest\.json|of format 2"):
+    with pytest.raises(
+        (DecodeError, InvalidRequestError), match=r"manifest\.json|format 2 or older"
+    ):
+        lk.open_collection(run)
+
+
+def test_a_manifest_of_a_later_format_is_told_from_a_damaged_one(run: Path) -> None:
+    """Its members may be others: the remedy is a newer ledgerkit, and not a copy."""
+    later = {"format": 3, "views": {"ft": {}}}
+    rewrite(run / "manifest.json", lambda manifest: manifest.update(later))
+    with pytest.raises(InvalidRequestError, match=r"has format 3.*pip install -U ledgerkit"):
         lk.open_collection(run)
 
 

@@ -213,7 +213,7 @@ def test_impossible_facts_are_refused(saved, member, value, message):
 def test_a_later_format_is_refused(saved):
     """The error names the format."""
     change_document(saved, lambda document: document.update(format=2))
-    with pytest.raises(InvalidRequestError, match="has format 2"):
+    with pytest.raises(InvalidRequestError, match="format 1 or older, and it has format 2"):
         statement_files.read(saved)
 
 
