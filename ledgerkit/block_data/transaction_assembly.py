@@ -18,8 +18,8 @@ class IncludedTransaction:
     """
     A transaction of a block, and the receipts that it led to, in the order they ran.
 
-    `receipt_ids` are those of all receipts that it created, of which `n_pending` have not run yet.
-    `rules` are those of all blocks in which receipts ran; None if they differ or are unknown.
+    `receipt_ids` are those of all receipts that it created. `rules` are those of all blocks in
+    which receipts ran; None if they differ or are unknown.
     """
 
     block_height: int  # of the block that includes it
@@ -27,8 +27,11 @@ class IncludedTransaction:
     conversion: Execution
     receipts: list[ExecutedReceipt] = field(default_factory=list)
     receipt_ids: list[str] = field(default_factory=list)
-    n_pending: int = 0
     rules: Rules | None = None
+
+    def has_finished(self) -> bool:
+        """Return True if all receipts have run; those of a document ran in final blocks."""
+        return len(self.receipts) == len(self.receipt_ids)
 
 
 class TransactionAssembly:
@@ -79,7 +82,7 @@ class TransactionAssembly:
 
     def is_complete(self, height: int) -> bool:
         """Return True if all receipts of the transactions of a block have run."""
-        return not any(included.n_pending for included in self._by_height[height])
+        return all(included.has_finished() for included in self._by_height[height])
 
     def take(self, height: int) -> list[IncludedTransaction]:
         """Return the transactions of a block, and forget them."""
@@ -91,8 +94,7 @@ class TransactionAssembly:
         return taken
 
     def _expect(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
-        created = execution.outcome.receipt_ids
-        for receipt_id in created:
+        for receipt_id in execution.outcome.receipt_ids:
             earlier = self._by_receipt.get(receipt_id)
             if earlier is not None:
                 problem = f"receipt {receipt_id} was created before"
@@ -101,7 +103,6 @@ class TransactionAssembly:
                 raise _contradiction(problem, path)
             self._by_receipt[receipt_id] = included
             included.receipt_ids.append(receipt_id)
-        included.n_pending += len(created)
 
     def _execute(self, receipt: ExecutedReceipt, rules: Rules | None, path: str) -> None:
         receipt_id = receipt.receipt.receipt_id
@@ -119,7 +120,6 @@ class TransactionAssembly:
         elif included.rules != rules:
             included.rules = None
         included.receipts.append(receipt)
-        included.n_pending -= 1
         self._expect(receipt.execution_outcome, included, path)
 
 
