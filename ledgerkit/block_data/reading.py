@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -160,7 +159,7 @@ class ChainOrder:
     """
     The check that documents are those of one chain, and that heights without one were skipped.
 
-    `previous` is the last block before the first height, if it is known. A null of the service is
+    `previous` is the last block that was read before, if there is one. A null of the service is
     no proof: one that was sent because a block was late may lie in a cache for a day.
     """
 
@@ -174,8 +173,8 @@ class ChainOrder:
         self._headers = DocumentHeaders(ledger)
         self._missing: list[int] = []  # heights without a document, in order
         self._previous: chain.BlockHeader | Link | None = previous
-        # All heights from that block up to this one were read, or all that there are.
-        self._next_height = sys.maxsize if previous else 0
+        # All heights from that block up to this one were read.
+        self._next_height = previous.height + 1 if previous else 0
         self._parents: dict[str, int] = {}  # of blocks that do not name their height
 
     def add(self, height: int, body: Body) -> Iterator[DocumentRead]:

@@ -192,6 +192,23 @@ def test_documents_of_another_network_are_not_stored(node_final: int, tmp_path: 
     assert not out.exists()
 
 
+def test_a_failed_height_is_no_other_chain(tmp_path: Path) -> None:
+    """After a height that could not be read, the folder is followed on all the same."""
+
+    def fault(path: str, _earlier: int) -> Reply | None:
+        return Reply(500, b"") if path.endswith("/1019") else None
+
+    host = DocumentHost({h: DOCUMENTS[h] for h in DOCUMENTS if h <= 1_025}, final=1_025)
+    options: Any = {"views": "blocks", "out": tmp_path / "out", "progress": False}
+    with lab(host, node_final=1_025) as ledger:
+        host.fault = fault
+        with failing():
+            lk.collect_blocks(1_010, 1_020, source="documents", ledger=ledger, **options)
+        host.fault = None
+        blocks = lk.follow(1_010, max_blocks=2, ledger=ledger, **options)
+        assert [block["block_height"].item() for block in blocks] == [1_020, 1_021]
+
+
 @pytest.mark.parametrize("node_final", [LAST - 3, LAST + 3])
 def test_documents_may_be_ahead_of_the_node(node_final: int, tmp_path: Path) -> None:
     """A node that is some blocks behind the documents, or ahead of them, is of the same chain."""
