@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.api.models.block_documents import result_of
+from ledgerkit.api.models.block_documents import Shard, result_of
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions
 from ledgerkit.tracing.tree import build_forest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models.block_documents import BlockDocument, Shard
+    from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.tracing.tree import Forest
 
 _NOTE = (
@@ -29,10 +27,10 @@ def shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
     return [(shard.block_height, shard.chunk.as_node_sends())] if shard.chunk is not None else []
 
 
-def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
-    """Build the receipts frame of the receipts that ran on shards, in the document's order."""
-    forest = _forest(shards, document)
-    chunks = [shard.chunk for shard in shards if shard.chunk is not None]
+def receipts(document: BlockDocument | Shard) -> pd.DataFrame:
+    """Build the receipts frame of the receipts that ran, in the document's order."""
+    forest = _forest(document)
+    chunks = [shard.chunk for shard in _shards(document).values() if shard.chunk is not None]
     local_ids = {receipt_id for chunk in chunks for receipt_id in chunk.local_ids()}
     waits = zip(forest.columns["waits_for"], forest.columns["input_data_ids"], strict=True)
     columns = {
@@ -49,20 +47,26 @@ def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> 
     return frame
 
 
-def events(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
-    """Build the events frame of the receipts that ran on shards, in the document's order."""
-    forest = _forest(shards, document)
+def events(document: BlockDocument | Shard) -> pd.DataFrame:
+    """Build the events frame of the receipts that ran, in the document's order."""
+    forest = _forest(document)
     columns = actions.event_columns(forest, actions.parse_events(forest))
     ordered = {**forest.columns, "order": forest.outcome_at}
     frame = build.build_frame("events", actions.with_receipts(columns, ordered))
     return frame.sort_values(["order", "log_index"], ignore_index=True)
 
 
-def _forest(shards: Sequence[Shard], document: BlockDocument | None) -> Forest:
-    places = ["$"] if document is None else [f"$.shards[{at}]" for at in range(len(shards))]
+def _forest(document: BlockDocument | Shard) -> Forest:
     return build_forest(
         [
             result_of(shard.receipt_execution_outcomes, f"{place}.receipt_execution_outcomes")
-            for place, shard in zip(places, shards, strict=True)
+            for place, shard in _shards(document).items()
         ]
     )
+
+
+def _shards(document: BlockDocument | Shard) -> dict[str, Shard]:
+    """Return the shards of a document, which may be one itself, by their places in it."""
+    if isinstance(document, Shard):
+        return {"$": document}
+    return {f"$.shards[{at}]": shard for at, shard in enumerate(document.shards)}

@@ -292,15 +292,11 @@ _VIEWS: dict[str, Reader] = {
         lambda body, _: transaction_frames.transactions([(None, _read_chunk(body))]),
     ),
     "receipts": _block_reader(
-        lambda document: block_frames.receipts(document.shards, document),
-        lambda shard: block_frames.receipts([shard]),
-        lambda body, _: _trace(body).receipts,
+        block_frames.receipts, block_frames.receipts, lambda body, _: _trace(body).receipts
     ),
     "edges": lambda body, _: _trace(body).edges,
     "events": _block_reader(
-        lambda document: block_frames.events(document.shards, document),
-        lambda shard: block_frames.events([shard]),
-        lambda body, _: _trace(body).events,
+        block_frames.events, block_frames.events, lambda body, _: _trace(body).events
     ),
     **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
     "state": _page_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
