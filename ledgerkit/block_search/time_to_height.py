@@ -128,7 +128,7 @@ def _search_one(batch: _Batch, reference: str) -> Search:
 
 
 def _search_height(batch: _Batch, height: int) -> Search:
-    """Read the block at a height, or the last one below if it was skipped."""
+    """Read the block at a height or, if it was skipped, the parent of the next one."""
     known, candidate = batch.known, height
     last = known.last
     ends = ["final"] if last is None or height > last.height else []
@@ -136,16 +136,28 @@ def _search_height(batch: _Batch, height: int) -> Search:
     last = known.last
     if last is None:
         return batch.blocks["final"]
-    while True:
-        # Above the final head, a missing block may still come.
-        while candidate in batch.absent and height <= last.height:
-            candidate -= 1
-        if candidate < 0 or height - candidate > LONGEST_GAP:
-            return _missing_blocks(candidate + 1, height)
-        block = known.at(candidate) or batch.blocks.get(candidate)
-        if block is not None:
-            return block
-        yield [candidate]
+    # Above the final head, a missing block may still come.
+    while candidate in batch.absent and height <= last.height:
+        candidate += 1
+        if candidate - height > LONGEST_GAP:
+            return _missing_blocks(height, candidate - 1)
+        if known.at(candidate) is None and candidate not in batch.blocks:
+            yield [candidate]
+    block = known.at(candidate) or batch.blocks[candidate]
+    if candidate == height or isinstance(block, LedgerError):
+        return block
+    return (yield from _search_below(batch, height, block))
+
+
+def _search_below(batch: _Batch, height: int, above: Point) -> Search:
+    """Read the parent of the first block above a height, which shows whether it was skipped."""
+    if above.prev_hash not in batch.blocks:
+        yield [above.prev_hash]
+    parent = batch.blocks[above.prev_hash]
+    is_below = isinstance(parent, Point) and parent.height < height
+    if is_below or not isinstance(parent, Point | UnknownBlockError):
+        return parent
+    return _missing_blocks(height, above.height - 1)
 
 
 def _search_time(batch: _Batch, time_ns: int, *, is_alone: bool) -> Search:

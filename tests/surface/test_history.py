@@ -477,3 +477,25 @@ def test_refused_after_the_ends_were_looked_up() -> None:
         lk.history("near", "final", head - 3, every=1)
     with pytest.raises(errors.InvalidRequestError, match="10,000 readings"):
         lk.history("near", "genesis", "2099-01-01", every="1min")
+
+
+class Dropping(LocalTransport):
+    """The way to a world, whose node has dropped the block of one height."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Ask for a block far above the head in its place: the node does not have that either."""
+        request.read()
+        body = request.content.replace(b"180000030", b"999999999")
+        headers = {k: v for k, v in request.headers.items() if k != "content-length"}
+        changed = httpx.Request(request.method, request.url, headers=headers, content=body)
+        return super().handle_request(changed)
+
+
+def test_a_dropped_block_is_not_read_as_the_one_below() -> None:
+    """The next block follows on it, so the chain did not skip its height."""
+    # Source: nearcore, core/primitives/src/block_header.rs: `prev_height` and `prev_hash`.
+    with lk.connect("local", transport=Dropping(open_world("demo")), make_default=False) as ledger:
+        below, dropped, above = ledger.locate_many([180_000_029, 180_000_030, 180_000_031])
+    assert [point.height for point in (below, above)] == [180_000_029, 180_000_031]  # type: ignore[union-attr]  # blocks
+    assert isinstance(dropped, errors.UnknownBlockError)
+    assert "archival_rpc_url=" in dropped.remedy

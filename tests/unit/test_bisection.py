@@ -204,7 +204,17 @@ def test_dropped_blocks(kept: int, names_parents: bool) -> None:  # noqa: FBT001
         assert isinstance(lost, UnknownBlockError)
         assert "archival_rpc_url=" in lost.remedy
     assert recent.height == FIRST + 998
-    assert len(host.asked) < 150
+    assert len(host.asked) <= 3 * (time_to_height.LONGEST_GAP + 3)
+
+
+@pytest.mark.parametrize("lost", [[50], [49, 50], [50, 51, 52]])
+def test_a_dropped_block_is_not_taken_for_a_skipped_one(lost: list[int]) -> None:
+    """The block above follows on it, so the one below is not the last one at its height."""
+    host = Host({FIRST + n: NS + n * NS for n in range(100)})
+    host.kept -= {FIRST + n for n in lost}
+    [found] = find(host, Points(), [validation.block_reference(FIRST + 50)])
+    assert isinstance(found, UnknownBlockError)
+    assert "archival_rpc_url=" in found.remedy
 
 
 def test_failures_stand_in_their_places() -> None:
