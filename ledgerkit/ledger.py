@@ -314,7 +314,7 @@ class Ledger:
         disable = not progress or len(calls) < _MIN_CALLS_FOR_BAR
         with (
             newest_block_in_errors(self),
-            bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker,
+            bar(total=len(calls), desc=label, disable=disable) as tracker,
             show_waits() if disable else nullcontext(),
         ):
             values = self.session.send_many(calls, stop_on_error=stop, progress=tracker.update)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-_DELAY_S = 0.5  # no line is shown for shorter work
+_DELAY_S = 0.5  # nothing is shown for shorter work
 
 
 class Line:
@@ -103,9 +103,10 @@ def _in_notebook() -> bool:
 
 
 def bar(*, disable: bool, **options: Any) -> Any:
-    """Open a progress bar."""
+    """Open a progress bar, which is removed at its end."""
     if disable:  # a disabled bar of tqdm would still create a lock of the system
         return NoBar()
+    options = {"delay": _DELAY_S, "leave": False} | options
     options["desc"] = cut(options["desc"])
     if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto

@@ -149,7 +149,7 @@ def _connect(args: argparse.Namespace) -> Ledger:
 def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) -> None:
     from ledgerkit.frames import build
     from ledgerkit.ledger import Ledger
-    from ledgerkit.transport.dry_run import DryRun
+    from ledgerkit.transport.exchange import DryRun
     from ledgerkit.transport.settings import Settings
 
     with _connect(args) as ledger:

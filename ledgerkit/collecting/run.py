@@ -177,7 +177,7 @@ class Run(ABC):
             unit=f" {job.reader.noun}",
             desc=f"collect to {job.folder}",
             disable=not options.progress,
-            delay=0.5,
+            leave=True,
         )
         with bar:
             for _ in engine.write(job, ledger, self.remaining(stored), bar.update):

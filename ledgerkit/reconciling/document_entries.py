@@ -50,9 +50,7 @@ class DocumentEntries:
         waiting: list[Placed] = []
         scope = self._scope
         rules = rules_by_height(scope.ledger, (each.height for each in listed))
-        with bar(
-            total=len(listed), desc="documents", disable=not scope.progress, delay=0.5, leave=False
-        ) as tracker:
+        with bar(total=len(listed), desc="documents", disable=not scope.progress) as tracker:
             position = 0
             for batch in stream_documents(scope.ledger, (each.tx_hash for each in listed)):
                 for tx_hash, document in batch:

@@ -47,9 +47,7 @@ class Listing:
         """List the transactions of the account in the order of the chain."""
         scope = self._scope
         first = 0 if scope.start is None else first_height(scope.start.height)
-        with bar(
-            desc="transactions", disable=not scope.progress, delay=0.5, leave=False
-        ) as tracker:
+        with bar(desc="transactions", disable=not scope.progress) as tracker:
             rows = transaction_rows(
                 scope.ledger, scope.account_id, first, scope.stop.height, tracker.update
             )

@@ -22,12 +22,8 @@ class AmountTexts:
     The formatter of amounts.
 
     A contract chooses its symbol freely. The contract is therefore named beside a symbol that
-    two tokens share, and instead of one that reads as NEAR or is not a plain word.
-
-    Parameters
-    ----------
-    facts
-        Symbol and decimals by contract; a token without usable decimals is counted in units.
+    two tokens share, and instead of one that reads as NEAR or is not a plain word. A token without
+    usable decimals is counted in units.
     """
 
     def __init__(self, facts: Mapping[str, TokenFacts]) -> None:

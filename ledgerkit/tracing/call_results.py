@@ -24,7 +24,7 @@ from ledgerkit.tracing.action_phrases import (
 )
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
-from ledgerkit.tracing.stake_changes import POOL_METHODS, read_pool_lines
+from ledgerkit.tracing.balance_timeline import POOL_METHODS, read_pool_lines
 from ledgerkit.tracing.transaction_data import account
 
 if TYPE_CHECKING:

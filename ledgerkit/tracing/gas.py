@@ -51,13 +51,7 @@ class ReceiptValues:
 
     None stands for what the document does not contain. Amounts are in yoctoNEAR. `gas_keys` are
     the gas keys that paid, by transaction: empty if one is not named, None for any other key.
-
-    Parameters
-    ----------
-    forest
-        The receipt trees.
-    rules
-        The rules in force when each transaction ran; without them rewards are unknown.
+    Without the rules that were in force when a transaction ran, its rewards are unknown.
     """
 
     def __init__(self, forest: Forest, rules: Sequence[Rules | None]) -> None:

@@ -85,14 +85,7 @@ class _Rule(NamedTuple):
 
 
 class CallReader:
-    """
-    The token calls of transactions, and what their receipts say about them.
-
-    Parameters
-    ----------
-    values
-        The values of the receipts.
-    """
+    """The token calls of transactions, and what their receipts say about them."""
 
     def __init__(self, values: ReceiptValues) -> None:
         self.values = values

@@ -17,10 +17,9 @@ from ledgerkit.extras import require
 from ledgerkit.files import replacing
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
-from ledgerkit.tracing import balance_timeline, stake_changes
+from ledgerkit.tracing import balance_timeline
 from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
-from ledgerkit.tracing import headline as headlines
 from ledgerkit.tracing import transfers as transfer_rows
 from ledgerkit.tracing.amount_texts import AmountTexts
 from ledgerkit.tracing.transaction_data import (
@@ -380,7 +379,7 @@ class Trace:
         bob.near stake stake:north.poolv1.near 50000000000000000000000000
         """
         with _remedy_of_saved(is_saved=self._is_saved):
-            return stake_changes.stake_changes(self._values)
+            return balance_timeline.stake_changes(self._values)
 
     @property
     def verdict(self) -> str:
@@ -507,7 +506,7 @@ class Trace:
         """
         data = self._data(metadata=metadata)
         with _remedy_of_saved(is_saved=self._is_saved):
-            return headlines.headline(data)
+            return explanations.headline(data)
 
     def _data(self, *, metadata: bool) -> TransactionData:
         amounts = AmountTexts(self._token_facts if metadata else {})

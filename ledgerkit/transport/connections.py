@@ -36,16 +36,7 @@ _ADDRESS = re.compile(r"https?://\S+")
 
 
 class NetworkConnections(Connections):
-    """
-    The connections of one ledger; they open on the loop that first uses them.
-
-    Parameters
-    ----------
-    addresses
-        The address of each surface.
-    max_connections
-        Most connections at a time.
-    """
+    """The connections of one ledger; they open on the loop that first uses them."""
 
     def __init__(self, addresses: Mapping[Surface, str], max_connections: int) -> None:
         self._max_connections = max_connections

@@ -106,13 +106,6 @@ class DiskCache:
 
     Any number of threads and processes may share the folder. Only bytes and numbers are
     read from the file, and only entries with a correct checksum are used.
-
-    Parameters
-    ----------
-    settings
-        The folder, and the limits of size and age.
-    roots
-        The address of each surface.
     """
 
     def __init__(self, settings: Cache, roots: Mapping[Surface, str]) -> None:

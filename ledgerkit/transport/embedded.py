@@ -45,16 +45,7 @@ _ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
 
 
 class EmbeddedLedger(Source):
-    """
-    A world and the gateway to it, which any number of ledgers may use.
-
-    Parameters
-    ----------
-    world
-        The world.
-    name
-        The name that it was opened by.
-    """
+    """A world and the gateway to it, which any number of ledgers may use."""
 
     def __init__(self, world: World, *, name: str = "") -> None:
         self.gateway = Gateway(world)

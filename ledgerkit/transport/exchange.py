@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit._version import __version__
 from ledgerkit.api import matching
 from ledgerkit.api.calls import Response
-from ledgerkit.errors import TransportError
+from ledgerkit.errors import InvalidRequestError, TransportError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.errors import LedgerError
+    from ledgerkit.transport.networks import Network
 
 ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
 HEADERS = {  # of every request to a host
@@ -23,6 +24,7 @@ HEADERS = {  # of every request to a host
     "accept-encoding": ACCEPTED_ENCODING,
     "user-agent": f"ledgerkit/{__version__}",
 }
+_OTHERS_S = 0.05  # for the other requests that are sent together with one that is noted
 HTTPX_TRANSPORT = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
 
 
@@ -70,6 +72,27 @@ class Transport(ABC):
 
     async def aclose(self) -> None:  # noqa: B027 - most have nothing open
         """Close what is open."""
+
+
+class DryRun(Transport):
+    """A transport without answers, which notes the calls and sends none."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.calls: list[Call[Any]] = []
+
+    async def exchange(self, exchange: Exchange) -> LedgerError:
+        """Note a call; its answer is an error that is not retried."""
+        import asyncio
+
+        request = exchange.call.request
+        try:
+            self._network.required_address(exchange.surface, request)
+        except InvalidRequestError as error:
+            return error
+        self.calls.append(exchange.call)
+        await asyncio.sleep(_OTHERS_S)
+        return TransportError(f"{request} was not sent", request=request, retryable=False)
 
 
 class RawRequest(NamedTuple):

@@ -50,14 +50,8 @@ class HttpTransport(Transport):
     """
     The exchanges of a ledger with its hosts.
 
-    Parameters
-    ----------
-    settings
-        The network, the key, and the limits.
-    connections
-        What requests are sent over.
-    wait_for_slot
-        Waits for a slot of a host's rate limit until a time; False if there is none before it.
+    `wait_for_slot` waits for a slot of a host's rate limit until a time, and returns False if there
+    is none before it.
     """
 
     def __init__(

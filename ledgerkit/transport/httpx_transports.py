@@ -53,12 +53,7 @@ class HttpxConnections(Connections):
     """
     The connections of a caller's transport; a synchronous one runs in threads.
 
-    Parameters
-    ----------
-    transport
-        The transport.
-    is_borrowed
-        Whether it stays open when the ledger closes.
+    A borrowed one stays open when the ledger closes.
     """
 
     def __init__(self, transport: AnyTransport, *, is_borrowed: bool) -> None:

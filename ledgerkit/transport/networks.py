@@ -168,11 +168,8 @@ class ApiKey(SecretText):
     """
     An API key, hidden wherever it is printed.
 
-    Parameters
-    ----------
-    text
-        The key. A malformed one counts as empty; `check` raises for it later, when no frame
-        on the traceback holds its text.
+    A malformed one counts as empty; `check` raises for it later, when no frame on the traceback
+    holds its text.
     """
 
     __slots__ = ()
@@ -282,11 +279,7 @@ class Proxy:
     """
     A proxy of the environment, with its password hidden.
 
-    Parameters
-    ----------
-    text
-        Its URL. A malformed one raises later, in `check`, when no frame on the traceback holds
-        its text.
+    A malformed URL raises later, in `check`, when no frame on the traceback holds its text.
     """
 
     __slots__ = ("_basic", "_hidden", "login", "scheme", "url")

@@ -23,22 +23,11 @@ _STARTS = 10_000  # of a host without a limit of a minute: more than start in a 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """
-    How many requests a host is sent.
-
-    Parameters
-    ----------
-    rate
-        Maximum number of requests a second; None is no limit.
-    per_minute
-        Maximum number of requests in any minute; None is no limit.
-    reason
-        What the second limit depends on, such as "without an API key".
-    """
+    """How many requests a host is sent at most, a second and in any minute; None is no limit."""
 
     rate: float | None = None
     per_minute: int | None = None
-    reason: str = ""
+    reason: str = ""  # what the second limit depends on, such as "without an API key"
 
     @property
     def sustained_rate(self) -> float | None:
@@ -70,18 +59,10 @@ class RateLimiter:
     are refused, the rate at which requests recently started is lowered by half of the refused
     share, but not below one a second. It then doubles every 10 s, up to the limit; without a
     limit, it is unlimited again after a minute. Until then, refusals above 4 % lower it again.
-
-    Parameters
-    ----------
-    rate
-        Maximum number of requests a second; None is no limit.
-    per_minute
-        Maximum number of requests in any minute; None is no limit. Until it is reached they
-        start at `rate`. Each refusal then counts, because the host is known to have a limit.
-
-    Notes
-    -----
     The cut is that of DCTCP (RFC 8257, section 3.3).
+
+    With a limit of a minute, requests start at `rate` until it is reached. Each refusal then
+    counts, because the host is known to have a limit.
     """
 
     def __init__(self, rate: float | None, per_minute: int | None = None) -> None:
@@ -149,20 +130,10 @@ class RateLimiter:
 
     def record(self, started: float, *, refused: bool) -> float | None:
         """
-        Count a response, and lower the rate if many requests are refused.
+        Count a response; return the rate if it is lowered because many requests are refused.
 
-        Parameters
-        ----------
-        started
-            `time.monotonic()` when the request started. One that started before the last
-            slowdown is not counted: it was sent at the old rate.
-        refused
-            Whether the host refused it as one too many.
-
-        Returns
-        -------
-        rate
-            Requests a second from now on; None if unchanged.
+        The response to a request that started before the last slowdown, in time.monotonic(), is
+        not counted: it was sent at the old rate.
         """
         with self._lock:
             if started < self._slowed_at:

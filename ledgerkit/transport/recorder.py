@@ -43,22 +43,10 @@ class Recorder:
     """
     Records the exchanges of one network's ledgers in a file.
 
-    Parameters
-    ----------
-    path
-        The file.
-    mode
-        ``"new"`` creates the file, ``"extend"`` adds to one: what it has is answered from it.
-    is_shared
-        Whether it stays open when one of its ledgers is closed.
-    asks_chain
-        Whether the first exchange is preceded by a request for the status of the node, whose
-        answer names the chain.
-
-    Notes
-    -----
-    The file is created with the first exchange. After `close` exchanges pass without being
-    recorded.
+    A new file is created with the first exchange; what a file to extend has is answered from it.
+    With `asks_chain` the status of the node, which names the chain, is requested first. A shared
+    recorder stays open when one of its ledgers is closed. After `close` exchanges pass without
+    being recorded.
     """
 
     def __init__(

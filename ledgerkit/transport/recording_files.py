@@ -134,17 +134,8 @@ class Record(NamedTuple):
 
 class RecordWriter:
     """
-    Writes records to a file, which has one writer at a time.
+    Writes records to a file, which has one writer at a time: a new one if it has a header.
 
-    Parameters
-    ----------
-    path
-        The file, which must not exist; without `header` one to append to.
-    header
-        The header of a new file.
-
-    Notes
-    -----
     An exception such as KeyboardInterrupt may come at any moment. What it left of a record is
     removed before the next one is written.
     """
@@ -261,13 +252,6 @@ class RecordFile:
     """
     Reads the records of a file.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Notes
-    -----
     The file is open only while a part of it is read. `header` is read at once. What `records` has
     read: `digest` is that of the last record, `torn_bytes` are those of a record at the end that is
     not complete, and `unended` is the position and the complete records of a frame without an end,

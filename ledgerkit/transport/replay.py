@@ -49,16 +49,12 @@ class Replay(Transport):
     """
     A transport that answers from a recording alone, without a socket; waiting takes no time.
 
-    All ledgers that use it read on where the last one has stopped.
+    The file is read once, and checked; the answers stay on disk. All ledgers that use it read on
+    where the last one has stopped.
 
     A request that was asked several times has its answers in order. Further requests for the same
     are answered by the last recorded answer. After a minute of such waiting `NotRecordedError` is
     raised, because nothing else will come.
-
-    Parameters
-    ----------
-    path
-        The file. It is read once, and checked; the answers stay on disk.
     """
 
     in_process = is_recording = True

@@ -29,14 +29,8 @@ class BodyReader:
     """
     The body of one response, unpacked as it is received.
 
-    Parameters
-    ----------
-    request
-        The request, whose limits are checked after every step.
-    encodings
-        The values of the header Content-Encoding.
-    length
-        The value of the header Content-Length, if there is one.
+    The limits of its request are checked after every step. `encodings` and `length` are the values
+    of the headers Content-Encoding and Content-Length.
     """
 
     def __init__(

@@ -530,12 +530,7 @@ class Reader:
     """
     Sends the calls of subjects that need several; equal calls in flight are sent once.
 
-    Parameters
-    ----------
-    answer
-        The coroutine function that answers a call.
-    in_process
-        Whether nothing in it suspends.
+    With `in_process` nothing in the coroutine function that answers a call suspends.
     """
 
     def __init__(self, answer: Work, *, in_process: bool) -> None:

@@ -82,22 +82,10 @@ class Stream:
     """
     Items that tasks of the background loop work on while the values of earlier ones are processed.
 
-    Parameters
-    ----------
-    items
-        The items, taken in the thread that reads the batches.
-    work
-        The coroutine function that makes a value of an item.
-    count
-        Most tasks at a time.
-    size
-        The number of values in a batch.
-    ahead
-        How many batches are begun beyond the one returned next.
-    stop_on_error
-        Whether the first item that fails ends the work on all; otherwise its error is its value.
-    progress
-        Called with the number of new values, in the same thread; now and then also with 0.
+    Items are taken, and `progress` is called with the number of new values, now and then also with
+    0, in the thread that reads the batches. At most `count` tasks run at a time, and `ahead`
+    batches are begun beyond the one returned next. With `stop_on_error` the first item that fails
+    ends the work on all; otherwise its error is its value.
     """
 
     def __init__(

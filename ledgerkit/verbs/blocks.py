@@ -174,10 +174,9 @@ def _existing_blocks(
 ) -> list[chain.Block]:
     """Return the blocks at heights, each checked with the one before; raise the first error."""
     blocks: list[chain.Block] = []
-    options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
         newest_block_in_errors(ledger),
-        bar(disable=not progress, total=len(heights), **options) as tracker,
+        bar(desc="blocks", total=len(heights), disable=not progress) as tracker,
         closing(read(heights)) as reads,
     ):
         for height, value, *_ in reads:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import inspect
 
-from ledgerkit import client, errors
-from ledgerkit.api import calls, rest, services, unknown_members
+from ledgerkit import client, errors, json_decoding
+from ledgerkit.api import calls, rest, services
 from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
@@ -21,7 +22,7 @@ from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from os import PathLike
 
     import pandas as pd
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # Block documents are a few blocks behind a node, and wait for a block that is not there yet.
 _BLOCKS_BEHIND = 20
+_MAX_NAME = 64  # characters of an unknown member
 
 
 @dataclass
@@ -166,10 +168,42 @@ def _timed(answer: _Answer, start: float) -> Call[Any]:
 
 def _unknown(answer: _Answer, response: Response, model: type) -> list[str]:
     try:
-        document = unknown_members.decode(response.body)
+        document = json_decoding.decode(response.body)
     except msgspec.DecodeError as error:  # the model's own decoder skips unknown members unread
         raise calls.not_as_documented(answer.call.request, error) from None
-    return unknown_members.unknown_members(document, model)
+    return unknown_members(document["result"] if answer.call.is_rpc else document, model)
+
+
+def unknown_members(document: Any, model: Any) -> list[str]:
+    """
+    List the members of a decoded document that its model neither has nor lists as `unread`.
+
+    Each is a path such as ``sync_info.new`` or ``chunks[].new``. Members that the model types as
+    `Any` are not looked into.
+    """
+    return list(dict.fromkeys(_walk(document, inspect.type_info(model), "")))
+
+
+def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[str]:
+    """Yield the paths of the unknown members below a value."""
+    if isinstance(kind, inspect.UnionType):
+        for member in kind.types:
+            yield from _walk(value, member, path)
+    elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
+        types = {field.encode_name: field.type for field in kind.fields}
+        types |= dict.fromkeys(getattr(kind.cls, "unread", ()), inspect.AnyType())
+        for name, member in value.items():
+            member_path = f"{path}.{name}" if path else name
+            if name in types:
+                yield from _walk(member, types[name], member_path)
+            else:
+                yield f"{path}.{errors.cut(name, _MAX_NAME)}".lstrip(".")
+    elif isinstance(kind, inspect.ListType) and isinstance(value, list):
+        for item in value:
+            yield from _walk(item, kind.item_type, f"{path}[]")
+    elif isinstance(kind, inspect.DictType) and isinstance(value, dict):
+        for item in value.values():
+            yield from _walk(item, kind.value_type, f"{path}.*")
 
 
 def _problem(ledger: Ledger, answer: _Answer) -> errors.LedgerError | None:

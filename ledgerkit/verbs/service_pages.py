@@ -76,10 +76,9 @@ def collect(
         while new_counts:
             bar.update(new_counts.popleft())
 
-    options = {"desc": label, "unit": " rows", "delay": 0.5, "leave": False}
     values = fetcher.ledger.session.read_each(pages, read, progress=show)
     with (
-        progress.bar(total=None, disable=not fetcher.progress, **options) as bar,
+        progress.bar(desc=label, unit=" rows", disable=not fetcher.progress) as bar,
         closing(values),
     ):
         return fetcher.succeeded(pages, values)

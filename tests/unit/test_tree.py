@@ -535,12 +535,6 @@ class TestVerdict:
             with subtests.test(word=word):
                 assert verdict(grown(written)) == word
 
-    def test_dropped_needs_more_than_a_document(self):
-        """Only who knows that it expired may say dropped; and never of what is on the chain."""
-        nothing = grown({"final_execution_status": "NONE"})
-        assert verdict(nothing, expired=True) == "dropped"
-        assert verdict(grown(document([])), expired=True) == "pending"
-
 
 IDS = [f"R{n}" for n in range(12)]
 

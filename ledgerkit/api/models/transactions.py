@@ -412,35 +412,10 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
     """
     Decode the result of a transaction.
 
-    Parameters
-    ----------
-    data
-        A JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
-        methods), its bare result, or a Transactions API document, whole or one element.
-    request
-        The request in a few words, for errors.
-    tx_hash
-        The transaction to read from a Transactions API document that has several.
-
-    Returns
-    -------
-    result
-        The same shape for every kind of document; None stands for what was not sent.
-
-    Raises
-    ------
-    DecodeError
-        If the text is not such a document; `path` is the place.
-    UnknownTransactionError
-        If a Transactions API document does not contain the transaction.
-    InvalidRequestError
-        If it contains several and `tx_hash` is None.
-    LedgerError
-        The typed error, if the document is a JSON-RPC error response.
-
-    Notes
-    -----
-    Source: POST / of the JSON-RPC endpoint, POST /v0/transactions of the Transactions API.
+    `data` is a JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
+    methods), its bare result, or a Transactions API document, whole or one element. `tx_hash` is
+    the transaction to read from a document that has several; without it such a document is an
+    `InvalidRequestError`.
     """
     try:
         return _decode_document(data, request, tx_hash)

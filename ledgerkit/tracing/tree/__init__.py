@@ -154,33 +154,12 @@ def build_tree(
     shard_of: Callable[[str], int | None] | None = None,
 ) -> Tree:
     """
-    Compute the receipt tree of a transaction.
+    Compute the receipt tree of a transaction, in causal order.
 
-    Parameters
-    ----------
-    result
-        The decoded result; see `ledgerkit.api.models.transactions`.
-    blocks
-        Height and time (nanoseconds since 1970) by block hash, for documents without them;
-        blocks may be missing.
-    shard_of
-        Returns the shard of an account, for documents without shards.
+    That order is topological along creation and data edges, lower blocks first where heights are
+    known, then as receipts list their children. `blocks` are heights and times (nanoseconds since
+    1970) by block hash, for documents without them; `shard_of` is for documents without shards.
 
-    Returns
-    -------
-    tree
-        One row per receipt, in causal order: topological along creation and data edges, lower
-        blocks first where heights are known, then in the order in which receipts list their
-        children.
-
-    Raises
-    ------
-    DecodeError
-        If an amount is not decimal digits of at most 128 bits, gas does not fit 64 bits, or the
-        document contradicts itself: a receipt that was created twice, or a cycle.
-
-    Notes
-    -----
     Creation edges come from `receipt_ids`. A data edge leads from the receipt that lists a
     data_id in `output_data_receivers` to the one that lists it in `input_data_ids`. If two list
     the same receiver, the one that did not end in SuccessReceiptId is the producer.
@@ -240,39 +219,24 @@ def _leaf(result: TxResult, outcomes: Outcomes) -> str | None:
     return STATUS_NAMES[code]
 
 
-def verdict(tree: Tree, *, expired: bool = False) -> str:
+def verdict(tree: Tree) -> str:
     """
-    Return the result of the whole transaction.
+    Return the result of the whole transaction: the first of these that holds.
 
-    Parameters
-    ----------
-    tree
-        Its receipt tree.
-    expired
-        True if the transaction can no longer be included; the document does not contain this.
-
-    Returns
-    -------
-    verdict
-        The first of these that holds:
-
-        - ``failed``: its result is a failure. The result is the overall status or, where the
-          document has none, the end of the chain of SuccessReceiptId from the transaction
-        - ``succeeded_with_failed_receipts``: its result is a value, but some receipt failed
-        - ``pending``: there is no result yet, or a receipt other than a refund has not run
-          (after EXECUTED_OPTIMISTIC only refunds can be missing)
-        - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
-        - ``dropped``: it is not on the chain, and `expired` is True
-        - ``unknown``: the document does not contain enough, such as the status of a receipt
-          that has run
+    - ``failed``: its result is a failure. The result is the overall status or, where the
+      document has none, the end of the chain of SuccessReceiptId from the transaction
+    - ``succeeded_with_failed_receipts``: its result is a value, but some receipt failed
+    - ``pending``: there is no result yet, or a receipt other than a refund has not run
+      (after EXECUTED_OPTIMISTIC only refunds can be missing)
+    - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
+    - ``unknown``: the document does not contain enough, such as the status of a receipt
+      that has run
     """
     status = tree.overall if tree.overall in _FINAL else tree.leaf
     if status == "failure":
         return "failed"
     if status == "success_value":
         return _verdict_on_success(tree)
-    if expired and tree.leaf is None and not len(tree):
-        return "dropped"
     is_known = status or tree.level or tree.overall in _STARTING
     unknown_gas = _gas_of_unknown(tree)
     has_run = status == "unknown" and bool(unknown_gas) and 0 not in unknown_gas

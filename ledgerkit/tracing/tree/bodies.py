@@ -50,16 +50,7 @@ _DISTRIBUTION = "GlobalContractDistribution"
 
 
 class Bodies:
-    """
-    The bodies of receipts, in the order of the results; those of data receipts are left out.
-
-    Parameters
-    ----------
-    results
-        The results of the transactions.
-    texts
-        Texts to share memory with.
-    """
+    """The bodies of receipts, in the order of the results; those of data receipts are left out."""
 
     def __init__(self, results: Sequence[TxResult], texts: Texts) -> None:
         self._texts = texts

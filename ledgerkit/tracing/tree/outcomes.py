@@ -30,18 +30,7 @@ _STATUSES = np.array(STATUS_NAMES, dtype=object)
 
 
 class Outcomes:
-    """
-    The outcomes of receipts, in the order of the results.
-
-    Parameters
-    ----------
-    results
-        The results of the transactions.
-    blocks
-        Height and time by block hash, for outcomes without them.
-    texts
-        Texts to share memory with.
-    """
+    """The outcomes of receipts, in the order of the results; equal texts share memory."""
 
     def __init__(self, results: Sequence[TxResult], blocks: Blocks, texts: Texts) -> None:
         self._blocks, self._texts = blocks, texts
