@@ -218,21 +218,12 @@ def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeErr
     return errors.not_as_documented(f"the response to {request}", decode_error, request=request)
 
 
-class _EnvelopeMembers(msgspec.Struct):
-    jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
 def _is_envelope(body: bytes) -> bool:
     try:
-        members = json_decoding.decode(body, _EnvelopeMembers)
+        names = json_decoding.decode(body, dict[str, msgspec.Raw]).keys()
     except msgspec.DecodeError:
         return True  # not an object: the decoder reports what is wrong
-    has_header = members.jsonrpc is not msgspec.UNSET or members.id is not msgspec.UNSET
-    has_content = members.result is not msgspec.UNSET or members.error is not msgspec.UNSET
-    return has_header and has_content
+    return not (names.isdisjoint(("jsonrpc", "id")) or names.isdisjoint(("result", "error")))
 
 
 def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,11 +20,15 @@ from ledgerkit.api.models.services import ReceiptOrigin
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import commitments
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
+
+T = TypeVar("T")
 
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
 _READS = frozenset(
@@ -94,17 +98,21 @@ def view_access_key_list(
     fields: dict[str, Any] = {"account_id": account_id, "limit": _KEYS_PER_PAGE}
     if after_key is None:
         return query("view_access_key_list", at, chain.KeyList, request, **fields)
-    fields["after_key"] = after_key
-    base_call = query("view_access_key_list", at, chain.KeyList, request, **fields)
+    call = query("view_access_key_list", at, chain.KeyList, request, **fields, after_key=after_key)
+    return _later_page(call, after_key, lambda page: page.last_key != after_key)
 
-    def read(response: calls.Response) -> chain.KeyList:
-        page: chain.KeyList = base_call.read(response)
-        if page.last_key == after_key:  # the pages would never end
-            msg = f"the response to {request} is a page that does not begin after {after_key}"
-            raise DecodeError(msg, request=request, path="$.result.last_key")
+
+def _later_page(call: Call[T], after_key: str, is_after: Callable[[T], bool]) -> Call[T]:
+    """Refuse a page that does not begin after a key, because the pages would never end."""
+
+    def read(response: calls.Response) -> T:
+        page = call.read(response)
+        if not is_after(page):
+            msg = f"the response to {call.request} is a page that does not begin after {after_key}"
+            raise DecodeError(msg, request=call.request, path="$.result.last_key")
         return page
 
-    return replace(base_call, read=read)
+    return replace(call, read=read)
 
 
 def view_state(
@@ -123,17 +131,13 @@ def view_state(
     if after_key is None:
         return query("view_state", at, chain.State, request, **fields)
     fields["after_key_base64"] = base64_text(after_key)
-    base_call = query("view_state", at, chain.State, request, **fields)
 
-    def read(response: calls.Response) -> chain.State:
-        page: chain.State = base_call.read(response)
-        keys = [item.key for item in page.values]
-        if any(key is not None and key <= after_key for key in (*keys, page.last_key)):
-            msg = f"the response to {request} is a page that does not begin after {after_key!r}"
-            raise DecodeError(msg, request=request, path="$.result.last_key")
-        return page
+    def is_after(page: chain.State) -> bool:
+        keys = (*(item.key for item in page.values), page.last_key)
+        return all(key is None or key > after_key for key in keys)
 
-    return replace(base_call, read=read)
+    call = query("view_state", at, chain.State, request, **fields)
+    return _later_page(call, repr(after_key), is_after)
 
 
 def view_code(account_id: str, at: BlockReference) -> Call[chain.Code]:

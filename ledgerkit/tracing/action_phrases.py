@@ -27,6 +27,7 @@ _MAX_ACTIONS = 3
 _MAX_LISTED = 4
 _MAX_NAME = 60  # characters of a method or a path
 _AMOUNT = re.compile(r"\d{1,39}", re.ASCII)
+_DEPLOYMENTS = (DeployContract, UseGlobalContract)
 _KEY_NAMES = {"FullAccess": "a full-access key", "FunctionCall": "a function-call key"}
 
 
@@ -39,12 +40,9 @@ class Phrase(NamedTuple):
 
 def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
     """Describe the actions of a request."""
-    receiver_id = _receiver(request)
-    if request.actions is None:
-        object_text = f"unknown actions to {receiver_id}"
-        return _phrase("send", "sent", object_text)
     if not request.actions:
-        return _phrase("send", "sent", f"a transaction without actions to {receiver_id}")
+        name = "unknown actions" if request.actions is None else "a transaction without actions"
+        return _phrase("send", "sent", f"{name} to {receiver_name(request)}")
     if "CreateAccount" in map(action_name, request.actions):
         return _describe_creation(request, amounts)
     phrases = [_describe_action(action, request, amounts) for action in request.actions]
@@ -67,7 +65,7 @@ def _phrase(infinitive: str, past: str, object_text: str) -> Phrase:
     return Phrase(f"{infinitive} {object_text}", f"{past} {object_text}")
 
 
-def _receiver(request: Request) -> str:
+def receiver_name(request: Request) -> str:
     """Return the receiver's id, or "itself" if it is the sender."""
     is_sender = request.receiver_id is not None and request.receiver_id == request.sender_id
     return "itself" if is_sender else account(request.receiver_id)
@@ -75,11 +73,10 @@ def _receiver(request: Request) -> str:
 
 def _on_other(request: Request) -> str:
     """Return the receiver's place in a phrase; nothing if it is the sender."""
-    return "" if _receiver(request) == "itself" else f" on {account(request.receiver_id)}"
+    return "" if receiver_name(request) == "itself" else f" on {account(request.receiver_id)}"
 
 
 def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe the actions of a transaction that creates an account."""
     actions = request.actions or ()
     names = [action_name(action) for action in actions]
     deposits = [deposit(action) for action in actions]
@@ -87,16 +84,12 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     parts = [] if near == 0 else [_near(near, amounts)]
     n_keys = names.count("AddKey")
     parts += ["a key" if n_keys == 1 else f"{n_keys} keys"] if n_keys else []
-    parts += ["a contract"] if any(map(_gives_code, actions)) else []
+    has_code = any(kind and kind.action in _DEPLOYMENTS for kind in map(kind_of, actions))
+    parts += ["a contract"] if has_code else []
     parts += [f"a call of {_method(call)}" for call in map(function_call, actions) if call]
     listed = list_texts(parts)
     object_text = account(request.receiver_id) + (f" with {listed}" if listed else "")
     return _phrase("create", "created", object_text)
-
-
-def _gives_code(action: Action | str) -> bool:
-    kind = kind_of(action)
-    return kind is not None and kind.action in {DeployContract, UseGlobalContract}
 
 
 def list_texts(texts: list[str]) -> str:
@@ -119,7 +112,7 @@ def _describe_action(action: Action | str, request: Request, amounts: AmountText
     infinitive, past, object_text = kind.phrase
     names = {
         "amount": _near(deposit(action), amounts),
-        "receiver": _receiver(request),
+        "receiver": receiver_name(request),
         "place": _on_other(request),
     }
     return _phrase(infinitive, past, object_text.format_map(names))
@@ -145,7 +138,8 @@ def _describe_members(action: Action | str, request: Request, amounts: AmountTex
         if not stake:
             return Phrase("end the validator's stake", "ended the validator's stake")
         return _phrase("stake", "staked", f"{amounts.text(NEAR, stake)} as a validator")
-    return _phrase("send", "sent", f"the action {plain(name, _MAX_NAME)} to {_receiver(request)}")
+    object_text = f"the action {plain(name, _MAX_NAME)} to {receiver_name(request)}"
+    return _phrase("send", "sent", object_text)
 
 
 def _describe_key(details: dict[str, Any]) -> str:
@@ -167,7 +161,7 @@ def _describe_key(details: dict[str, Any]) -> str:
 def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
     """Describe a call: its purpose as an infinitive if a standard defines it."""
     contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
-    object_text = f"{_method(call)} on {_receiver(request)}"
+    object_text = f"{_method(call)} on {receiver_name(request)}"
     object_text += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
     phrase = _phrase("call", "called", object_text)
     purpose = _PURPOSES.get(call.method_name or "")

@@ -113,7 +113,13 @@ def _without_deposit(fields: dict[str, Any]) -> dict[str, Any]:
 
 def log_columns(forest: Forest) -> Columns:
     """Compute the columns of the logs frame, by position of the receipt."""
-    positions, indices, lines = _log_lines(forest)
+    positions: list[int] = []
+    indices: list[int] = []
+    lines: list[str] = []
+    for at, logged in enumerate(forest.columns["logs"]):
+        positions += [at] * len(logged)
+        indices += range(len(logged))
+        lines += logged
     return {
         "at": positions,
         "log_index": indices,
@@ -121,16 +127,6 @@ def log_columns(forest: Forest) -> Columns:
         "log": lines,
         "is_event": [line.startswith(EVENT_PREFIX) for line in lines],
     }
-
-
-def _log_lines(forest: Forest) -> tuple[list[int], list[int], list[str]]:
-    rows = [
-        (at, index, line)
-        for at, lines in enumerate(forest.columns["logs"])
-        for index, line in enumerate(lines)
-    ]
-    positions, indices, lines = zip(*rows, strict=True) if rows else ((), (), ())
-    return list(positions), list(indices), list(lines)
 
 
 def _contract_columns(forest: Forest, positions: list[int]) -> Columns:
@@ -181,18 +177,18 @@ def _parse_event(at: int, index: int, line: str) -> Event:
     names = [document.get(name) for name in ("standard", "version", "event")]
     standard, version, event = [name if isinstance(name, str) else None for name in names]
     data = document.get("data", NA)
-    if not standard or not event:
-        note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
-        return Event(at, index, standard, version, event, data, note, [])
+    note, movements = None, list[Movement]()
     try:
-        movements = read_event(standard, event, data)
+        if standard and event:
+            movements = read_event(standard, event, data)
+        else:
+            note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
     except StandardError as problem:
-        return Event(at, index, standard, version, event, data, str(problem), [])
-    return Event(at, index, standard, version, event, data, None, movements)
+        note = str(problem)
+    return Event(at, index, standard, version, event, data, note, movements)
 
 
 def _wrong_name(document: dict[str, Any]) -> str:
-    """Describe which of an event's two required names is wrong."""
     standard = document.get("standard")
     name = "event" if isinstance(standard, str) and standard else "standard"
     if name not in document:
@@ -206,14 +202,6 @@ def _broken_event(at: int, index: int, note: str) -> Event:
 
 def event_columns(forest: Forest, events: Sequence[Event]) -> Columns:
     """Compute the columns of the events frame, by position of the receipt."""
-    positions = [event.at for event in events]
-    return {
-        "at": positions,
-        "log_index": [event.log_index for event in events],
-        **_contract_columns(forest, positions),
-        "standard": [event.standard for event in events],
-        "version": [event.version for event in events],
-        "event": [event.event for event in events],
-        "data": [event.data for event in events],
-        "note": [event.note for event in events],
-    }
+    names = ("at", "log_index", "standard", "version", "event", "data", "note")
+    columns: Columns = {name: [getattr(event, name) for event in events] for name in names}
+    return columns | _contract_columns(forest, columns["at"])

@@ -82,7 +82,6 @@ def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
 
 
 def _split(execution: Execution, prices: dict[str | None, int]) -> BurntTokens:
-    """Split the tokens of an execution that may have taken something from a balance."""
     if execution.tokens is None or not execution.gas:
         return BurntTokens(None, None)
     price = prices.get(execution.block_hash) if execution.block_hash else None

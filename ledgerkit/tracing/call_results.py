@@ -328,7 +328,6 @@ def _pool_lines(data: Calls) -> dict[str, int]:
 
 
 def _sent_tokens(data: Calls) -> Summary | None:
-    """Summarize tokens sent with or without a call."""
     call, receiver_id = _transfer_call(data)
     amounts, sender_id = data.tx.amounts, data.request.sender_id
     if call is not None and len(data.calls) == 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ledgerkit.api.models.actions import action_name, function_call
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import deposit
-from ledgerkit.tracing.action_phrases import describe_request
+from ledgerkit.tracing.action_phrases import describe_request, receiver_name
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain
 from ledgerkit.tracing.call_results import (
@@ -145,8 +145,7 @@ def _describe_request(tx: TransactionData) -> str:
     tx_hash = transaction.hash if transaction else None
     name = "a transaction" if tx_hash is None else f"transaction {plain(tx_hash)}"
     sender_id, actions = account(request.sender_id), _list_actions(request.actions)
-    is_sender = request.sender_id is not None and request.receiver_id == request.sender_id
-    receiver = "itself" if is_sender else account(request.receiver_id)
+    receiver = receiver_name(request)
     if request.relayer_id is None:
         return f"{sender_id} sent {name} to {receiver}: {actions}."
     return (
@@ -176,7 +175,6 @@ def _describe_action(action: Action | str) -> str:
 
 
 def _describe_outcome(tx: TransactionData) -> str:
-    """Describe the result: the transaction's status, and that of its receipts if they differ."""
     outcome = tx.verdict
     if outcome == "fully_succeeded":
         ending = "It succeeded, and so did all its receipts."
@@ -216,7 +214,6 @@ def _count_own(tx: TransactionData) -> str:
 
 
 def _describe_failed_transaction(tx: TransactionData) -> str:
-    """Describe why the transaction failed, and how many receipts succeeded nevertheless."""
     first = tx.tree.conversion
     if first.status == "failure":
         reason = first.error_message or first.error_kind or "The reason is unknown"
@@ -250,7 +247,6 @@ def _sentence(text: str) -> str:
 
 
 def _describe_receipts(tx: TransactionData) -> str:
-    """List the receipts in order, with block and shard; after the first 12 steps, count them."""
     own = tx.own_receipts
     if not own:
         return ""
@@ -355,9 +351,9 @@ def _describe_failures(tx: TransactionData) -> list[str]:
         _describe_failure(tx, positions) for positions in list(groups.values())[:_MAX_FAILURES]
     ]
     n_others = len(groups) - len(paragraphs)
-    return paragraphs + (
-        [f"Not described: {count_text(n_others, 'other kind')} of failure."] if n_others > 0 else []
-    )
+    if n_others > 0:
+        paragraphs.append(f"Not described: {count_text(n_others, 'other kind')} of failure.")
+    return paragraphs
 
 
 def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
@@ -396,7 +392,6 @@ def _describe_awaited(tx: TransactionData, at: int) -> str:
 
 
 def _describe_callback(tx: TransactionData, positions: list[int]) -> str:
-    """Describe the callback that ran after the failure, if it succeeded."""
     status = tx.column("status")
     callbacks = [
         consumer
@@ -429,9 +424,7 @@ def _describe_transfers(tx: TransactionData) -> str:
     ]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
-    return text + (
-        f" Also refunded: {count_text(n_others, 'more deposit')}." if n_others > 0 else ""
-    )
+    return f"{text} Also refunded: {count_text(n_others, 'more deposit')}." if n_others else text
 
 
 def _describe_no_transfers(tx: TransactionData) -> str:
@@ -503,14 +496,14 @@ def _describe_cost(tx: TransactionData) -> str:
     start = "So far it burnt" if tx.verdict == "pending" else "It burnt"
     text = f"{start} {'at least ' if is_part else ''}{gas_amount(gas)} of gas"
     text += f", which cost {payer} {cost}."
-    rewards = _sum_by_receiver(tx.transfers, "contract_reward")
+    rewards = _list_rewards(tx.transfers)
     return f"{text} Contract rewards from the burnt gas: {rewards}." if rewards else text
 
 
-def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
+def _list_rewards(transfers: list[Transfer]) -> str:
     sums: dict[str, int] = {}
     for row in transfers:
-        if row.kind == kind:
+        if row.kind == "contract_reward":
             receiver_id = account(row.receiver_id)
             sums[receiver_id] = sums.get(receiver_id, 0) + (row.amount or 0)
     amounts = [

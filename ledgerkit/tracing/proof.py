@@ -85,5 +85,4 @@ class Proof:
         return text
 
     def __repr__(self) -> str:
-        """Return the summary."""
         return f"<Proof {self.summary}>"

@@ -327,22 +327,18 @@ def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Moveme
     return []
 
 
-def _minting(receiver: str | None, amount: str = "amount") -> Callable[..., list[Movement]]:
-    """Return a reader of mints; `receiver` names the argument, None stands for the predecessor."""
+def _minting(
+    member: str | None, amount: str = "amount", *, burns: bool = False
+) -> Callable[..., list[Movement]]:
+    """Return a reader of mints, or burns; `member` is the account, None the predecessor."""
 
     def read(call: TokenCall, _: CallReader) -> list[Movement]:
         arguments = _arguments(call)
         units = read_amount(arguments, amount, _ARGS)
-        account_id = read_text(arguments, receiver, _ARGS) if receiver else _predecessor(call)
-        return _movement(None, account_id, units)
+        account_id = read_text(arguments, member, _ARGS) if member else _predecessor(call)
+        return _movement(account_id, None, units) if burns else _movement(None, account_id, units)
 
     return read
-
-
-def _read_burn(call: TokenCall, _: CallReader) -> list[Movement]:
-    arguments = _arguments(call)
-    amount = read_amount(arguments, "amount", _ARGS)
-    return _movement(read_text(arguments, "sender", _ARGS), None, amount)
 
 
 def _read_unknown_mint(call: TokenCall, reader: CallReader) -> list[Movement]:
@@ -361,10 +357,6 @@ def _read_unknown_new(call: TokenCall, _: CallReader) -> list[Movement]:
     if b'"total_supply"' in call.args:
         raise StandardError(_NO_EVENT)
     return []
-
-
-def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
-    return _movement(_predecessor(call), None, read_amount(_arguments(call), "amount", _ARGS))
 
 
 def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
@@ -398,6 +390,7 @@ _read_nothing = _refusing(_NO_EVENT)
 # The first deposit of an account also pays for its registration.
 _read_near_deposit = _refusing("the amount minted is not logged, and may be less than the deposit")
 _read_finish_deposit = _refusing("the amount minted is not logged")
+_read_withdraw = _minting(None, burns=True)
 
 _OF_AURORA = re.compile(r"aurora")
 _OF_BRIDGE = re.compile(r"[0-9a-f]{40}\.factory\.bridge\.near")
@@ -428,7 +421,7 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
         _MINT,
     ),
     "burn": (
-        _Rule(("burn",), _read_burn, contracts=_OF_A11BD),
+        _Rule(("burn",), _minting("sender", burns=True), contracts=_OF_A11BD),
         _Rule(("burn",), _read_withdraw, contracts=_OF_FUSOTAO),
         _BURN,
     ),

@@ -76,7 +76,6 @@ class _Reports:
     """The transfers of a transaction, and what could not be read."""
 
     def __init__(self, reader: CallReader) -> None:
-        """Start without transfers."""
         self.reader = reader
         self.transfers: list[Transfer] = []
         self._notes: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets

@@ -106,9 +106,8 @@ class Trace:
         """Build the tree; the frames are built when they are first used."""
         shard_of = None if rules is None else rules.shard_of
         self._tree = build_tree(result, blocks=blocks, shard_of=shard_of)
-        self._verdict = verdict(
-            self._tree
-        )  # computed now, because the user may change the frame, which shares its values
+        # Computed now, because the user may change the frame, which shares its values.
+        self._verdict = verdict(self._tree)
         self._result, self._source = result, source
         self._attrs = dict(attrs or {})
         self._context = TraceContext(dict(blocks or {}), rules, self._attrs.get("network"))
@@ -684,7 +683,6 @@ class Trace:
         return draw(self.receipts, self.edges, ax=ax, **options)
 
     def __repr__(self) -> str:
-        """Return the hash, the sender, the number of receipts and the verdict."""
         sender_id, signer_id = cut(self.sender_id), cut(self.signer_id)
         relayer = "" if sender_id == signer_id else f", relayed by {signer_id}"
         transaction = f"{cut(self.tx_hash)} of {sender_id}{relayer}"

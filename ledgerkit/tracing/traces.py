@@ -67,15 +67,12 @@ class Traces(Mapping[str, "Trace"]):
         self._traces, self._attrs = dict(traces), dict(attrs or {})
 
     def __getitem__(self, tx_hash: str) -> Trace:
-        """Return the trace of one transaction."""
         return self._traces[tx_hash]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the hashes."""
         return iter(self._traces)
 
     def __len__(self) -> int:
-        """Count the transactions."""
         return len(self._traces)
 
     @cached_property
@@ -134,7 +131,6 @@ class Traces(Mapping[str, "Trace"]):
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
-        """Return the number of transactions, and of each verdict."""
         return f"<Traces: {self._count()}>"
 
     def _count(self) -> str:
@@ -165,7 +161,6 @@ class Traces(Mapping[str, "Trace"]):
 
 
 def _words(text: str) -> str:
-    """Write names such as ``fully_succeeded`` as words."""
     return text.replace("_", " ")
 
 

@@ -63,7 +63,6 @@ class TransactionData:
     _names: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read what all paragraphs need."""
         self.column = self.tree.listed
         kinds = self.column("kind")
         self.own_receipts = [at for at, kind in enumerate(kinds) if kind != "refund"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors, matching
 from ledgerkit.errors import InvalidRequestError
@@ -41,7 +39,7 @@ __all__ = [
 
 DROPPED = "Server disconnected without sending a response."
 TRUNCATED = "peer closed connection without sending complete message body"
-_ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
+_ACCOUNT_QUERIES = ("view_account", "view_access_key", "view_access_key_list")
 
 
 class EmbeddedLedger(Source):
@@ -186,27 +184,13 @@ def _run(world: World, submit: Callable[[], SignedTransaction]) -> str:
     return str(signed.hash)
 
 
-class _QueryParams(msgspec.Struct):
-    """The parameters of a query that name its account."""
-
-    request_type: str = ""
-    account_id: str | None = None
-
-
-class _Query(msgspec.Struct):
-    """The part of a JSON-RPC request that names its account."""
-
-    params: _QueryParams
-
-
 def _account_of(call: Call[Any]) -> str | None:
     """Return the account that a call reads; None if it reads none."""
     if call.body is None:
         subject = matching.expected_of_path(call.path)
         account_id = subject.get("account_id", subject.get("token_id"))
         return None if account_id is None else str(account_id)
-    try:
-        params = json_decoding.decode(call.body, _Query).params
-    except msgspec.DecodeError:  # a method without such parameters
-        return None
-    return params.account_id if params.request_type in _ACCOUNT_QUERIES else None
+    params = json_decoding.decode(call.body).get("params")
+    is_query = isinstance(params, dict) and params.get("request_type") in _ACCOUNT_QUERIES
+    account_id = params.get("account_id") if is_query else None
+    return account_id if isinstance(account_id, str) else None

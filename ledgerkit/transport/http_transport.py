@@ -106,7 +106,6 @@ class HttpTransport(Transport):
         raise interrupt
 
     def _request(self, exchange: Exchange, url: str, deadline: float) -> RawRequest:
-        """Build a request with the key."""
         headers = {}
         if exchange.call.body is not None:
             headers["content-type"] = "application/json"
@@ -126,7 +125,6 @@ class HttpTransport(Transport):
         )
 
     def _url(self, exchange: Exchange) -> str:
-        """Return the address of a call, quoted."""
         call, surface = exchange.call, exchange.surface
         root = call.url or self._network.required_address(surface, call.request)
         url = root + (call.path or ("" if urlsplit(root).path else "/"))

@@ -121,8 +121,6 @@ class Recorder:
 
 
 class _RecordedTransport(Transport):
-    """A transport of one ledger whose exchanges are recorded."""
-
     def __init__(self, recorder: Recorder, transport: Transport, settings: Settings) -> None:
         self.in_process, self.is_recording = transport.in_process, transport.is_recording
         self._recorder, self._transport, self._settings = recorder, transport, settings

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         Coroutine,
         Generator,
         Iterable,
-        Mapping,
         Sequence,
     )
 
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.exchange import Connections
     from ledgerkit.transport.httpx_transports import AnyTransport
     from ledgerkit.transport.rate_limit import Limit
-    from ledgerkit.transport.settings import Cache, Settings
+    from ledgerkit.transport.settings import Settings
     from ledgerkit.transport.streaming import Work
 
 T = TypeVar("T")
@@ -81,7 +80,11 @@ class Session:
         # event's lock, and another thread may hold it when the process forks.
         self._is_closed = False
         self._rate_limiters = _rate_limiters(settings)
-        self.disk_cache = _disk_cache(settings.cache, settings.network.addresses)
+        self.disk_cache: DiskCache | None = None
+        if settings.cache is not None:
+            from ledgerkit.transport.disk_cache import DiskCache  # imports SQLite
+
+            self.disk_cache = DiskCache(settings.cache, settings.network.addresses)
         self._transport = self._open_transport()
         if settings.recorder is not None:
             self._transport = settings.recorder.over(self._transport, settings)
@@ -585,12 +588,3 @@ def _rate_limiters(settings: Settings) -> dict[Surface, RateLimiter]:
         limiter = RateLimiter(limit.rate, limit.per_minute)
         limiters[surface] = by_host.setdefault((host, limit), limiter)
     return limiters
-
-
-def _disk_cache(settings: Cache | None, roots: Mapping[Surface, str]) -> DiskCache | None:
-    """Build the disk cache; SQLite is imported with the first one."""
-    if settings is None:
-        return None
-    from ledgerkit.transport.disk_cache import DiskCache
-
-    return DiskCache(settings, roots)

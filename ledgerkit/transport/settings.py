@@ -214,7 +214,6 @@ class Settings:
         )
 
     def _check_addresses(self) -> None:
-        """Raise if the key would be sent where others could read it."""
         for surface, url in self.network.addresses.items():
             if networks.is_exposed(url):
                 parts = urlsplit(url)  # a path may hold a provider's key

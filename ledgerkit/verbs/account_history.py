@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
 _MOST_ROWS = 2**63 - 1
 _MAX_PARTS = 64  # each has a page of 100 transfers in memory
+_stated_height, _stated_time = attrgetter("height"), attrgetter("timestamp_ns")
 _ASSET_RULE = "near, nep141:<contract> or nep245:<contract>:<token_id>"
 
 
@@ -430,7 +432,6 @@ def _row_limit(limit: object) -> int | None:
 
 
 def _asset_id(asset: object) -> str:
-    """Check an asset, and return the service's name of it."""
     text = asset if isinstance(asset, str) else ""
     standard, _, name = text.partition(":")
     contract_id = name.partition(":")[0] if standard == "nep245" else name
@@ -442,18 +443,10 @@ def _asset_id(asset: object) -> str:
     return services.indexed_asset(text)
 
 
-def _stated_height(reference: BlockReference) -> int | None:
-    return reference.height
-
-
 def _located_height(reference: BlockReference, point: Point) -> int:
     """Return the height of a block hash; for a time, that of the first block at or after it."""
     time_ns = reference.timestamp_ns
     return point.height + (time_ns is not None and point.time_ns < time_ns)
-
-
-def _stated_time(reference: BlockReference) -> int | None:
-    return reference.timestamp_ns
 
 
 def _located_time(reference: BlockReference, point: Point) -> int:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
@@ -211,21 +210,17 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     call = rest.full(account_id)
     response = ledger.send(call)
     with request_in_errors(call.request):
-        snapshot = _build_snapshot(account_id, response)
+        snapshot = Snapshot(
+            account_id,
+            account_frames.accounts([response]),
+            token_frames.ft([response]),
+            token_frames.nft([(response.account_id, response.nfts)]),
+            token_frames.staking([response]),
+        )
     attrs = provenance(ledger, "GET /v1/account/{account_id}/full")
     for frame in (snapshot.state, snapshot.ft, snapshot.nft, snapshot.staking):
         frame.attrs.update(attrs)
     return snapshot
-
-
-def _build_snapshot(account_id: str, response: rest_models.Full) -> Snapshot:
-    return Snapshot(
-        account_id,
-        account_frames.accounts([response]),
-        token_frames.ft([response]),
-        token_frames.nft([(response.account_id, response.nfts)]),
-        token_frames.staking([response]),
-    )
 
 
 @verb
@@ -368,7 +363,11 @@ def _all_keys(
     }
     existing = dict(fetcher.fetch(existence_calls, "accounts"))
     missing = set(existence_calls) - set(existing)
-    return [(name, _join(listed)) for name, listed in pages.items() if name not in missing]
+    return [
+        (name, _key_list([entry for page in listed for entry in page.keys], listed[0]))
+        for name, listed in pages.items()
+        if name not in missing
+    ]
 
 
 def _next_page(
@@ -381,11 +380,6 @@ def _next_page(
 
 def _block_of(page: chain.KeyList, at: validation.BlockReference) -> validation.BlockReference:
     return validation.block_reference(page.block_hash) if page.block_hash else at
-
-
-def _join(pages: list[chain.KeyList]) -> chain.KeyList:
-    entries = [entry for page in pages for entry in page.keys]
-    return _key_list(entries, pages[0])
 
 
 def _key_list(entries: list[chain.KeyEntry], read: chain.AtBlock) -> chain.KeyList:

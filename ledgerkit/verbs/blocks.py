@@ -278,11 +278,8 @@ def chunk(
         shard = validation.integer(shard_id, "shard_id", most=2**64 - 1)
         height, block_hash = ledger.pin(at)
         content = ledger.send(rpc.chunk_of(block_hash, shard))
-
-    def frame() -> pd.DataFrame:
-        return chain_frames.chunks([(height, content.header, content)])
-
-    return sourced_frame(ledger, frame, "chunk")
+    rows = [(height, content.header, content)]
+    return sourced_frame(ledger, lambda: chain_frames.chunks(rows), "chunk")
 
 
 @verb

@@ -121,7 +121,7 @@ def _open_single(ledger: Ledger, recorder: Recorder | None) -> Ledger:
 
 
 def _calls(ledger: Ledger) -> list[Call[Any]]:
-    """Return the call of each surface; block documents need a height first."""
+    # Block documents need a height first.
     by_surface: list[Call[Any]] = [
         services.node_status("rpc"),
         services.node_status("archival_rpc"),

@@ -88,8 +88,6 @@ class _Entry(Struct, gc=False):
 
 
 class _Tokens(Struct, gc=False):
-    """A document that lists tokens."""
-
     tokens: list[_Entry] | None = None
 
 

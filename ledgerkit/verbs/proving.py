@@ -105,12 +105,10 @@ class _Outcome(NamedTuple):
 
 
 def _block_hashes(outcomes: Sequence[_Outcome]) -> list[str]:
-    """List the blocks of outcomes, each once."""
     return list(dict.fromkeys(outcome.block_hash for outcome in outcomes))
 
 
 def _list_outcomes(result: TxResult) -> list[_Outcome]:
-    """List the outcomes that the trace shows, that of the transaction first."""
     if result.transaction_outcome is None:
         raise DecodeError("the outcome of the transaction is missing", path=None)
     outcomes = [result.transaction_outcome, *result.outcomes]
@@ -219,7 +217,6 @@ def _rows_of(outcomes: Sequence[_Outcome]) -> list[_Row]:
 def _prove_outcomes(
     chain: Headers, outcomes: Sequence[_Outcome], anchored: _Anchored
 ) -> list[_Row]:
-    """Read the path of each outcome, and follow it."""
     head_hash = str(anchored.head.block_hash)
     calls = [
         rpc.light_client_proof(o.id, o.outcome.executor_id, head_hash, is_transaction=not at)

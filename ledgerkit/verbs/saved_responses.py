@@ -220,8 +220,6 @@ def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
 
 
 def _table_of_block(view: str) -> Reader:
-    """Return the reader of a table of a whole block."""
-
     def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
         from ledgerkit.block_data.block_tables import block_tables
         from ledgerkit.block_data.contents import DocumentContents

@@ -27,8 +27,7 @@ from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.proving import prove
-from ledgerkit.verbs.trace_inputs import build_traces
-from ledgerkit.verbs.trace_results import Key, read_results, source_of
+from ledgerkit.verbs.trace_reading import Key, build_traces, read_results, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -100,8 +100,6 @@ class _ShardLayout(Struct):
 
 
 class _ProtocolConfig(Struct):
-    """A protocol configuration."""
-
     protocol_version: int
     runtime_config: RuntimeConfig
     shard_layout: dict[str, _ShardLayout] | None = None

@@ -78,7 +78,6 @@ class Forest:
     _listed: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
-        """Count the receipts."""
         return len(self.parents)
 
     def listed(self, name: str) -> list[Any]:
@@ -265,7 +264,6 @@ def _gas_of_unknown(tree: Tree) -> list[int | None]:
 
 
 def _overall_status(status: Status | str | None) -> str | None:
-    """Return the name of the overall status; NotStarted and Started stay as they are."""
     if status is None or isinstance(status, str):
         return status
     return STATUS_NAMES[status_code(status)]

@@ -49,7 +49,6 @@ class JoinedLists:
     """The paths of lists in documents, and where each starts when they are joined."""
 
     def __init__(self) -> None:
-        """Start without lists."""
         self._paths: list[str] = []
         self._starts: list[int] = []
 
@@ -68,7 +67,7 @@ class JoinedLists:
         return np.searchsorted(self._starts, np.arange(length), side="right") - 1
 
 
-def objects(values: Sequence[object], missing: object = None) -> np.ndarray:
+def objects(values: Sequence[object] | np.ndarray, missing: object = None) -> np.ndarray:
     """Build an array of any values; row -1 is missing."""
     # np.array would make a table from lists of equal lengths.
     return np.fromiter(chain(values, [missing]), dtype=object, count=len(values) + 1)

@@ -9,7 +9,7 @@ import numpy as np
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.frames.build import integers
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.arrays import EMPTY_LIST
+from ledgerkit.tracing.tree.arrays import EMPTY_LIST, objects
 from ledgerkit.tracing.tree.linking import is_free
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 
@@ -43,7 +43,7 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     on_critical_path[_critical_path(receipts)] = True
     return {
         "receipt_id": receipts.ids.copy(),
-        "parent_id": _parent_ids(receipts),
+        "parent_id": objects(receipts.ids)[receipts.parents],
         "depth": receipts.depths,
         "order": integers(np.arange(len(receipts.ids)) - receipts.starts[receipts.trees], "order"),
         "kind": kinds,
@@ -87,12 +87,6 @@ def _fill_shards(
             shards[at] = shard_id
 
 
-def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
-    parent_ids: np.ndarray = receipts.ids[receipts.parents]
-    parent_ids[receipts.parents < 0] = None
-    return parent_ids
-
-
 def _kinds(
     receipts: LinkedReceipts, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
@@ -122,7 +116,6 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
 
 
 def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
-    """Return the producers that each receipt waits for, each once."""
     waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.ids)
     for producer, consumer in dict.fromkeys((edge[0], edge[1]) for edge in receipts.data):
         if waits_for[consumer] is EMPTY_LIST:

@@ -1,21 +1,33 @@
-"""Results of transactions, by hash from the Transactions API or with their sender from a node."""
+"""Traces of transactions: their results, with the blocks and protocol rules that these lack."""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import progress
 from ledgerkit.api import rpc
+from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.block_data import transaction_documents
+from ledgerkit.block_data.protocol_rules import (
+    common_rules,
+    headers_with_rules,
+    rules_by_span,
+)
 from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.proving import prove
+from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.ledger import Ledger
     from ledgerkit.verbs.fetching import Fetcher
 
-NODE_SOURCE, INDEX_SOURCE = "EXPERIMENTAL_tx_status", "/v0/transactions"
+_NODE_SOURCE, _INDEX_SOURCE = "EXPERIMENTAL_tx_status", "/v0/transactions"
 # The Transactions API has final blocks only, so its documents have reached these levels.
 _REACHED = ("NONE", "INCLUDED", "INCLUDED_FINAL")
 _ASK_A_NODE = "Or pass the account that signed the transaction as sender, to read it from a node."
@@ -59,9 +71,7 @@ def _read_documents(
     if fetcher.ledger.network.transactions_url is None:
         return dict.fromkeys(tx_hashes, transaction_documents.no_index_error(fetcher.ledger))
     is_single = len(tx_hashes) == 1 or not fetcher.progress
-    with progress.bar(
-        total=len(tx_hashes), desc="transactions", disable=is_single, delay=0.5, leave=False
-    ) as bar:
+    with progress.bar(total=len(tx_hashes), desc="transactions", disable=is_single) as bar:
         for batch in transaction_documents.stream_documents(fetcher.ledger, tx_hashes):
             values.update(batch)
             bar.update(len(batch))
@@ -106,10 +116,61 @@ def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
     return InvalidRequestError.refuse("sender", sender, expected)
 
 
+# Building traces --------------------------------------------------------------------------
+
+
 def source_of(answers: Sequence[TransactionResponse]) -> str:
     """Return the source of results, for `attrs`: a node, the Transactions API, or both."""
     sources = [
-        answer.source or (INDEX_SOURCE if answer.result.is_indexed else NODE_SOURCE)
+        answer.source or (_INDEX_SOURCE if answer.result.is_indexed else _NODE_SOURCE)
         for answer in answers
     ]
-    return ", ".join(dict.fromkeys(sources)) or NODE_SOURCE
+    return ", ".join(dict.fromkeys(sources)) or _NODE_SOURCE
+
+
+def build_traces(
+    ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
+) -> list[Trace]:
+    """
+    Build the traces of results; with `blocks`, read their blocks and the rules in force.
+
+    Documents of the Transactions API have heights; their gas profiles are read from a node.
+    """
+    spans = [answer.result.height_span() if blocks else None for answer in answers]
+    hashes = [
+        answer.result.block_hashes() if blocks and span is None else []
+        for answer, span in zip(answers, spans, strict=True)
+    ]
+    rules_at = rules_by_span(ledger, spans)
+    unique = list(dict.fromkeys(chain.from_iterable(hashes)))
+    headers, rules_in = headers_with_rules(ledger, unique, progress=progress)
+    options: dict[str, Any] = {
+        "tokens": partial(read_token_facts, ledger),
+        "prover": partial(prove, ledger),
+    }
+
+    def build(at: int, answer: TransactionResponse, places: dict[str, tuple[int, int]]) -> Trace:
+        own_headers = [headers[block_hash] for block_hash in hashes[at]]
+        rules_of_headers = common_rules([rules_in.get(h.epoch_id) for h in own_headers])
+        rules = rules_of_headers if spans[at] is None else rules_at[at]
+        attrs = provenance(ledger, source_of([answer]))
+        result, body = answer.result, answer.body
+        return Trace(result, body, blocks=places, rules=rules, attrs=attrs, **options)
+
+    traces = [
+        build(at, answer, {h: (headers[h].height, headers[h].time_ns or 0) for h in hashes[at]})
+        for at, answer in enumerate(answers)
+    ]
+    # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
+    # needed for receipts that do more than call, which burn gas that no result names.
+    lacking = {
+        at: trace
+        for at, trace in enumerate(traces)
+        if spans[at] is not None and trace._lacks_gas_profile()  # noqa: SLF001 - of this package
+    }
+    senders = {trace.tx_hash or "": trace.signer_id or "" for trace in lacking.values()}
+    profiled = transaction_documents.read_finished_from_node(ledger, senders)
+    for at, trace in lacking.items():
+        if answer := profiled.get(trace.tx_hash or ""):
+            traces[at] = build(at, answer, answers[at].result.block_places())
+    return traces
