@@ -269,7 +269,10 @@ def connect(
         chosen, source = _open_fork(chosen, fork, at, record)
         recorder = None  # it is the network that is recorded
     elif is_embedded:
-        chosen, source = _open_local(chosen, world, size, seed)
+        from ledgerkit.transport import embedded
+
+        source = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+        chosen = replace(chosen, liquid_tokens=source.liquid_tokens)
     settings = Settings(
         network=chosen,
         key=key,
@@ -341,15 +344,6 @@ def _check_embedded_options(
     if has_world and not is_embedded:
         msg = "world, size and seed are for the embedded ledger"
         raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
-
-
-def _open_local(
-    network: Network, world: str | World | None, size: int | None, seed: int
-) -> tuple[Network, EmbeddedLedger]:
-    from ledgerkit.transport import embedded
-
-    transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
-    return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 
 def _open_fork(

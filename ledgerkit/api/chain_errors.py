@@ -967,14 +967,14 @@ _REMEDIES = (
     ("WebAssembly trap", WasmTrapError.remedy),
     ("is not allowed in view calls", errors.ProhibitedInViewError.remedy),
 )
-_PANIC = "Smart contract panicked: "
+PANIC = "Smart contract panicked: "
 
 
 def _leaf_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
     attributes = _attributes(leaf.error, _values(leaf.payload))
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
         attributes["panic_msg"] = (
-            leaf.payload.removeprefix(_PANIC) if leaf.payload.startswith(_PANIC) else None
+            leaf.payload.removeprefix(PANIC) if leaf.payload.startswith(PANIC) else None
         )
     return attributes | {"variant": leaf.name, "payload": leaf.payload}
 
@@ -1050,7 +1050,7 @@ def _message(leaf: _Leaf[Any]) -> str:
     """Return the contract's panic message in full, or the sentence of the reason."""
     panic = _values(leaf.payload).get("panic_msg")
     if leaf.name == "GuestPanic" and isinstance(panic, str):
-        return _PANIC + panic
+        return PANIC + panic
     return f"{_sentence(leaf).removesuffix('.')}."
 
 
@@ -1065,8 +1065,8 @@ _QUERY_TEXTS: tuple[tuple[str, type[LedgerError]], ...] = (
         rf'{_VM}HostError\(GuestPanic \{{ panic_msg: "(?P<dump>{_STRING})',
         errors.ContractPanicError,
     ),
-    (rf'{_VM}ExecutionError\("{_PANIC}(?P<dump>{_STRING})', errors.ContractPanicError),
-    (rf"{_VM}{_PANIC}(?P<panic_msg>.*)", errors.ContractPanicError),
+    (rf'{_VM}ExecutionError\("{PANIC}(?P<dump>{_STRING})', errors.ContractPanicError),
+    (rf"{_VM}{PANIC}(?P<panic_msg>.*)", errors.ContractPanicError),
     (
         rf'{_VM}HostError\(ProhibitedInView \{{ method_name: "(?P<method_name>{_STRING})',
         errors.ProhibitedInViewError,

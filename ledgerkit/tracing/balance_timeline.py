@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.models.actions import function_calls
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.transfers import NEAR, gas_key_asset
+from ledgerkit.tracing.amount_texts import NEAR
+from ledgerkit.tracing.transfers import gas_key_asset
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.api.chain_errors import PANIC
 from ledgerkit.api.models.actions import action_name, function_call
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
@@ -39,7 +40,6 @@ _VALUE_KINDS = (
     *("token", "nft", "multi_token"),
 )
 _LOST_KINDS = ("beneficiary", "refund_deposit")  # a refund of gas that fails is part of the fee
-_PANIC = "Smart contract panicked: "
 _MAX_REASON = 120
 _POOL_TEXTS = {
     "staking": "staked {amount} with {pool}",
@@ -147,8 +147,8 @@ def reason_text(tx: TransactionData, at: int) -> tuple[bool, str]:
     """Return whether a receipt failed in a panic, and the reason without a full stop."""
     columns = tx.tree.columns
     message = columns["error_message"][at] or columns["error_kind"][at] or "for unknown reasons"
-    if message.startswith(_PANIC):
-        return True, plain(message.removeprefix(_PANIC), _MAX_REASON).rstrip(".")
+    if message.startswith(PANIC):
+        return True, plain(message.removeprefix(PANIC), _MAX_REASON).rstrip(".")
     return False, as_clause(message)
 
 

@@ -276,18 +276,14 @@ class ReceiptValues:
 
 def deleted_keys(actions: Actions | None) -> list[str | None]:
     """List the public keys that actions delete."""
-    known = [action for action in actions or () if not isinstance(action, str)]
-    return [action.delete_key.public_key for action in known if action.delete_key is not None]
+    deletions = (None if isinstance(each, str) else each.delete_key for each in actions or ())
+    return [deletion.public_key for deletion in deletions if deletion is not None]
 
 
 def beneficiaries(actions: Actions | None) -> list[str | None]:
     """List the accounts that receive the balance of an account that actions delete."""
-    known = [action for action in actions or () if not isinstance(action, str)]
-    return [
-        action.delete_account.beneficiary_id
-        for action in known
-        if action.delete_account is not None
-    ]
+    deletions = (None if isinstance(each, str) else each.delete_account for each in actions or ())
+    return [deletion.beneficiary_id for deletion in deletions if deletion is not None]
 
 
 def _gas_key(result: TxResult) -> str | None:

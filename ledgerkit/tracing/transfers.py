@@ -10,6 +10,7 @@ from ledgerkit.api.models.actions import action_name, kind_of
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.tracing.action_fields import action_deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.amount_texts import GAS_KEY, NEAR
 from ledgerkit.tracing.burnt_tokens import KEY_DELETIONS
 from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues
 
-NEAR = "near"
 # The kind of transfer of receipts with these actions only.
 _KIND_OF_ALL = {NO_NAMES: "", TRANSFERS: "transfer", CALLS: "deposit"}
 
@@ -111,7 +111,7 @@ def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Ite
 
 def gas_key_asset(public_key: str | None) -> str:
     """Return the name of the NEAR that a gas key holds."""
-    return f"gas_key:{public_key}" if public_key else "gas_key"
+    return f"{GAS_KEY}:{public_key}" if public_key else GAS_KEY
 
 
 def _asset_burnt(actions: Actions) -> str:

@@ -58,11 +58,6 @@ def accounts(
         One row per account, typed as `schema("accounts")`; amounts are exact
         yoctoNEAR. `status` distinguishes accounts without a state from empty ones.
 
-    Raises
-    ------
-    InvalidRequestError
-        If an id or `at` is malformed. Nothing is sent.
-
     Notes
     -----
     Source: GET /v1/account/{account_id}/full; with `at` block and query view_account.
@@ -172,11 +167,6 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     """
     Return the indexed state and holdings of one account, with one request.
 
-    Parameters
-    ----------
-    account_id
-        The account.
-
     Returns
     -------
     snapshot
@@ -185,8 +175,6 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
 
     Raises
     ------
-    InvalidRequestError
-        If the id is malformed. Nothing is sent.
     LedgerError
         If the account could not be read.
 
@@ -241,11 +229,6 @@ def accounts_of(
     -------
     accounts
         One row per account, in the response's order, typed as `schema("accounts_of")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the key is malformed. Nothing is sent.
 
     Notes
     -----
@@ -305,8 +288,6 @@ def keys(
         If there is no such account.
     UnknownAccessKeyError
         If the account has no such key.
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
     LedgerError
         If a response could not be read and failures are not collected.
 
@@ -403,8 +384,6 @@ def gas_key_nonces(
 
     Parameters
     ----------
-    account_id
-        The account.
     public_key
         Its gas key.
 
@@ -417,8 +396,6 @@ def gas_key_nonces(
     ------
     UnknownAccessKeyError
         If the account has no such gas key.
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
 
     Notes
     -----

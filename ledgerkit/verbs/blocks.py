@@ -63,8 +63,6 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     ------
     UnknownBlockError
         If there is no such block: its height was skipped, or not reached yet.
-    InvalidRequestError
-        If `at` is malformed. Nothing is sent.
 
     Notes
     -----
@@ -287,11 +285,6 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     """
     Return the chunk headers of a block.
 
-    Parameters
-    ----------
-    at
-        A height, block hash, finality name or time.
-
     Returns
     -------
     chunks
@@ -331,11 +324,6 @@ def transactions(
 ) -> pd.DataFrame:
     """
     Return all transactions that a block includes.
-
-    Parameters
-    ----------
-    at
-        A height, block hash, finality name or time.
 
     Returns
     -------
@@ -409,13 +397,6 @@ def changes(
     -------
     changes
         One row per change, typed as `schema("changes")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
-    LedgerError
-        If the response could not be read.
 
     Notes
     -----

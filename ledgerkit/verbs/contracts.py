@@ -40,8 +40,6 @@ def view(
 
     Parameters
     ----------
-    contract_id
-        The contract's account.
     method
         The method's name.
     args
@@ -59,8 +57,6 @@ def view(
     ------
     ContractError
         If the contract panicked or has no such method.
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
     LedgerError
         If the method could not be called.
 
@@ -106,8 +102,6 @@ def view_many(
 
     Raises
     ------
-    InvalidRequestError
-        If a request is malformed. Nothing is sent.
     LedgerError
         If the block could not be read.
 
@@ -162,8 +156,6 @@ def contract_state(
 
     Parameters
     ----------
-    contract_id
-        The contract's account.
     prefix
         Only keys that begin with these bytes.
 
@@ -177,8 +169,6 @@ def contract_state(
     TooLargeContractStateError
         If the storage is larger than nodes return at once, about 50 kB, and the node does not
         send it in pages, as nodes do from version 2.13 on.
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
 
     Notes
     -----
@@ -225,11 +215,6 @@ def _read_state(
 def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None = None) -> bytes:
     """
     Return the code of a contract.
-
-    Parameters
-    ----------
-    contract_id
-        The contract's account.
 
     Returns
     -------

@@ -15,10 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ORDER = ("Parameters", "Returns", "Raises", "Notes", "Examples")
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 _ENTRY = re.compile(r"\n(?=\S)")  # where the next parameter or error begins
+_MALFORMED = "If an argument is malformed. Nothing is sent."
 _IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
     "ids": _IDS,
     "account_ids": _IDS,
+    "account_id": "The account.",
+    "contract_id": "The contract's account.",
     "at": "A height, block hash, finality name or time; None is ``final``.",
     "tx_hash": "The transaction's hash.",
     "sender": (
@@ -66,7 +69,7 @@ class Collecting(Options, total=False):
 
 def verb(function: F) -> F:
     """
-    Add the shared parameters to the docstring of a verb, and the error of a failed request.
+    Add the shared parameters to the docstring of a verb, and the errors that all verbs raise.
 
     What the docstring has of its own stays.
     """
@@ -74,11 +77,14 @@ def verb(function: F) -> F:
 
     def add(sections: dict[str, str]) -> None:
         sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
-        raised = sections.get("Raises", "")
-        if "\nLedgerError\n" not in f"\n{raised}":
-            subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
-            error = f"LedgerError\n    If {subject} could not be read."
-            sections["Raises"] = f"{raised}\n{error}".strip()
+        subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
+        errors = {"LedgerError": f"If {subject} could not be read."}
+        if names.keys() - {"progress", "ledger"}:
+            errors = {"InvalidRequestError": _MALFORMED} | errors
+        for name, text in errors.items():
+            raised = sections.get("Raises", "")
+            if f"\n{name}\n" not in f"\n{raised}":
+                sections["Raises"] = f"{raised}\n{name}\n    {text}".strip()
 
     return complete(function, add)
 
@@ -100,5 +106,7 @@ def _parameters(text: str, names: Any) -> str:
     entries = {entry.partition("\n")[0]: entry for entry in _ENTRY.split(text) if entry}
     by_name = {name: entry for names, entry in entries.items() for name in names.split(", ")}
     shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
+    if "at" in names and names["at"].default is not None:
+        shared["at"] = shared["at"].replace("; None is ``final``", "")
     all_entries = shared | by_name
     return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))

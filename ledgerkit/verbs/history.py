@@ -77,8 +77,6 @@ def history(
 
     Parameters
     ----------
-    account_id
-        The account.
     start, stop
         The ends of the range, each a height, block hash, finality name or time. `stop` is
         read only if the spacing meets it.

@@ -212,11 +212,6 @@ def protocol_config(at: object = "final", *, ledger: Ledger | None = None) -> di
     """
     Return the protocol configuration in force at a block.
 
-    Parameters
-    ----------
-    at
-        A height, block hash, finality name or time.
-
     Returns
     -------
     config

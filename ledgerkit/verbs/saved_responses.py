@@ -107,7 +107,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     except DecodeError as error:
         reason, path = _reason(error), error.path or "$"
     except LedgerError as error:
-        raise _without_request(error) from None
+        error.request = None  # it is not known
+        raise
     kind = document_kinds.refine(kind, body)
     if kind is not None and view not in kind.views:
         raise _other_kind(kind, view)
@@ -121,12 +122,6 @@ def _other_kind(kind: Kind, view: str) -> DecodeError:
     views = " or ".join(f'view="{name}"' for name in kind.views)
     remedy = f"Read it with {views}." if views else kind.advice
     return DecodeError(sentence, remedy=remedy, path="$")
-
-
-def _without_request(error: LedgerError) -> LedgerError:
-    """Return the error of a saved response without the request, which is not known."""
-    error.request = None
-    return error
 
 
 _INCOMPLETE = "Check that the document is complete, and that it is a response of this kind."
@@ -156,7 +151,7 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
         sentence = f"the document is not a response of a view call: {_reason(error)}"
         problem: LedgerError = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
     except LedgerError as error:
-        problem = _without_request(error)
+        error.request, problem = None, error
     raise problem
 
 

@@ -66,11 +66,6 @@ def ft(
         `schema("ft_metadata")`. `balance` is exact, in the token's smallest unit;
         `status` distinguishes unknown balances from zero.
 
-    Raises
-    ------
-    InvalidRequestError
-        If an id is malformed. Nothing is sent.
-
     Notes
     -----
     Source: GET /v1/account/{account_id}/ft; metadata from the view method ft_metadata.
@@ -162,11 +157,6 @@ def nft(
         `schema("nft")`; `nft_tokens` returns the tokens. A service that lists tokens gives
         one row per token, with its `token_id`.
 
-    Raises
-    ------
-    InvalidRequestError
-        If an id is malformed. Nothing is sent.
-
     Notes
     -----
     Source: GET /v1/account/{account_id}/nft.
@@ -238,8 +228,6 @@ def nft_tokens(
     ------
     ContractError
         If the contract has no NFT methods, or its method failed.
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
 
     Notes
     -----
@@ -330,8 +318,6 @@ def staking(
 
     Raises
     ------
-    InvalidRequestError
-        If an id is malformed. Nothing is sent.
     LedgerError
         If an account or a pool could not be read.
 
@@ -575,11 +561,6 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     -------
     holders
         At most 100 rows, the largest balance first, typed as `schema("top_holders")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the id is malformed. Nothing is sent.
 
     Notes
     -----

@@ -68,8 +68,6 @@ def tx(
 
     Raises
     ------
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
     TransactionTimeoutError
         If the level was not reached in time; the transaction may still succeed.
 
@@ -200,8 +198,6 @@ def verify(
 
     Raises
     ------
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
     ProofError
         If a header or a list of validators is not what the chain commits to, or signatures are
         wrong or too few.
@@ -374,8 +370,6 @@ def trace_block(
 
     Parameters
     ----------
-    at
-        A height, block hash, finality name or time.
     source
         Where from: ``"rpc"``, a node, with a request for each chunk and transaction; or
         ``"documents"``, the whole documents of this block and of those in which its receipts ran.
@@ -516,8 +510,6 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     ------
     UnknownReceiptError
         If the network does not know the receipt.
-    InvalidRequestError
-        If the id is malformed. Nothing is sent.
 
     Notes
     -----

@@ -46,11 +46,6 @@ class DataEdges:
         ends = self.producers.tolist(), self.consumers.tolist()
         return zip(*ends, self.data_ids.tolist(), strict=True)
 
-    def sort(self) -> DataEdges:
-        """Sort the edges by consumer."""
-        order = np.argsort(self.consumers, kind="stable")
-        return DataEdges(self.producers[order], self.consumers[order], self.data_ids[order])
-
 
 class LinkedReceipts:
     """
@@ -132,8 +127,10 @@ class LinkedReceipts:
         position = _places(order, len(order))
         creators, data = self.parents[order], self.data
         self.parents = np.where(creators < 0, -1, position[creators])
-        ends = position[data.producers], position[data.consumers]
-        self.data = DataEdges(*ends, data.data_ids).sort()
+        consumers = position[data.consumers]
+        rows = np.argsort(consumers, kind="stable")
+        producers = position[data.producers[rows]]
+        self.data = DataEdges(producers, consumers[rows], data.data_ids[rows])
         self.ids, self.depths, self.is_local = (
             values[order] for values in (self.ids, self.depths, self.is_local)
         )
