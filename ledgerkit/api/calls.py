@@ -100,7 +100,7 @@ def rpc(
     """
     raw = msgspec.Raw(validation.json_bytes(params, "params"))
     document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": raw}
-    members = matching.expected_of_params(method, params) | (expected or {})
+    members = {**matching.expected_of_params(method, params), **(expected or {})}
     read = read or (lambda response: read_rpc(response, result, request))
     return Call(
         surface=surface,

@@ -1117,16 +1117,9 @@ def _query_error(text: str, **context: Any) -> LedgerError | None:
     return None
 
 
-def from_query_text(
-    text: str, *, request: str, block_height: int | None = None, block_hash: str | None = None
-) -> LedgerError:
+def from_query_text(text: str, **context: Any) -> LedgerError:
     """Build the error for the text in a `query` result: the Rust debug form of an error."""
-    context: dict[str, Any] = {
-        "block_height": block_height,
-        "block_hash": block_hash,
-        "request": request,
-    }
-    return _query_error(text, **context) or errors.ContractError(vm_error=text, **context)
+    return _query_error(text, **context) or errors.ContractError(**(context | {"vm_error": text}))
 
 
 # JSON-RPC errors ------------------------------------------------------------------------
@@ -1378,8 +1371,7 @@ def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
     if isinstance(problem, str) or not problem:
         reason = problem or info.get("error")
         message = reason if isinstance(reason, str) else text
-        context["vm_error"] = message
-        return _query_error(message, **context) or errors.ContractError(**context)
+        return from_query_text(message, **(context | {"vm_error": message}))
     return _contract_variant(problem, context)
 
 
@@ -1397,8 +1389,7 @@ def _contract_variant(problem: object, context: dict[str, Any]) -> LedgerError:
     inner = payload if name == "FunctionCallError" else problem
     leaf = _innermost_variant(ReceiptFailedError, "FunctionCallError", inner)
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
-        context["vm_error"] = leaf.payload
-        return _query_error(leaf.payload, **context) or errors.ContractError(**context)
+        return from_query_text(leaf.payload, **(context | {"vm_error": leaf.payload}))
     error = _VIEW_ERRORS.get(leaf.name, errors.ContractError)
     details = context | _attributes(error, _values(leaf.payload) | {"reason": leaf.name})
     sentence = "" if leaf.name in _VIEW_ERRORS else _sentence(leaf)

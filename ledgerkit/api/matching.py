@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 # The paths of members, separated by dots, and their values; "" is the response itself. A list
 # has all values that a member may have.
-Expected = dict[str, object]
+Expected = Mapping[str, object]
 _Members = dict[str, tuple[str, ...]]
 
 # All calls have this id until they are sent, so that equal calls have equal bodies.

@@ -85,11 +85,13 @@ def account_page(
         resume_token=resume_token,
     )
     members = {"account_id": account_id, **flags}
-    expected: matching.Expected = {f"account_txs.{name}": value for name, value in members.items()}
-    request = f"the transactions of {account_id}"
-    model = services.AccountPage
     return calls.post(
-        "transactions", "/v0/account", body, model, request=request, expected=expected
+        "transactions",
+        "/v0/account",
+        body,
+        services.AccountPage,
+        request=f"the transactions of {account_id}",
+        expected={f"account_txs.{name}": value for name, value in members.items()},
     )
 
 
@@ -119,9 +121,13 @@ def transfers_page(
         desc=desc,
         resume_token=resume_token,
     )
-    expected: matching.Expected = {"transfers.account_id": account_id}
-    request, model = f"the transfers of {account_id}", services.Transfers
-    return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
+    return _transfers(body, f"the transfers of {account_id}")
+
+
+def _transfers(body: dict[str, Any], request: str) -> Call[services.Transfers]:
+    path, model = "/v0/transfers", services.Transfers
+    expected = {"transfers.account_id": body["account_id"]}
+    return calls.post("transfers", path, body, model, request=request, expected=expected)
 
 
 def key_values_page(
@@ -146,7 +152,7 @@ def key_values_page(
     ids = [contract_id] if predecessor_id is None else [contract_id, predecessor_id]
     path = "/".join(["/v0", "history" if history else "latest", *(quote(i, safe="") for i in ids)])
     members = _without_none(current_account_id=contract_id, predecessor_id=predecessor_id, key=key)
-    expected: matching.Expected = {f"entries.{name}": value for name, value in members.items()}
+    expected = {f"entries.{name}": value for name, value in members.items()}
     request, model = f"the key-value data of {contract_id}", services.KeyValues
     return calls.post("kv", path, body, model, request=request, expected=expected)
 
@@ -172,10 +178,7 @@ def last_transfer() -> Call[services.Transfers]:
     """Build the Transfers API's call for the newest transfer to an account."""
     # Some versions of the service require `direction`, others ignore it.
     body = {"account_id": _ACCOUNT_ID, "direction": "receiver", "limit": 1, "desc": True}
-    request = f"the newest transfer to {_ACCOUNT_ID}"
-    expected: matching.Expected = {"transfers.account_id": _ACCOUNT_ID}
-    model = services.Transfers
-    return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
+    return _transfers(body, f"the newest transfer to {_ACCOUNT_ID}")
 
 
 def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | None]:
@@ -185,8 +188,7 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | Non
     With `fresh`, no cache between here and the service has the response.
     """
     path, model = f"/v0/block/{height}/headers{_query(fresh=fresh)}", chain.Block | None
-    expected: matching.Expected = {"header.height": height}
-    request = f"block {height}"
+    expected, request = {"header.height": height}, f"block {height}"
 
     def read(response: calls.Response) -> chain.Block | None:
         _check_range(response, height, request)
@@ -276,7 +278,7 @@ def blocks_health() -> Call[rest.Health]:
 def key_value() -> Call[services.KeyValues]:
     """Build the key-value data's call for one key."""
     path, model = "/v0/latest/" + "/".join(_ENTRY.values()), services.KeyValues
-    expected: matching.Expected = {f"entries.{name}": text for name, text in _ENTRY.items()}
+    expected = {f"entries.{name}": text for name, text in _ENTRY.items()}
     return calls.get(path, model, request="one entry", expected=expected, surface="kv")
 
 
@@ -290,11 +292,10 @@ def transaction_documents(tx_hashes: Sequence[str]) -> Call[Documents]:
         model = services.RawTransactions
         answer: services.RawTransactions = calls.read_api(response, model, request)
         # The order of the documents is not that of the hashes.
-        expected: matching.Expected = {"hash": list(tx_hashes)}
         documents: Documents = {}
         for raw in answer.transactions:
             tx_hash = _transaction_hash(raw, request)
-            matching.check_members({"hash": tx_hash}, expected, request)
+            matching.check_members({"hash": tx_hash}, {"hash": list(tx_hashes)}, request)
             try:
                 documents[tx_hash] = decode_indexed(bytes(raw), request=f"transaction {tx_hash}")
             except DecodeError as error:

@@ -277,16 +277,13 @@ def _steps(tx: TransactionData) -> list[tuple[str, str, int]]:
     for at in tx.own_receipts:
         before, count = (name, ending), 1
         name = tx.name(at)
-        ending = f"{_place(heights[at], shards[at])}: {_STATUS_TEXTS[statuses[at]]}"
+        block = "" if heights[at] is None else f" in block {heights[at]}"
+        shard = "" if shards[at] is None else f", shard {shards[at]}"
+        ending = f"{block}{shard}: {_STATUS_TEXTS[statuses[at]]}"
         if before == (name, ending):
             count += steps.pop()[2]
         steps.append((name, ending, count))
     return steps
-
-
-def _place(height: int | None, shard_id: int | None) -> str:
-    block = "" if height is None else f" in block {height}"
-    return block + ("" if shard_id is None else f", shard {shard_id}")
 
 
 _STATUS_TEXTS = {

@@ -76,6 +76,7 @@ class HttpTransport(Transport):
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange, and those that redirects within its service lead to."""
         deadline = time.monotonic() + exchange.timeout_s
+        host, request = self._network.host(exchange.surface), exchange.call.request
         try:
             url = self._url(exchange)
             for _ in range(MAX_REDIRECTS + 1):
@@ -89,11 +90,9 @@ class HttpTransport(Transport):
                     return self._redirect_error(exchange, response.status)
                 url = target
                 if not await self._wait_for_slot(exchange.surface, deadline):
-                    host = self._network.host(exchange.surface)
-                    return exchanges.timeout_error(exchange.call.request, host, 0.0)
-            host = self._network.host(exchange.surface)
-            sentence = f"{host} redirects {exchange.call.request} too often"
-            return TransportError(sentence, retryable=False, request=exchange.call.request)
+                    return exchanges.timeout_error(request, host, 0.0)
+            sentence = f"{host} redirects {request} too often"
+            return TransportError(sentence, retryable=False, request=request)
         except GeneratorExit:  # this coroutine is closed
             raise
         except BaseException as caught:

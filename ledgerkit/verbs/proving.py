@@ -207,11 +207,9 @@ class _Row:
 
 
 def _rows_of(outcomes: Sequence[_Outcome]) -> list[_Row]:
-    kinds = ["transaction", *["receipt"] * len(outcomes)]
-    return [
-        _Row(o.id, kind, o.outcome.executor_id, str(CryptoHash(o.leaf)))
-        for o, kind in zip(outcomes, kinds, strict=False)
-    ]
+    rows = [_Row(o.id, "receipt", o.outcome.executor_id, str(CryptoHash(o.leaf))) for o in outcomes]
+    rows[0].kind = "transaction"
+    return rows
 
 
 def _prove_outcomes(

@@ -9,7 +9,7 @@ statement that contradicts them is marked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -26,21 +26,14 @@ if TYPE_CHECKING:
 _ROUNDED_NS = 256
 
 
-class Contradiction(NamedTuple):
-    """An outcome whose result states something else, and what."""
-
-    outcome_id: str
-    note: str
-
-
 def contradictions(
     result: TxResult,
     outcomes: Sequence[ExecutionOutcome],
     headers: Mapping[str, Header],
     places: Mapping[str, tuple[int, int]],
-) -> Iterator[Contradiction]:
+) -> Iterator[tuple[str, str]]:
     """
-    Yield what a result states that its outcomes and their blocks contradict.
+    Yield the ids of outcomes that a result contradicts, or whose blocks it does, with a note.
 
     `outcomes` are those of the transaction and of its receipts, complete. `headers` are those of
     their blocks by hash, and `places` the heights and times that are shown, by hash.
@@ -48,7 +41,7 @@ def contradictions(
     first = outcomes[0]
     by_id = {outcome.id: outcome for outcome in outcomes}
     creators = {i: each for each in outcomes for i in each.outcome.receipt_ids or ()}
-    yield from (Contradiction(first.id, note) for note in _of_transaction(result, by_id))
+    yield from ((first.id, note) for note in _of_transaction(result, by_id))
     for outcome in outcomes:
         block_hash = outcome.block_hash or ""
         header, creator = headers[block_hash], creators.get(outcome.id)
@@ -59,12 +52,12 @@ def contradictions(
         stated = outcome.block_height, outcome.block_timestamp
         for height, time_ns in {stated, places.get(block_hash, stated)}:
             if _is_elsewhere(header, height, time_ns):
-                yield Contradiction(outcome.id, f"it ran in block {header.height}")
+                yield outcome.id, f"it ran in block {header.height}"
     for body in result.bodies or ():
         ran, creator = by_id.get(body.receipt_id), creators.get(body.receipt_id)
         if ran is not None and creator is not None:
             notes = _of_receipt(body, ran, creator, first.outcome.executor_id)
-            yield from (Contradiction(ran.id, note) for note in notes)
+            yield from ((ran.id, note) for note in notes)
 
 
 def receipts_without_outcome(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.errors import LedgerError
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
@@ -82,48 +81,37 @@ def ft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "tokens")
-    facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
+    tokens = (token for _, response in fetched for token in response.tokens or ())
+    contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
+    facts = _read_facts(fetcher, contract_ids) if metadata else None
     frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
-
-
-def _token_facts(
-    fetcher: Fetcher, responses: Sequence[rest_models.FungibleTokens]
-) -> dict[str, token_frames.TokenFacts]:
-    tokens = (token for response in responses for token in response.tokens or ())
-    contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
-    facts, failures = _read_facts(fetcher.ledger, contract_ids, progress=fetcher.progress)
-    for contract_id, error in failures:  # the balances are known nevertheless
-        fetcher.fail(contract_id, error)
-    return facts
 
 
 def read_token_facts(
     ledger: Ledger, contract_ids: Sequence[str]
 ) -> dict[str, token_frames.TokenFacts]:
     """Read the metadata of tokens; the status of one that could not be read is ``unread``."""
-    return _read_facts(ledger, contract_ids, progress=False)[0]
+    return _read_facts(Fetcher(ledger, "collect", progress=False), contract_ids)
 
 
 def _read_facts(
-    ledger: Ledger, contract_ids: Sequence[str], *, progress: bool
-) -> tuple[dict[str, token_frames.TokenFacts], list[tuple[str, LedgerError]]]:
-    """Read the metadata of tokens, and list the requests that failed."""
+    fetcher: Fetcher, contract_ids: Sequence[str]
+) -> dict[str, token_frames.TokenFacts]:
     final = validation.block_reference("final")
     calls = {c: rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids}
-    collector = Fetcher(ledger, "collect", progress)
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     fetched = collector.fetch(calls, "metadata")
     facts = {contract_id: _facts(result) for contract_id, result in fetched}
-    failures = []
     for contract_id, error in collector.failures:
         if isinstance(error, readings.REFUSED):
             facts[contract_id] = token_frames.TokenFacts("missing")
         elif isinstance(error, errors.DecodeError):
             facts[contract_id] = token_frames.TokenFacts("broken")
         else:
-            failures.append((contract_id, error))
             facts[contract_id] = token_frames.TokenFacts("unread")
-    return facts, failures
+            fetcher.fail(contract_id, error)
+    return facts
 
 
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:

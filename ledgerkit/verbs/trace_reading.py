@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import progress
 from ledgerkit.api import rpc
-from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.block_data.protocol_rules import (
     common_rules,
@@ -24,6 +23,7 @@ from ledgerkit.verbs.tokens import read_token_facts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.verbs.fetching import Fetcher
 

@@ -14,13 +14,12 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import LazyList, TxResult, decode_transaction
+from ledgerkit.api.models.transactions import LazyList, LongList, TxResult, decode_transaction
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -38,27 +37,19 @@ _LISTS = ("outcomes", "bodies")
 _LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SlicedList(Generic[T]):
+@dataclass(frozen=True, repr=False)
+class SlicedList(LongList[T]):
     """
     A long list in slices of a document, in the form of a `LazyList`.
 
     `after` are the elements after the slices. `read_whole` returns the list of the whole document.
     """
 
+    path: str
     data: bytes
     slices: Slices
     after: LazyList[T]
     read_whole: Callable[[], LazyList[T]]
-
-    @property
-    def path(self) -> str:
-        """The place in the document."""
-        return self.after.path
-
-    def __iter__(self) -> Iterator[T]:
-        """Iterate over the decoded elements, without nulls."""
-        return chain.from_iterable(self.pieces())
 
     def pieces(self) -> Iterator[list[T]]:
         """Yield the decoded elements of each slice, without nulls."""
@@ -103,7 +94,7 @@ def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
             marks.add(mark)
             after = replace(list_after, raws=list_after.raws[1:])
             read_whole = partial(_read_list, decode, data, name)
-            lists[name] = SlicedList(data, slices_by_mark[mark], after, read_whole)
+            lists[name] = SlicedList(after.path, data, slices_by_mark[mark], after, read_whole)
     is_cut_right = marks == slices_by_mark.keys()
     return replace(result, **lists) if is_cut_right else decode(data)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -245,22 +246,21 @@ _CONTEXT_PREFIX = b'{"ledgerkit":'
 _CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs format JSON anew
 
 
-class LongList(Protocol[T_co]):
+class LongList(ABC, Generic[T_co]):
     """A long list in a document, decoded when it is read; `path` is its place there."""
 
-    @property
-    def path(self) -> str:
-        """The place in the document."""
+    path: str
 
+    @abstractmethod
     def pieces(self) -> Iterable[Sequence[T_co]]:
         """Yield the decoded elements, without nulls, a piece at a time."""
 
     def __iter__(self) -> Iterator[T_co]:
-        """Iterate over the decoded elements, without nulls."""
+        return chain.from_iterable(self.pieces())
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LazyList(Generic[T]):
+@dataclass(frozen=True, repr=False)
+class LazyList(LongList[T]):
     """
     A `LongList` of encoded elements of one type; one of a single piece is decoded once.
 
@@ -282,10 +282,6 @@ class LazyList(Generic[T]):
         if not self._decoded:
             self._decoded[:] = self._decode_pieces(0)  # at once: a thread may do the same
         return self._decoded
-
-    def __iter__(self) -> Iterator[T]:
-        """Iterate over the decoded elements, without nulls."""
-        return chain.from_iterable(self.pieces())
 
     def _decode_pieces(self, first: int) -> Iterator[list[T]]:
         decoder = json_decoding.decoder(self.element)
@@ -313,8 +309,8 @@ class LazyList(Generic[T]):
             raise decode_error(problem, bytes(raw), self.request, path) from None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DecodedList(Generic[T]):
+@dataclass(frozen=True, repr=False)
+class DecodedList(LongList[T]):
     """A `LongList` that is decoded already."""
 
     elements: Sequence[T]
@@ -323,10 +319,6 @@ class DecodedList(Generic[T]):
     def pieces(self) -> Iterable[Sequence[T]]:
         """Return all elements as one piece."""
         return [self.elements]
-
-    def __iter__(self) -> Iterator[T]:
-        """Iterate over the elements."""
-        return iter(self.elements)
 
 
 @dataclass(frozen=True, slots=True)
