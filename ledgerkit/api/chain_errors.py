@@ -1003,7 +1003,8 @@ def receipt_failure(
     """Build the error for the `Failure` of an outcome: of a receipt, or of a transaction."""
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
-    leaf, index = _failed_leaf(value), _action_index(value)
+    leaf, (_, payload) = _failed_leaf(value), variant(value)
+    index = _convert("int", payload.get("index")) if isinstance(payload, dict) else None
     details = _leaf_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
     return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **details)
 
@@ -1018,11 +1019,6 @@ def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
     if name == "ActionError" and isinstance(payload, dict):
         return _innermost_variant(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
     return _Leaf(name, name, ReceiptFailedError, ReceiptFailedError, _UNKNOWN, payload)
-
-
-def _action_index(value: object) -> object:
-    _, payload = variant(value)
-    return _convert("int", payload.get("index")) if isinstance(payload, dict) else None
 
 
 def failure_text(value: object) -> tuple[str, str]:

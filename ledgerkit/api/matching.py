@@ -35,6 +35,10 @@ _ABOUT_HOST = (errors.RateLimitedError, errors.AuthError, errors.NodeError)
 
 # By method and parameter, the members of a result or of an error's info that repeat it. In place
 # of `block_id` stands what it is. `tx` is no query: its sender only selects the shard.
+_QUERY_KINDS = (
+    "call_function view_account view_code view_state view_access_key view_access_key_list "
+    "view_gas_key_nonces"
+).split()
 _QUERY: _Members = {
     "account_id": ("account_id",),
     "public_key": ("public_key",),
@@ -53,13 +57,7 @@ _REPEATED: dict[str, _Members] = {
     **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _CHANGES),
     **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _OF_BLOCK),
     "query": _QUERY,
-    "EXPERIMENTAL_call_function": _QUERY,
-    "EXPERIMENTAL_view_account": _QUERY,
-    "EXPERIMENTAL_view_code": _QUERY,
-    "EXPERIMENTAL_view_state": _QUERY,
-    "EXPERIMENTAL_view_access_key": _QUERY,
-    "EXPERIMENTAL_view_access_key_list": _QUERY,
-    "EXPERIMENTAL_view_gas_key_nonces": _QUERY,
+    **{f"EXPERIMENTAL_{kind}": _QUERY for kind in _QUERY_KINDS},
 }
 
 # The same for the paths of the REST API.

@@ -187,7 +187,10 @@ def _existing_blocks(
                 checks.skip(height)
             tracker.update(1)
         if checks is not None and heights:
-            _check_last(read, heights.stop, checks)
+            last = heights.stop - 1
+            if not any(checks.add(block) for block in _later_blocks(read, heights.stop)):
+                text = f"no later block shows that block {last} is approved"
+                raise ProofNotReadyError(text=text, block_height=last)
     return blocks
 
 
@@ -198,13 +201,6 @@ def _block_of(value: BlockDocument | chain.Block | Skipped | LedgerError) -> Any
     if isinstance(value, Skipped):
         return None
     return value.block if isinstance(value, BlockDocument) else value
-
-
-def _check_last(read: Callable[[range], Reads], stop: int, checks: HeaderChecks) -> None:
-    """Check the blocks after a range, until one shows that its last one is approved."""
-    if not any(checks.add(block) for block in _later_blocks(read, stop)):
-        text = f"no later block shows that block {stop - 1} is approved"
-        raise ProofNotReadyError(text=text, block_height=stop - 1)
 
 
 def _later_blocks(read: Callable[[range], Reads], stop: int) -> Iterator[Any]:

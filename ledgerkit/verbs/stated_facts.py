@@ -51,7 +51,8 @@ def contradictions(
             yield Contradiction(outcome.id, "it ran before the receipt that created it")
         stated = outcome.block_height, outcome.block_timestamp
         for height, time_ns in {stated, places.get(block_hash, stated)}:
-            if _is_elsewhere(header, height, time_ns):
+            is_later = time_ns is not None and abs(time_ns - header.time_ns) > _ROUNDED_NS
+            if is_later or height not in (None, header.height):
                 yield outcome.id, f"it ran in block {header.height}"
     for body in result.bodies or ():
         ran, creator = by_id.get(body.receipt_id), creators.get(body.receipt_id)
@@ -73,12 +74,6 @@ def receipts_without_outcome(
         notes |= dict.fromkeys(each.outcome.receipt_ids or (), note)
     known = {outcome.id for outcome in outcomes[1:]}  # the first is that of the transaction
     return {receipt_id: note for receipt_id, note in notes.items() if receipt_id not in known}
-
-
-def _is_elsewhere(header: Header, height: int | None, time_ns: int | None) -> bool:
-    time = int(header.timestamp_nanosec)
-    is_later = time_ns is not None and abs(time_ns - time) > _ROUNDED_NS
-    return is_later or height not in (None, header.height)
 
 
 def _of_transaction(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) -> Iterator[str]:

@@ -7,22 +7,28 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import client, validation
-from ledgerkit.api import calls, rpc
+from ledgerkit import client, json_decoding, validation
+from ledgerkit.api import calls, rpc, services
+from ledgerkit.api.models.services import ReceiptBodies
+from ledgerkit.api.models.transactions import Transaction, decode_member
 from ledgerkit.block_data import transaction_documents
+from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.block_data.transactions import SOURCE as DOCUMENTS
 from ledgerkit.block_data.transactions import read_transactions
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
+    NotFoundError,
+    RateLimitedError,
+    RpcMethodNotFoundError,
     TransactionTimeoutError,
+    TransportError,
     UnknownReceiptError,
     UnknownTransactionError,
     quote,
 )
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
-from ledgerkit.verbs import single_receipts
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
@@ -30,14 +36,22 @@ from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.trace_reading import Key, build_traces, read_results, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Unpack
 
     import pandas as pd
 
+    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.api.models.transactions import ExecutionOutcome, TransactionResponse
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.tracing.proof import Proof
     from ledgerkit.verbs.declaring import Collecting, Raising
+
+    Json = dict[str, Any]
+
+# Those of EXPERIMENTAL_receipt; the Transactions API has more.
+# Source: ReceiptView of nearcore, core/primitives/src/views.rs.
+_MEMBERS = ("predecessor_id", "priority", "receipt", "receipt_id", "receiver_id")
 
 Keys = Iterable[str | tuple[str, str]]
 
@@ -530,7 +544,7 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     receipt_id = validation.crypto_hash(receipt_id, "receipt_id")
     ledger = client.current(ledger)
     try:
-        return single_receipts.read_receipt(ledger, receipt_id)
+        return _read_receipt(ledger, receipt_id)
     except UnknownReceiptError as error:
         if ledger.network.transactions_url is None:  # a node finds no transaction by its hash alone
             error.remedy += " If it is the hash of a transaction, use trace()."
@@ -539,3 +553,69 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
                 transaction_documents.read_document(ledger, receipt_id)
                 error.remedy = f"This is the hash of a transaction: use trace({quote(receipt_id)})."
         raise
+
+
+# A single receipt -------------------------------------------------------------------------
+
+
+def _read_receipt(ledger: Ledger, receipt_id: str) -> Json:
+    if ledger.network.transactions_url is not None:
+        with suppress(NotFoundError, RateLimitedError, TransportError):
+            response = ledger.send(services.receipt_document(receipt_id))
+            return _receipt_body(response, receipt_id) | _origin_of(ledger, response, receipt_id)
+    body: Json = ledger.send(rpc.receipt(receipt_id))
+    return body | _origin_of(ledger, _transaction_of_receipt(ledger, receipt_id), receipt_id)
+
+
+def _receipt_body(response: TransactionResponse, receipt_id: str) -> Json:
+    """Return a receipt of a document with the members that a node sends."""
+    bodies = json_decoding.decode(response.body, ReceiptBodies)
+    for raw in (*(pair.receipt for pair in bodies.receipts), *bodies.data_receipts):
+        body = decode_member(raw, "$..receipts")
+        if isinstance(body, dict) and body.get("receipt_id") == receipt_id:
+            return {name: body[name] for name in _MEMBERS if name in body}
+    raise UnknownReceiptError(receipt_id=receipt_id)
+
+
+def _transaction_of_receipt(ledger: Ledger, receipt_id: str) -> TransactionResponse | None:
+    try:
+        origin = ledger.send(rpc.receipt_origin(receipt_id))
+    except (NotFoundError, RpcMethodNotFoundError):  # only some nodes have the index
+        return None
+    sender = validation.account_id(origin.sender_account_id, "sender")
+    return ledger.send(rpc.transaction(origin.transaction_hash, sender, "NONE"))
+
+
+def _origin_of(ledger: Ledger, response: TransactionResponse | None, receipt_id: str) -> Json:
+    """Return the members about the block of a receipt and about its transaction."""
+    transaction = (response and response.transaction) or Transaction()
+    first = response and response.result.transaction_outcome
+    outcomes = response.result.outcomes if response else ()
+    own = next((outcome for outcome in outcomes if outcome.id == receipt_id), None)
+    hashes = [
+        outcome.block_hash
+        for outcome in (own, first)
+        if outcome and outcome.block_hash and outcome.block_height is None
+    ]
+    headers = headers_by_hash(ledger, list(dict.fromkeys(hashes)))
+    height, time_ns = _place_of(own, headers)
+    tx_height, tx_time_ns = _place_of(first, headers)
+    return {
+        "block_height": height,
+        "block_timestamp": time_ns,
+        "transaction_hash": transaction.hash,
+        "signer_id": transaction.signer_id,
+        "tx_block_height": tx_height,
+        "tx_block_timestamp": tx_time_ns,
+    }
+
+
+def _place_of(
+    outcome: ExecutionOutcome | None, headers: Mapping[str, BlockHeader]
+) -> tuple[int | None, int | None]:
+    if outcome is None:
+        return None, None
+    if outcome.block_height is not None:
+        return outcome.block_height, outcome.block_timestamp
+    header = headers.get(outcome.block_hash or "")
+    return (None, None) if header is None else (header.height, header.time_ns)
