@@ -104,14 +104,14 @@ def creators(whole: Any, one: str) -> list[str]:
 
 def by_ledgerkit(links: Links) -> tuple[int, int, int]:
     """Do what `ledgerkit.tracing.tree` does after decoding."""
-    ids, parents, depth, data = linked(links)
-    gas = graph.subtree_sums(parents, np.full(len(ids), GAS))
+    ids, parents, data = linked(links)
+    depth, gas = graph.depths(parents), graph.subtree_sums(parents, np.full(len(ids), GAS))
     edges = edge_columns(ids, parents, data)
     return int(depth.max()), int(gas[0]), len(edges["kind"])
 
 
-def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]:
-    """Link the receipts and sort them: ids, parents, depths and data edges in causal order."""
+def linked(links: Links) -> tuple[np.ndarray, np.ndarray, DataEdges]:
+    """Link the receipts and sort them: ids, parents and data edges in causal order."""
     n_rows = len(links.ids)
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
     mentioned = [*links.ids[:1], *chain.from_iterable(links.created)]
@@ -124,14 +124,15 @@ def linked(links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray, DataEdges]
     producers = np.array([rows_of_data[data_id] for data_id, _ in links.awaited], dtype=np.int64)
     consumers = np.array([row for _, row in links.awaited], dtype=np.int64)
     data_ids = np.array([data_id for data_id, _ in links.awaited], dtype=object)
-    depths = graph.depths(parents)
-    order = graph.sort((creators, children), np.array([0]), depths, (producers, consumers))
+    order = graph.sort((creators, children), np.array([0]), n_rows, (producers, consumers))
     position = np.empty(n_rows, dtype=np.int64)
     position[order] = np.arange(n_rows)
     above = parents[order]
     names = np.array(ids, dtype=object)
-    data = DataEdges(position[producers], position[consumers], data_ids).sort()
-    return names[order], np.where(above < 0, -1, position[above]), depths[order], data
+    by_consumer = np.argsort(position[consumers], kind="stable")
+    ends = position[producers][by_consumer], position[consumers][by_consumer]
+    data = DataEdges(*ends, data_ids[by_consumer])
+    return names[order], np.where(above < 0, -1, position[above]), data
 
 
 def document(links: Links) -> bytes:

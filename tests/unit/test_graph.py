@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,34 +22,43 @@ def created_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[int], in
     return sorted(pairs, key=lambda pair: pair[0]), roots, n_rows
 
 
-def sort_row_by_row(created: list[tuple[int, int]], roots: list[int], n_rows: int, data: Any):
-    """Sort the plain way: a row follows when the last of those it depends on is passed."""
-    following: list[list[int]] = [[] for _ in range(n_rows)]
-    waits = [0] * n_rows
-    for before, after in [*created, *sorted(data, key=lambda pair: pair[0])]:
-        following[before].append(after)
-        waits[after] += 1
-    free = [row for row in range(n_rows) if not waits[row]]
-    order = [*(root for root in roots if root in free), *(row for row in free if row not in roots)]
-    for row in order:
-        for after in following[row]:
-            waits[after] -= 1
-            if not waits[after]:
-                order.append(after)
-    return order
-
-
 @given(created_pairs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12))
-def test_rows_are_sorted_as_row_by_row(
+def test_no_row_precedes_what_it_depends_on(
     drawn: tuple[list[tuple[int, int]], list[int], int], drawn_data: list[tuple[int, int]]
 ):
-    """By depth without data, by levels with data, which may be listed twice or in a cycle."""
+    """Rows follow their creators and producers; only those in or after a cycle are left out."""
     listed, roots, n_rows = drawn
     creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
+    data = [(before % n_rows, after % n_rows) for before, after in drawn_data]
+    producers, consumers = np.array(data, dtype=np.int64).reshape(-1, 2).T
+    first = np.array(roots, dtype=np.int64)
+    order = graph.sort((creators, rows), first, n_rows, (producers, consumers)).tolist()
+
+    waits_for = {row: {b for b, after in [*listed, *data] if after == row} for row in range(n_rows)}
+    place = {row: at for at, row in enumerate(order)}
+    assert len(place) == len(order)
+    assert all(place[b] < place[row] for row in order for b in waits_for[row])
+    free = [row for row in range(n_rows) if not waits_for[row]]
+    free_roots = [root for root in roots if root in free]
+    assert order[: len(free)] == [*free_roots, *(row for row in free if row not in roots)]
+    for row in set(range(n_rows)) - set(order):
+        assert not waits_for[row] <= set(order)
+
+
+@given(created_pairs())
+def test_depths_and_sums_of_sorted_rows(drawn: tuple[list[tuple[int, int]], list[int], int]):
+    """A row is one deeper than its creator, and its sum is its value and its children's sums."""
+    listed, roots, n_rows = drawn
+    creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
+    none = np.array([], dtype=np.int64)
+    order = graph.sort((creators, rows), np.array(roots, dtype=np.int64), n_rows, (none, none))
+    place = {row: at for at, row in enumerate(order.tolist())}
     parents = np.full(n_rows, -1)
-    parents[rows] = creators
-    for data in ([], [(before % n_rows, after % n_rows) for before, after in drawn_data]):
-        producers, consumers = np.array(data, dtype=np.int64).reshape(-1, 2).T
-        depths, first = graph.depths(parents), np.array(roots, dtype=np.int64)
-        order = graph.sort((creators, rows), first, depths, (producers, consumers))
-        assert order.tolist() == sort_row_by_row(listed, roots, n_rows, data)
+    for creator, row in listed:
+        parents[place[row]] = place[creator]
+    values = np.full(n_rows, 2**63, dtype=np.uint64)
+    depths, sums = graph.depths(parents), graph.subtree_sums(parents, values)
+    for at, parent in enumerate(parents.tolist()):
+        assert depths[at] == (0 if parent < 0 else depths[parent] + 1)
+        below = [sums[child] for child in range(n_rows) if parents[child] == at]
+        assert sums[at] == 2**63 + sum(below)

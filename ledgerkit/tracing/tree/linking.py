@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NOT_YET = 2**62  # above every height: receipts that have not run come last
 _MOST_NAMED = 3
+_NO_ROWS = np.array([], dtype=np.int64)
 _NO_BODIES = (
     "the document has no receipt bodies (plain tx does not send them), so actions, deposits, "
     "arguments and data edges are known for the first receipt only: use EXPERIMENTAL_tx_status"
@@ -66,10 +67,6 @@ class LinkedReceipts:
         self.outcomes, self.bodies = Outcomes(results, blocks, texts), Bodies(results, texts)
         self._assign_rows()
         self._assign_trees()
-        self.depths = graph.depths(self.parents)
-        if self.depths.max(initial=0) >= len(self.ids) > 0:
-            name = self.ids[self.depths.argmax()]
-            raise contradiction(f"receipt {name} is among its own creators")
         self.data = _data_edges(self)
         self.is_local = _local(self)
         self.notes = _missing_parts(self)
@@ -131,12 +128,9 @@ class LinkedReceipts:
         rows = np.argsort(consumers, kind="stable")
         producers = position[data.producers[rows]]
         self.data = DataEdges(producers, consumers[rows], data.data_ids[rows])
-        self.ids, self.depths, self.is_local = (
-            values[order] for values in (self.ids, self.depths, self.is_local)
-        )
-        self.trees, self.outcome_at, self.body_at = (
-            values[order] for values in (self.trees, self.outcome_at, self.body_at)
-        )
+        self.depths = graph.depths(self.parents)
+        for name in ("ids", "is_local", "trees", "outcome_at", "body_at"):
+            setattr(self, name, getattr(self, name)[order])
         sizes = np.bincount(self.trees, minlength=len(self.results))
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
 
@@ -172,11 +166,15 @@ def contradiction(problem: str) -> DecodeError:
 def _causal_order(receipts: LinkedReceipts) -> np.ndarray:
     """Sort rows tree by tree, none before what it depends on, and lower blocks first."""
     ends = receipts.data.producers, receipts.data.consumers
-    order = graph.sort(receipts.created, receipts.roots, receipts.depths, ends)
-    if len(order) < len(receipts.ids):
-        waiting = np.setdiff1d(np.arange(len(receipts.ids)), order)[0]
-        name = receipts.ids[waiting]
-        raise contradiction(f"receipt {name} waits for data that comes after it")
+    n_rows = len(receipts.ids)
+    order = graph.sort(receipts.created, receipts.roots, n_rows, ends)
+    if len(order) < n_rows:
+        problem = "waits for data that comes after it"
+        created = graph.sort(receipts.created, receipts.roots, n_rows, (_NO_ROWS, _NO_ROWS))
+        if len(created) < n_rows:
+            order, problem = created, "is among its own creators"
+        waiting = np.setdiff1d(np.arange(n_rows), order)[0]
+        raise contradiction(f"receipt {receipts.ids[waiting]} {problem}")
     heights = take(receipts.outcomes.height, receipts.outcome_at)
     if not heights.isna().all():
         has_run = receipts.outcome_at >= 0
