@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors, matching
@@ -36,6 +37,8 @@ __all__ = [
     "run_signed",
     "run_unsigned",
 ]
+
+T = TypeVar("T")
 
 DROPPED = "Server disconnected without sending a response."
 TRUNCATED = "peer closed connection without sending complete message body"
@@ -133,10 +136,8 @@ class CallerClock:
 
 def local_request(method: str, url: str, headers: dict[str, str], body: bytes) -> HttpRequest:
     """Build a request to the gateway."""
-    _, _, rest = url.partition("://")
-    target = rest[rest.find("/") :] if "/" in rest else ""
-    path, _, query = target.partition("?")
-    return HttpRequest(method, path, query, headers, body)
+    parts = urlsplit(url)
+    return HttpRequest(method, parts.path, parts.query, headers, body)
 
 
 def open_local(world: str | World, *, size: int | None = None, seed: int = 0) -> EmbeddedLedger:
@@ -158,30 +159,26 @@ def open_fork(read: Callable[[str, Any], Any], network: str, block_hash: str) ->
 
 def run_unsigned(world: World, signer_id: str, receiver_id: str, actions: Sequence[Action]) -> str:
     """Run a transaction of any account until all is executed; return its hash."""
-    return _run(world, lambda: world.submit_unsigned(signer_id, receiver_id, actions))
+    return str(_run(world, lambda: world.submit_unsigned(signer_id, receiver_id, actions)).hash)
 
 
 def run_signed(world: World, signed: SignedTransaction) -> str:
     """Run a signed transaction until all is executed; return its hash."""
-
-    def submit() -> SignedTransaction:
-        world.submit(signed)
-        return signed
-
-    return _run(world, submit)
+    _run(world, lambda: world.submit(signed))
+    return str(signed.hash)
 
 
-def _run(world: World, submit: Callable[[], SignedTransaction]) -> str:
+def _run(world: World, submit: Callable[[], T]) -> T:
     """Submit a transaction and run it; raise the client's errors."""
     try:
         with world.lock:
-            signed = submit()
+            submitted = submit()
             world.settle()
     except SourceError as error:
         raise error.error from None
     except InvalidTransactionError as error:
         raise chain_errors.invalid_transaction(error.error) from None
-    return str(signed.hash)
+    return submitted
 
 
 def _account_of(call: Call[Any]) -> str | None:

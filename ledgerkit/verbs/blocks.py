@@ -307,11 +307,8 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     """
     ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
-
-    def frame() -> pd.DataFrame:
-        return chain_frames.chunks(chain_frames.chunk_rows(block, []))
-
-    return sourced_frame(ledger, frame, "block")
+    rows = chain_frames.chunk_rows(block, [])
+    return sourced_frame(ledger, lambda: chain_frames.chunks(rows), "block")
 
 
 @verb

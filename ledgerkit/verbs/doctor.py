@@ -160,18 +160,15 @@ def _timed(answer: _Answer, start: float) -> Call[Any]:
     def read(response: Response) -> Any:
         answer.response, answer.seconds = response, time.monotonic() - start
         value = answer.call.read(response)
-        answer.unknown = _unknown(answer, response, type(value))
+        try:
+            document = json_decoding.decode(response.body)
+        except msgspec.DecodeError as error:  # the model's decoder skips unknown members unread
+            raise calls.not_as_documented(answer.call.request, error) from None
+        document = document["result"] if answer.call.is_rpc else document
+        answer.unknown = unknown_members(document, type(value))
         return value
 
     return replace(answer.call, read=read)
-
-
-def _unknown(answer: _Answer, response: Response, model: type) -> list[str]:
-    try:
-        document = json_decoding.decode(response.body)
-    except msgspec.DecodeError as error:  # the model's own decoder skips unknown members unread
-        raise calls.not_as_documented(answer.call.request, error) from None
-    return unknown_members(document["result"] if answer.call.is_rpc else document, model)
 
 
 def unknown_members(document: Any, model: Any) -> list[str]:
