@@ -75,22 +75,12 @@ def by_height(
     order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
 ) -> np.ndarray:
     """Sort by height, raised where a row would otherwise precede what it depends on."""
-    created = np.flatnonzero(parents >= 0)
-    rises = (heights[parents[created]] <= heights[created]).all()
-    if not (rises and (heights[data[0]] <= heights[data[1]]).all()):
-        heights = _raise_heights(order, parents, data, heights)
-    return order[np.argsort(heights[order], kind="stable")]
-
-
-def _raise_heights(
-    order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
-) -> np.ndarray:
-    """Raise the height of each row to the largest of the rows it depends on."""
     producers: defaultdict[int, list[int]] = defaultdict(list)
     for producer, consumer in zip(data[0].tolist(), data[1].tolist(), strict=True):
         producers[consumer].append(producer)
     raised = heights.tolist()
     for row, parent in zip(order.tolist(), parents[order].tolist(), strict=True):
-        earlier = [raised[other] for other in (parent, *producers.get(row, ())) if other >= 0]
-        raised[row] = max([raised[row], *earlier])
-    return np.array(raised, dtype=np.int64)
+        for earlier in (parent, *producers.get(row, ())):
+            if earlier >= 0:
+                raised[row] = max(raised[row], raised[earlier])
+    return order[np.argsort(np.array(raised, dtype=np.int64)[order], kind="stable")]
