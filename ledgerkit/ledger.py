@@ -73,9 +73,9 @@ class Ledger:
         is_embedded = isinstance(source, Source)
         is_replay = isinstance(source, Transport) and source.is_recording
         self._embedded: EmbeddedLedger | None = source if is_embedded else None
-        self.replay: Replay | None = source if is_replay else None  # the recording that answers
+        self._replay: Replay | None = source if is_replay else None
         self.display_name = _display_name(settings.network, self._embedded)
-        self.clock: ModuleType | Replay = time if self.replay is None else self.replay
+        self.clock: ModuleType | Replay = time if self._replay is None else self._replay
         self.session = Session(settings)
         self._points = Points()
         self._memo: dict[str, Any] = {}
@@ -89,6 +89,11 @@ class Ledger:
     def is_embedded(self) -> bool:
         """True for the embedded ledger, whose data is invented."""
         return self._embedded is not None
+
+    @property
+    def replay(self) -> Replay | None:
+        """The recording that answers; None if answers come from hosts or the embedded ledger."""
+        return self._replay
 
     @property
     def world(self) -> World:
@@ -631,9 +636,9 @@ class Ledger:
     def __repr__(self) -> str:
         session = getattr(self, "session", None)  # a traceback may show one that __init__ refused
         limits = "" if session is None else session.settings.limits_text()
-        if self.replay is not None:
-            answers = units.count_text(len(self.replay), "answer")
-            limits = f"{answers} recorded in {cut(self.replay.path)}"
+        if self._replay is not None:
+            answers = units.count_text(len(self._replay), "answer")
+            limits = f"{answers} recorded in {cut(self._replay.path)}"
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:

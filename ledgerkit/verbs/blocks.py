@@ -391,6 +391,11 @@ def changes(
     changes
         One row per change, typed as `schema("changes")`.
 
+    Raises
+    ------
+    LedgerError
+        If the response could not be read.
+
     Notes
     -----
     Source: EXPERIMENTAL_changes.
