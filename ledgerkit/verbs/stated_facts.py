@@ -46,9 +46,9 @@ def contradictions(
         block_hash = outcome.block_hash or ""
         header, creator = headers[block_hash], creators.get(outcome.id)
         if creator is None and outcome is not first:
-            yield Contradiction(outcome.id, "no outcome lists it as created")
+            yield outcome.id, "no outcome lists it as created"
         elif creator and header.height < headers[creator.block_hash or ""].height:
-            yield Contradiction(outcome.id, "it ran before the receipt that created it")
+            yield outcome.id, "it ran before the receipt that created it"
         stated = outcome.block_height, outcome.block_timestamp
         for height, time_ns in {stated, places.get(block_hash, stated)}:
             is_later = time_ns is not None and abs(time_ns - header.time_ns) > _ROUNDED_NS
