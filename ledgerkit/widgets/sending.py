@@ -168,8 +168,8 @@ class SendForm(Panel):
         self._show(Content(self._outcome() if is_sent else "", error=error))
 
     def _outcome(self) -> str:
-        """Return how to find out whether a transaction was sent."""
-        return _MAYBE_SENT if self.submission is None else str(self.submission.way_back())
+        sent = self.submission
+        return _MAYBE_SENT if sent is None else sent.tracker.resume_hint()
 
 
 def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import pickle
 import re
@@ -804,6 +805,21 @@ def test_a_failed_receipt_is_told():
 
     assert ": final, failed." in form.content.message
     assert "Account nosuch.near does not exist" in form.static()
+
+
+def test_a_transaction_whose_stages_cannot_be_read_names_the_way_on(monkeypatch):
+    """An error after the sending says how to continue with the transaction that was sent."""
+    form = lk.widgets.SendForm("alice.near", "bob.near", "1 NEAR").press()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise errors.AuthError
+
+    monkeypatch.setattr(lk.Submission, "wait", refuse)
+    form.submit()
+
+    way_on = f'lk.resume("{form.submission.tx_hash}", "alice.near")'
+    assert isinstance(form.error, errors.AuthError)
+    assert way_on in html.unescape(form.content.message)
 
 
 def test_a_call_is_sent_with_its_arguments():
