@@ -9,8 +9,8 @@ from ledgerkit.block_data.tree_tables import trace_included
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames.chain import transaction_columns
 from ledgerkit.frames.collected import TRACED
-from ledgerkit.frames.transactions import transaction_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import errors, user_warnings
 from ledgerkit._version import __version__
-from ledgerkit.cli import completion, exit_codes, output
+from ledgerkit.cli import arguments, exit_codes, output
 from ledgerkit.cli.arguments import Argument, Parser
 from ledgerkit.cli.collecting import COLLECTING
 from ledgerkit.cli.commands import Command
@@ -31,8 +31,8 @@ COMMANDS = {
     "completion": Command(
         "print a script that completes commands in bash, zsh or fish",
         "",
-        Argument("shell", "the shell that reads the script", choices=completion.SHELLS),
-        show=completion.print_script,
+        Argument("shell", "the shell that reads the script", choices=arguments.SHELLS),
+        show=arguments.print_script,
     ),
 }
 _EPILOG = f"""\
@@ -47,7 +47,7 @@ NO_COLOR=1 prints without colours
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, or complete the line of a shell; return the exit code."""
     if "_ARGCOMPLETE" in os.environ:
-        completion.complete(build_parser(os.environ["COMP_LINE"].split()))
+        arguments.complete(build_parser(os.environ["COMP_LINE"].split()))
     words = sys.argv[1:] if argv is None else argv
     try:
         args = build_parser(words).parse_args(words)

@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ledgerkit import errors
-from ledgerkit.cli import completion
+from ledgerkit.cli import exit_codes, output
+from ledgerkit.frames.collected import VIEWS
 from ledgerkit.redaction import secret_in
 from ledgerkit.visible_text import escape_invisible
 
@@ -20,6 +21,14 @@ _MAX_DIGITS = 20  # of a height, which has 64 bits
 # An option that people guess, with its value: a key is read from the environment only.
 _SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
+
+SHELLS = ("bash", "zsh", "fish")
+FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
+_VALUES = {
+    "name": ("demo", "empty", "crowd"),
+    "view": VIEWS["accounts"],
+    **dict.fromkeys(("at", "start", "stop", "until"), ("final", "genesis", "optimistic")),
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,8 +96,8 @@ class Argument:
             options = {"metavar": f"{self.parameter.upper().removesuffix('S')},…"} | options
         names = [self.name] if self.is_option else []
         action = parser.add_argument(*names, dest=self.parameter, **options)
-        if action.choices is None and self.parameter not in completion.FILES:
-            action.completer = completion.candidates  # type: ignore[attr-defined]  # as documented
+        if action.choices is None and self.parameter not in FILES:
+            action.completer = candidates  # type: ignore[attr-defined]  # as documented
 
 
 def _derived_options(parameter: inspect.Parameter) -> dict[str, Any]:
@@ -150,3 +159,39 @@ def form_arguments(*formats: str) -> tuple[Argument, ...]:
 
 
 FORM = form_arguments()
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Print the candidates for the line of a shell, and exit."""
+    import argcomplete
+
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> dict[str, str]:
+    """Return candidates with their descriptions; of a list, those that it does not have yet."""
+    if action.dest == "columns":
+        from ledgerkit.frames.schemas import SCHEMAS
+
+        schema = parser.get_default("spec").frame(parser.namespace)
+        values = {column.name: column.meaning for column in SCHEMAS.get(schema, ())}
+    elif action.dest == "views":
+        views = {"history": ("accounts", "ft", "staking"), "collect": VIEWS["accounts"]}
+        values = dict.fromkeys(views.get(parser.prog.split()[-1], VIEWS["blocks"]), "")
+    elif action.dest == "network":
+        from ledgerkit.transport import networks
+
+        return dict.fromkeys(networks.PRESETS, "")
+    else:
+        return dict.fromkeys(_VALUES.get(action.dest, ()), "")
+    before, comma, _last = prefix.rpartition(",")
+    used = before.split(",")
+    return {before + comma + name: text for name, text in values.items() if name not in used}
+
+
+def print_script(args: argparse.Namespace, _result: object) -> int:
+    """Print the script that a shell reads at its start."""
+    from argcomplete.shell_integration import shellcode
+
+    output.say(shellcode(["ledgerkit"], use_defaults=False, shell=args.shell), raw=True)
+    return exit_codes.SUCCESS

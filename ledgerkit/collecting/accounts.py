@@ -10,7 +10,6 @@ from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables, collected
-from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class AccountReader:
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
         self._call = call_of(views)
-        exposure = partial(exposure_frames.exposure_columns, liquid=frozenset(liquid_tokens))
+        exposure = partial(token_frames.exposure_columns, liquid=frozenset(liquid_tokens))
         builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
         self._columns = {view: builders[view] for view in views}
 

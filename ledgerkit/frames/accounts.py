@@ -1,8 +1,8 @@
-"""Frames of accounts, of their keys, and of the accounts of a key."""
+"""Frames of accounts and their history, of their keys, and of the accounts of a key."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.api.models import chain, rest
+    from ledgerkit.block_search.bisection import Point
 
 STORAGE_PRICE = 10**19  # yoctoNEAR per byte
 # Accounts up to this many bytes need no balance for storage (NEP-448).
@@ -172,3 +173,52 @@ def permission_fields(value: Any) -> tuple[str, dict[str, Any]]:
             return kind, fields
     quoted = repr(str(value)[:_PERMISSION_QUOTED])
     raise DecodeError(f"a key's permission {quoted} has no known shape", path="permission")
+
+
+# History ----------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """The status and amounts of one view at one block; amounts of other views are None."""
+
+    status: str
+    balance: int | None = None
+    locked: int | None = None
+    staked: int | None = None
+    unstaked: int | None = None
+    storage_bytes: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        """The sum of the amounts: 0 without an account or contract, None if it is unknown."""
+        if self.status in ("no_account", "no_contract"):
+            return 0
+        parts = (self.balance, self.locked, self.staked, self.unstaked)
+        return sum(part or 0 for part in parts) if self.status == "ok" else None
+
+
+class Row(NamedTuple):
+    """A reading with its account, view, contract and block."""
+
+    account_id: str
+    view: str
+    contract_id: str | None
+    point: Point
+    reading: Reading
+
+
+def history(rows: Sequence[Row]) -> pd.DataFrame:
+    """Build the history frame: one row per reading."""
+    readings = {name: [getattr(row.reading, name) for row in rows] for name in Reading._fields}
+    return build.build_frame(
+        "history",
+        {
+            "account_id": [row.account_id for row in rows],
+            "view": [row.view for row in rows],
+            "contract_id": [row.contract_id for row in rows],
+            "block_height": [row.point.height for row in rows],
+            "block_hash": [row.point.hash for row in rows],
+            "time": [row.point.time_ns for row in rows],
+            **readings,
+        },
+    )

@@ -14,8 +14,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
-from ledgerkit.frames.accounts import permission_fields
-from ledgerkit.frames.history import Reading
+from ledgerkit.frames.accounts import Reading, permission_fields
 from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs import readings

@@ -20,15 +20,20 @@ from typing import TYPE_CHECKING
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.errors import did_you_mean
-from ledgerkit.reconciling import indexed, stakes
 from ledgerkit.reconciling import rewards as staking
+from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.document_entries import DocumentEntries
 from ledgerkit.reconciling.entry_store import EntryStore
-from ledgerkit.reconciling.explaining import explain_gaps
-from ledgerkit.reconciling.gas_keys import settle_gas_keys
+from ledgerkit.reconciling.explaining import explain_gaps, settle_gas_keys
 from ledgerkit.reconciling.liquid_staking import liquid_gains
-from ledgerkit.reconciling.listing import Listing, add_unlisted, find_start
+from ledgerkit.reconciling.listing import (
+    Listing,
+    add_unlisted,
+    find_start,
+    indexed_entry,
+    placed_by_balances,
+)
 from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, Facts, Token
 from ledgerkit.reconciling.paces import ROUNDING
@@ -41,11 +46,10 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.reconciling.explaining import Explained
-    from ledgerkit.reconciling.gas_keys import Settled
+    from ledgerkit.reconciling.explaining import Explained, Settled
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry, Reward
-    from ledgerkit.reconciling.period import Scope
+    from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.stakes import PoolTest
 
 _height = attrgetter("block_height")
@@ -140,14 +144,14 @@ class Builder:
         """Add entries for transfers without a document."""
         entries = []
         for row in rows:
-            entry = indexed.indexed_entry(row)
+            entry = indexed_entry(row)
             if entry is None:
                 self._notes.append(
                     f"the Transfers API cut off an amount of {row.asset} in block {row.height}"
                 )
             elif self._scope.has_asset(entry.asset) or is_pool(entry.counterparty_id or ""):
                 entries.append(entry)
-        placed = indexed.placed_by_balances(entries, self._reader)
+        placed = placed_by_balances(entries, self._reader)
         for listed, entry in zip(entries, placed, strict=True):
             # What left the account arrives with the pool in the block that is listed.
             flow = stakes.stake_of_transfer(listed, is_pool)

@@ -16,7 +16,7 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.period import Scope, locate_ends
+from ledgerkit.reconciling.plan import Scope, locate_ends
 from ledgerkit.reconciling.statement import Statement
 
 if TYPE_CHECKING:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.block_data.protocol_rules import (
-    common_rules,
-    headers_with_rules,
-    rules_by_height,
-)
+from ledgerkit.block_data.protocol_rules import common_rules, headers_with_rules, rules_by_height
 from ledgerkit.block_data.transaction_documents import read_finished_from_node, stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
-from ledgerkit.reconciling.entries import Placed, entries_of
+from ledgerkit.reconciling.model import GAS_KEY, Entry
 from ledgerkit.tracing.trace import Trace
 
 if TYPE_CHECKING:
@@ -24,9 +20,24 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.listing import Listed
-    from ledgerkit.reconciling.model import Entry
-    from ledgerkit.reconciling.period import Scope
+    from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.stakes import PoolTest
+    from ledgerkit.tracing.balance_timeline import BalanceChange
+
+_CAUSES = {
+    "transfer": "transfer",
+    "deposit": "deposit",
+    "delegated": "deposit",
+    "refund_deposit": "refund",
+    "refund_gas": "fee",
+    "fee": "fee",
+    "contract_reward": "gas_reward",
+    "burnt": "storage_burn",
+    "beneficiary": "deleted",
+    "gas_key": "gas_key",
+    "token": "token",
+    "multi_token": "token",
+}
 
 
 class DocumentEntries:
@@ -132,3 +143,60 @@ def _located_trace(ledger: Ledger, answer: TransactionResponse) -> Trace:
     blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
     rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
     return Trace(answer.result, answer.body, blocks=blocks, rules=rules)
+
+
+# Of one transaction -------------------------------------------------------------------------
+
+
+class Placed(NamedTuple):
+    """An entry, and its place among those of all transactions: first by block."""
+
+    place: tuple[int, bool, int, int, int]
+    entry: Entry
+
+
+def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[Placed], bool]:
+    """
+    Return the entries of an account, and whether the document has all amounts and heights.
+
+    `position` is that of the transaction among the others.
+    """
+    entries, is_complete = [], True
+    for index, change in enumerate(trace.balance_timeline()):
+        # The balance of an unnamed gas key is burnt: `gas_keys` finds out which one it was.
+        if change.account_id != account_id or change.kind == "nft" or change.asset == GAS_KEY:
+            continue
+        if change.change is None or change.height is None:
+            is_complete = False
+        elif change.change:
+            place = change.height, change.order >= 0, position, change.order, index
+            entries.append(Placed(place, _entry(trace, change, change.height, change.change)))
+    return sorted(entries), is_complete
+
+
+def _entry(trace: Trace, change: BalanceChange, height: int, amount: int) -> Entry:
+    return Entry(
+        block_height=height,
+        timestamp_ns=change.time_ns,
+        asset=change.asset,
+        cause=_cause(change, amount),
+        change=amount,
+        tx_hash=trace.tx_hash,
+        receipt_id=change.receipt_id,
+        counterparty_id=change.counterparty_id,
+        method_name=change.method_name,
+        memo=change.memo,
+    )
+
+
+def _cause(change: BalanceChange, amount: int) -> str:
+    kind, actions = change.kind, (change.actions or "").split("+")
+    if kind in {"token", "multi_token"} and change.counterparty_id is None:
+        return "mint" if amount > 0 else "burn"
+    if kind == "burnt" and change.asset.startswith(GAS_KEY):
+        return "deleted"
+    if kind in {"transfer", "deposit"} and amount > 0 and "CreateAccount" in actions:
+        return "created"
+    if kind == "undelivered":
+        return "transfer" if set(actions) <= {"CreateAccount", "Transfer"} else "deposit"
+    return _CAUSES[kind]

@@ -17,7 +17,7 @@ from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.listing import found_documents
 from ledgerkit.reconciling.model import STAKE
-from ledgerkit.reconciling.period import Scope
+from ledgerkit.reconciling.plan import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

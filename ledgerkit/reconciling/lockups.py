@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
 from ledgerkit.errors import LedgerError
-from ledgerkit.reconciling.indexed import indexed_entry
-from ledgerkit.reconciling.listing import found_documents
+from ledgerkit.reconciling.listing import found_documents, indexed_entry
 from ledgerkit.reconciling.model import NEAR
-from ledgerkit.reconciling.period import first_height
+from ledgerkit.reconciling.plan import first_height
 from ledgerkit.reconciling.reconcile import BalanceReader
 from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer

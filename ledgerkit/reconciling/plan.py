@@ -1,4 +1,4 @@
-"""The plan of a statement: what it would request, and the time that takes at least."""
+"""The period of a statement, and its plan: what it would request, and how long that takes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.api import services
 from ledgerkit.collecting.plan import duration_text
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface
+    from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.rate_limit import Limit
 
@@ -23,6 +26,10 @@ _SERVICES: dict[Surface, str] = {
     "rpc": "node",
     "api": "REST API",
 }
+
+# Blocks before the start, in which transactions may begin that go on after it: a yield ends after
+# 200 blocks (nearcore, yield_timeout_length_in_blocks), and what waits for it may yield again.
+_MARGIN = 1_000
 
 
 @dataclass(frozen=True)
@@ -115,3 +122,43 @@ def plan_statement(
         {_SERVICES[surface]: requests[surface] for surface in known},
         {_SERVICES[surface]: settings.limit(surface) for surface in known},
     )
+
+
+# The period ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scope:
+    """
+    The account and the period of a statement, and how they are read.
+
+    It is the time after block `start` up to block `stop`; without a start it begins before the
+    account's first transaction. Without `assets` the statement has all.
+    """
+
+    ledger: Ledger
+    account_id: str
+    start: Point | None
+    stop: Point
+    assets: tuple[str, ...] | None
+    progress: bool
+
+    def has_asset(self, asset: str) -> bool:
+        """Return True for an asset of the statement."""
+        return self.assets is None or asset in self.assets
+
+
+def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
+    """Find the blocks at the ends of a statement."""
+    ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
+    points = locate_arguments(ledger, ends)
+    first, last = points.get("start"), points["stop"]
+    if first is not None and first.height > last.height:
+        expected = f"a block before the stop, which is block {last.height}"
+        raise InvalidRequestError.refuse("start", start, expected)
+    return first, last
+
+
+def first_height(start: int) -> int:
+    """Return the height from which transactions are listed, for a period after block `start`."""
+    return max(0, start - _MARGIN)

@@ -118,10 +118,10 @@ class Statement:
         >>> earlier.extend().entries.equals(lk.statement("bob.near").entries)
         True
         """
-        from ledgerkit.reconciling import extending, period
+        from ledgerkit.reconciling import extending, plan
 
         ledger = client.current(ledger)
-        _, last = period.locate_ends(ledger, None, stop)
+        _, last = plan.locate_ends(ledger, None, stop)
         later = extending.Continuation(ledger, self.facts, self.store, last, progress=progress)
         return Statement(*later.build())
 

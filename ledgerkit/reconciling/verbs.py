@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from ledgerkit import client, validation
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.period import Scope, locate_ends
-from ledgerkit.reconciling.plan import plan_statement
+from ledgerkit.reconciling.plan import Scope, locate_ends, plan_statement
 from ledgerkit.reconciling.statement import Statement
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
+    DecodeError,
     InvalidRequestError,
     LedgerError,
     TransactionTimeoutError,
@@ -22,7 +23,6 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownTransactionError,
 )
-from ledgerkit.sending import access_keys
 from ledgerkit.transport.retry import Backoff
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.transport.embedded import World
+    from ledgerkit.validation import BlockReference
 
 METHODS = ("send_tx", "broadcast_tx_async", "broadcast_tx_commit")
 DEFAULT_VALIDITY = 86_400  # blocks, where the protocol configuration does not state it
@@ -146,12 +147,25 @@ def _drop_evidence(
     try:
         at = validation.received_hash(final.hash)
         names = str(tx.signer_id), str(tx.public_key)
-        ak_nonce = access_keys.read_nonce(ledger, *names, tx.nonce_index, at)
+        ak_nonce = read_nonce(ledger, *names, tx.nonce_index, at)
     except (UnknownAccessKeyError, UnknownAccountError):
         return None, *block  # a new key may not be in a final block yet
     if ak_nonce >= tx.nonce:
         return f"{OVERTAKEN}: the key is at {ak_nonce}, the transaction has {tx.nonce}", *block
     return None, *block
+
+
+def read_nonce(
+    ledger: Ledger, account_id: str, public_key: str, nonce_index: int | None, at: BlockReference
+) -> int:
+    """Read the last nonce of a key, of a gas key the one at an index."""
+    if nonce_index is None:
+        return ledger.send(rpc.view_access_key(account_id, public_key, at)).nonce
+    nonces = ledger.send(rpc.view_gas_key_nonces(account_id, public_key, at)).nonces
+    if nonce_index >= len(nonces):
+        message = f"gas key {public_key} has {len(nonces)} nonces, and none at index {nonce_index}"
+        raise DecodeError(message, path="nonces")
+    return nonces[nonce_index]
 
 
 def validity_period(ledger: Ledger) -> int:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
+    DecodeError,
     InvalidRequestError,
     InvalidTransactionError,
     LedgerError,
@@ -24,10 +25,10 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
 )
 from ledgerkit.frames import build
-from ledgerkit.frames.accounts import spendable
+from ledgerkit.frames.accounts import permission_fields, spendable
 from ledgerkit.protocol import CryptoHash, Delegate, DelegateAction, Transaction
 from ledgerkit.protocol.actions import attached_gas, deposits
-from ledgerkit.sending import access_keys, arguments, broadcast, fees, nonces
+from ledgerkit.sending import arguments, broadcast, fees, nonces
 from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.submission import Submission, remember, wait_for_level
@@ -131,7 +132,7 @@ class _Key:
     def key_and_block(self, answers: Sequence[Any]) -> tuple[AccessKey, Anchor]:
         """Return the key and the block that were read; store whether it is a gas key."""
         key, block = map(_value, answers)
-        self.queues.num_nonces = access_keys.num_nonces(key.permission)
+        self.queues.num_nonces = _num_nonces(key)
         return key, Anchor(block.header.height, CryptoHash(block.header.hash))
 
     def anchor(self, queue: NonceQueue, read: tuple[AccessKey, Anchor] | None) -> Anchor | None:
@@ -149,7 +150,15 @@ class _Key:
         if queue.nonce_index is None:
             return key.nonce
         head = validation.block_reference("optimistic")
-        return access_keys.read_nonce(self.ledger, *self.names, queue.nonce_index, head)
+        return broadcast.read_nonce(self.ledger, *self.names, queue.nonce_index, head)
+
+
+def _num_nonces(key: AccessKey) -> int | None:
+    kind, fields = permission_fields(key.permission)
+    count: int | None = fields.get("num_nonces")
+    if kind.startswith("GasKey") and not count:
+        raise DecodeError("a gas key has no number of nonces", path="permission")
+    return count
 
 
 def _value(answer: Any) -> Any:

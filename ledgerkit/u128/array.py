@@ -16,7 +16,6 @@ from ledgerkit.u128 import (
     ordering,
     pandas_hooks,
     parsing,
-    pyarrow_hooks,
     reductions,
 )
 
@@ -64,7 +63,7 @@ class U128Dtype(ExtensionDtype):
     @classmethod
     def construct_from_string(cls, string: str) -> Any:
         """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
-        is_stored = string == pyarrow_hooks.STORED_NAME
+        is_stored = string == pandas_hooks.STORED_NAME
         return cls() if is_stored else super().construct_from_string(string)
 
     @classmethod
@@ -295,7 +294,7 @@ class U128Array(pandas_hooks.PandasHooks):
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
         from ledgerkit.u128 import arrow
 
-        pyarrow_hooks.record_dtype(U128Dtype)
+        pandas_hooks.record_dtype(U128Dtype)
         return arrow.to_arrow(self.planes, self.mask, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it

@@ -1,5 +1,5 @@
 """
-The hooks that pandas calls and does not document, and its methods that are patched.
+The hooks that pandas calls and does not document, and the functions that are patched.
 
 `_cast_pointwise_result`: the dtype of what a function returned for each value. The default makes
 u128 of everything that can be read as u128, texts included.
@@ -29,11 +29,16 @@ extension arrays, and was closed.
 
 `to_excel` of frames and Series: pandas passes the values to writers that round them to floats. A
 warning names the columns. https://github.com/pandas-dev/pandas/issues/24122
+
+One undocumented function of pyarrow is patched: `pandas_compat.get_column_metadata` records the
+dtype of every column of decimals as "object", so that pandas would read u128 as Decimals
+(`DataFrame.to_parquet`, `to_feather` and all others that convert frames to Arrow). The dtype of an
+extension array has no say. https://github.com/pandas-dev/pandas/issues/20612 (open)
 """
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +50,10 @@ from ledgerkit.u128 import casts, decimal_text, groupby, ordering, parsing
 
 if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array, U128Dtype
+
+# numpy's name for any value of 16 bytes. Without ledgerkit, pandas would refuse a file with the
+# name "u128"; with this one it reads Decimals or texts.
+STORED_NAME = "V16"
 
 
 class PandasHooks(ExtensionArray):
@@ -133,3 +142,20 @@ def _warning_to_excel(original: Any, dtype_class: type[U128Dtype]) -> Any:
         original(self, *args, **options)
 
     return to_excel
+
+
+@cache
+def record_dtype(dtype_class: type[U128Dtype]) -> None:
+    """Patch pyarrow, once, to record a dtype in the metadata of the columns that have it."""
+    from pyarrow import pandas_compat
+
+    original = pandas_compat.get_column_metadata
+
+    @wraps(original)
+    def get_column_metadata(column: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        metadata: dict[str, Any] = original(column, *args, **options)
+        if isinstance(column.dtype, dtype_class):
+            metadata["numpy_type"] = STORED_NAME
+        return metadata
+
+    pandas_compat.get_column_metadata = get_column_metadata

@@ -13,7 +13,7 @@ from ledgerkit.files import file_errors
 from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
-from ledgerkit.u128.pyarrow_hooks import STORED_NAME
+from ledgerkit.u128.pandas_hooks import STORED_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

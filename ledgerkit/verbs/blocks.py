@@ -20,7 +20,6 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.ledger import newest_block_in_errors
 from ledgerkit.progress import bar
 from ledgerkit.verbs.declaring import verb
@@ -351,7 +350,7 @@ def transactions(
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
     return sourced_frame(
         ledger,
-        lambda: transaction_frames.transactions([(head.height, chunk) for chunk in contents]),
+        lambda: chain_frames.transactions([(head.height, chunk) for chunk in contents]),
         "chunk",
         block_height=head.height,
         block_hash=head.hash,

@@ -9,8 +9,8 @@ import pandas as pd
 
 from ledgerkit import client, errors, validation
 from ledgerkit.api import rest
-from ledgerkit.frames import history as history_frames
-from ledgerkit.frames.history import Reading, Row
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames.accounts import Reading, Row
 from ledgerkit.ledger import refuse_place
 from ledgerkit.verbs import readings, sampling
 from ledgerkit.verbs.declaring import verb
@@ -258,4 +258,4 @@ def _read_all(
         else:
             row = Row(subject.account_id, subject.view, subject.contract_id, point, reading)
             rows.append((name, row))
-    return fetcher.frame(rows, history_frames.history, "the reading")
+    return fetcher.frame(rows, account_frames.history, "the reading")

@@ -9,7 +9,7 @@ from ledgerkit import errors, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
 from ledgerkit.frames import amounts
-from ledgerkit.frames.history import Reading
+from ledgerkit.frames.accounts import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

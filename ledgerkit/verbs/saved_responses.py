@@ -16,7 +16,6 @@ from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.frames import transactions as transaction_frames
 from ledgerkit.frames.collected import DOCUMENT_VIEWS
 from ledgerkit.verbs import document_kinds
 
@@ -278,11 +277,11 @@ _VIEWS: dict[str, Reader] = {
         _chunks,
     ),
     "transactions": _block_reader(
-        lambda document: transaction_frames.transactions(
+        lambda document: chain_frames.transactions(
             [(document.block.header.height, chunk) for chunk in document.chunks()]
         ),
-        lambda shard: transaction_frames.transactions(block_frames.shard_chunks(shard)),
-        lambda body, _: transaction_frames.transactions([(None, _read_chunk(body))]),
+        lambda shard: chain_frames.transactions(block_frames.shard_chunks(shard)),
+        lambda body, _: chain_frames.transactions([(None, _read_chunk(body))]),
     ),
     "receipts": _block_reader(
         block_frames.receipts, block_frames.receipts, lambda body, _: _trace(body).receipts

@@ -10,7 +10,6 @@ from ledgerkit import client, errors, json_decoding, user_warnings, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
-from ledgerkit.frames import exposure as exposure_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs import readings
@@ -493,7 +492,7 @@ def exposure(
     stakes = _read_stakes(fetcher, rows) if nonzero else None
     failed = {subject.partition(" in ")[0] for subject, _ in fetcher.failures}
     fetched = [item for item in fetched if item[0] not in failed]
-    build = partial(exposure_frames.exposure, liquid=liquid_ids, stakes=stakes)
+    build = partial(token_frames.exposure, liquid=liquid_ids, stakes=stakes)
     frame = fetcher.frame(fetched, build, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 

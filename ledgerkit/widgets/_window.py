@@ -8,16 +8,18 @@ that shows the view; each knows its own questions by their number.
 from __future__ import annotations
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client
 from ledgerkit.errors import LedgerError, cut
+from ledgerkit.extras import require
 from ledgerkit.transport import networks
-from ledgerkit.widgets._view import view_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +35,12 @@ _MAX_VISITS = 50  # results that Back can return to; older ones are dropped
 
 # The panel that shows ids of each kind, and its field; the classes of panels add themselves.
 LINKS: dict[str, tuple[type[Panel], str]] = {}
+
+# The ES modules in ``static/`` are joined, since an anywidget has a single one: no build step, and
+# no host to load from. Each imports from those before it only.
+_MODULES = ("dom", "table", "trace", "form", "panel")
+_IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE | re.DOTALL)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +290,37 @@ def _block_reply(content: Content, message: Message) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - an exception in a handler would be invisible
         return {"error": f"{type(error).__name__}: {error}"}
     return answer
+
+
+# The widget -------------------------------------------------------------------------------
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
+
+
+def javascript() -> str:
+    """Join the ES modules into one, by dropping their imports from each other."""
+    sources = (_read(f"{name}.js") for name in _MODULES)
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
+
+
+@cache
+def view_class() -> Any:
+    """
+    Build the widget's class, which needs the notebook extra.
+
+    Its content comes by messages. The synchronised state holds nothing but HTML without scripts,
+    which stands in where no kernel answers; so a saved notebook holds no secret.
+    """
+    anywidget = require("anywidget", "notebook", "A panel")
+    traitlets = require("traitlets", "notebook", "A panel")
+
+    class View(anywidget.AnyWidget):  # type: ignore[misc, name-defined]  # loaded lazily
+        """A panel in a front end."""
+
+        _esm = javascript()
+        _css = _read("static.css") + _read("style.css")
+        fallback = traitlets.Unicode("").tag(sync=True)
+
+    return View

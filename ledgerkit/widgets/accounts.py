@@ -9,15 +9,14 @@ import pandas as pd
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames.exposure import CLASSES
 from ledgerkit.frames.human import readable
+from ledgerkit.frames.tokens import CLASSES
 from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table, error_pages
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from ledgerkit import archiving, client
 from ledgerkit.sending import signers
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.sending import refuse_public, secret_key_field
 

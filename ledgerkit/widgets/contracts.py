@@ -11,8 +11,7 @@ from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.verbs import contracts
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:

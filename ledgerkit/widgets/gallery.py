@@ -14,8 +14,7 @@ from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table, error_pages
 
 if TYPE_CHECKING:

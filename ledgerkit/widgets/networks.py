@@ -10,8 +10,7 @@ from ledgerkit.transport.networks import ApiKey
 from ledgerkit.verbs import node
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field, SecretField
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel, SecretField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

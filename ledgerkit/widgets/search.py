@@ -15,8 +15,7 @@ from ledgerkit.errors import InvalidRequestError, NotFoundError
 from ledgerkit.verbs import blocks
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._window import Target, target
 from ledgerkit.widgets.contracts import ContractViewer
 

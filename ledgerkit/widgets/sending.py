@@ -10,8 +10,7 @@ from ledgerkit.sending import signers, verbs
 from ledgerkit.transport import networks
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Button, Field, SecretField
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Button, Field, Panel, SecretField
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import json_bytes
 

@@ -8,8 +8,7 @@ from ledgerkit import units
 from ledgerkit.verbs import blocks, transactions
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._trace_view import VERDICTS, TraceView
 from ledgerkit.widgets.contracts import block_reference

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 import ledgerkit as lk
 from ledgerkit import units
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.widgets import _view
+from ledgerkit.widgets import _window
 from ledgerkit.widgets._trace_view import TraceView
 from tests import hostile
 from tests.browser.person import PICTURES
@@ -69,10 +69,10 @@ def shown(browser: Browser, watching: Any) -> Any:
                 "answer", lambda message: json.loads(json.dumps(view.handle(message)))
             )
             page.expose_function("opened", lambda *target: opened.opened.append(target))
-            style = _view._read("style.css")
+            style = _window._read("style.css")
             host = "<div id=host class='ledgerkit'></div>"
             page.set_content(f"<!doctype html><style>{style}</style>{host}")
-            module = f"{_view.javascript()}\nwindow.renderTrace = renderTrace"
+            module = f"{_window.javascript()}\nwindow.renderTrace = renderTrace"
             page.add_script_tag(type="module", content=module)
             page.wait_for_function("() => window.renderTrace")
             page.evaluate(

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import ledgerkit as lk
-from ledgerkit.widgets import _view
+from ledgerkit.widgets._window import javascript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def page(browser: Browser, watching: Any) -> Iterator[Page]:
     with watching(browser) as page:
         page.clock.install()
         page.set_content("<!doctype html><div id=host></div>")
-        page.add_script_tag(type="module", content=f"{_view.javascript()}\nwindow.render = render")
+        page.add_script_tag(type="module", content=f"{javascript()}\nwindow.render = render")
         page.wait_for_function("() => window.render")
         page.evaluate(MODEL)
         yield page

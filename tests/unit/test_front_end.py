@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledgerkit.widgets import _view
+from ledgerkit.widgets import _window
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ SVG = "http://www.w3.org/2000/svg"  # the name of a namespace, which is never re
 
 def code() -> str:
     """Return the joined module without its comments."""
-    text = re.sub(r"/\*.*?\*/", "", _view.javascript(), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", "", _window.javascript(), flags=re.DOTALL)
     return re.sub(r"(?m)(?:^|\s)//.*$", "", text)
 
 
@@ -38,7 +38,7 @@ def test_the_module_has_one_default_export_and_no_import():
 
 def test_nothing_is_loaded_from_elsewhere():
     """Neither the module nor the styles name a host, fetch anything or import a style sheet."""
-    styles = _view.view_class()._css
+    styles = _window.view_class()._css
 
     assert set(re.findall(r"\w+://[^\"'`\s]*", code())) <= {SVG, "https://"}
     assert re.findall(r"\bfetch\(|XMLHttpRequest|WebSocket|importScripts|new Worker", code()) == []
@@ -65,7 +65,7 @@ def test_the_module_can_be_loaded(tmp_path: Path):
     if node is None:
         pytest.skip("node is not installed")
     module = tmp_path / "view.mjs"
-    module.write_text(_view.javascript(), encoding="utf-8")
+    module.write_text(_window.javascript(), encoding="utf-8")
     script = 'import("./view.mjs").then(m => console.log(typeof m.default.render))'
 
     done = subprocess.run(

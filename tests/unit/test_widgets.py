@@ -23,8 +23,7 @@ from ledgerkit import client, errors, user_warnings
 from ledgerkit.localnet import Contract, view
 from ledgerkit.widgets import _html, contracts, gallery, search
 from ledgerkit.widgets._blocks import Content, Page
-from ledgerkit.widgets._fields import Field
-from ledgerkit.widgets._panel import Panel
+from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
 from tests import hostile
 from tests.unit.front_end import FrontEnd, until
