@@ -195,7 +195,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _load(module: str) -> Any:
-    """Import a module of the package, and pandas if it needs it."""
     from importlib import import_module
 
     return import_module(f"ledgerkit.{module}")

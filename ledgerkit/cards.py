@@ -239,7 +239,6 @@ def _details(row: Record) -> Iterable[tuple[str, str]]:
 
 
 def _arguments(args: object) -> str:
-    """Format arguments as JSON, or as a number of bytes and the first 32."""
     if isinstance(args, bytes):
         return f"{count_text(len(args), 'byte')}: {_text(args[:32].hex(), 64)}"
     try:
@@ -288,7 +287,6 @@ def _receipt_table(rows: Sequence[Record], edges: pd.DataFrame) -> str:
 
 
 def _tgas(gas: Any) -> str:
-    """Format gas in Tgas, without the unit."""
     return "" if gas is None else _rounded(amount_text, gas, TGAS_DECIMALS, "")
 
 
@@ -313,7 +311,6 @@ def _cell(value: object) -> str:
 
 
 def _number(value: object) -> str:
-    """Format an integer grouped by thousands, and any other value as text."""
     return f"{value:,}" if isinstance(value, int) else _cell(value)
 
 

@@ -379,7 +379,6 @@ def _recording_path(network: object) -> Path | None:
 
 
 def _open_recording(path: Path, *others: object) -> Replay:
-    """Open a recording; raise if another source of answers, or a key, is passed with it."""
     from ledgerkit.transport.replay import Replay
 
     if any(value is not None for value in others):
@@ -445,7 +444,6 @@ def _cache_settings(
     *,
     in_process: bool,
 ) -> Cache | None:
-    """Check connect's option `cache` and complete its folder."""
     if cache is None or cache is False:
         return None
     obstacle = ""

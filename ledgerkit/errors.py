@@ -257,7 +257,6 @@ class LedgerError(Exception):
 
 
 def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
-    """Return the traceback up to the line that called this package."""
     callers: list[TracebackType] = []
     while frames is not None and not _is_own(frames.tb_frame):
         callers.append(frames)
@@ -813,7 +812,6 @@ def from_status(
 
 
 def _auth_error(status: int, text: str, sentence: str, request: str) -> AuthError:
-    """Build the error for a refused API key; keys restricted to web origins are recognised."""
     remedy = _REMEDIES.get(status)
     if "origin_not_allowed" in text:
         sentence = f"The API key is restricted to web origins. {sentence}"

@@ -41,7 +41,6 @@ class Decoder(Generic[T]):
     __slots__ = ("_decode",)
 
     def __init__(self, decoded_type: Any, dec_hook: Callable[..., Any] | None = None) -> None:
-        """Inspect the type."""
         with _lock:
             self._decode = msgspec.json.Decoder(decoded_type, dec_hook=dec_hook).decode
 

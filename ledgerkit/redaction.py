@@ -233,7 +233,6 @@ def secret_in(value: object) -> str | None:
 
 
 def _text_of(leaf: object) -> str:
-    """Return the text of a value that is no container."""
     if isinstance(leaf, bytes):
         return leaf.decode("utf-8", "replace")
     return str(leaf) if isinstance(leaf, str | PathLike) else repr_of(leaf)
@@ -262,7 +261,6 @@ def repr_of(value: object) -> str:
 
 
 def _items(value: object) -> list[object] | None:
-    """Return the items of a container; None for any other value."""
     if isinstance(value, Secret | str | bytes | PathLike):
         return None
     with suppress(Exception):  # objects of other libraries raise anything
@@ -296,7 +294,6 @@ def _secret_in_text(text: str) -> str | None:
 
 
 def _key_in_text(text: str, plain: str) -> str | None:
-    """Find a secret key in a text, or its form without escapes."""
     compact = _INVISIBLE.sub("", plain)
     if not _LONG_RUN.search(compact):
         return None
@@ -310,7 +307,6 @@ def _key_in_text(text: str, plain: str) -> str | None:
 
 
 def _api_key_in_text(text: str, plain: str) -> str | None:
-    """Find what may be an API key."""
     for token in _TOKEN.finditer(text):
         if not _HASH.fullmatch(token[0]):
             return _API_KEY + _hint(token[0])

@@ -64,7 +64,6 @@ class Checked:
 
 
 def _text(value: object) -> object:
-    """Return the text of a str or of a validated hash or key, and any other value unchanged."""
     if isinstance(value, str):
         return plain_str(value)
     return str(value) if isinstance(value, Checked) else value
@@ -308,7 +307,6 @@ def _text_reference(value: str, field: str) -> BlockReference:
 
 
 def _iso_nanoseconds(text: str) -> int | None:
-    """Parse an ISO time with up to nine decimals to nanoseconds; None if it is malformed."""
     try:
         to_microseconds = _nanoseconds(datetime.fromisoformat(text))  # it drops further decimals
     except ValueError:

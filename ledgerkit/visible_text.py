@@ -96,5 +96,4 @@ def _is_arabic(char: str) -> bool:
 
 
 def _is_mark(char: str) -> bool:
-    """Return True for combining marks, which are drawn over the letter before them."""
     return category(char).startswith("M")

@@ -26,7 +26,6 @@ def _print_summary(args: argparse.Namespace, collection: Collection) -> int:
 
 
 def _check_views(args: argparse.Namespace) -> None:
-    """Choose the views to follow: two by default, or the one to print."""
     is_table = args.format == "table"
     if args.views is None:
         args.views = ["blocks", "transactions"] if is_table else ["blocks"]

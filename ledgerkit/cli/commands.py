@@ -133,7 +133,6 @@ def _check_columns(names: list[str], schema: str) -> None:
 
 
 def _connect(args: argparse.Namespace) -> Ledger:
-    """Open the ledger; print a message if it is the embedded one by default."""
     from ledgerkit import client
     from ledgerkit.transport import networks
 

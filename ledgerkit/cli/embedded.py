@@ -167,7 +167,6 @@ def _serve_sandbox(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    """Split an address such as 127.0.0.1:3030 or [::1]:3030."""
     host, _, port = address.rpartition(":")
     if host and port.isascii() and port.isdecimal() and int(port) <= _MAX_PORT:
         return host.strip("[]"), int(port)

@@ -46,7 +46,6 @@ def _print_receipts(args: argparse.Namespace, trace: Trace) -> int:
 
 
 def _print_proof(args: argparse.Namespace, trace: Trace) -> int:
-    """Prove the outcomes of a transaction; raise if one is not proved."""
     proof = trace.verify(args.trusted, source=args.source)
     if not proof.is_complete:
         notes = dict.fromkeys(proof.rows["note"].dropna())
@@ -61,7 +60,6 @@ def _print_below(headline: str, args: argparse.Namespace, frame: pd.DataFrame) -
 
 
 def _print_doctor(args: argparse.Namespace, frame: pd.DataFrame) -> int:
-    """Print a line for each surface, the limits, and the members that ledgerkit does not know."""
     if args.format != "table" or args.columns is not None:
         output.print_value(frame, args)
     else:
@@ -120,7 +118,6 @@ def _check_statement(args: argparse.Namespace) -> None:
 
 
 def _print_statement(args: argparse.Namespace, result: Any) -> int:
-    """Print a statement or write it to a file; return a code of its own if it has gaps."""
     if args.dry_run and args.format == "json":
         limits = {name: str(limit) for name, limit in result.limits.items()}
         output.print_json({**vars(result), "limits": limits, "seconds": result.seconds})

@@ -95,7 +95,6 @@ def _block(table: Sequence[Column]) -> Iterator[Line]:
 
 
 def _record(table: Sequence[Column]) -> Iterator[Line]:
-    """Lay out a single row: one line a value, after the name of its column."""
     widest = max(len(column.name) for column in table)
     for column in table:
         value = column.texts[0], column.styles[0]

@@ -89,7 +89,6 @@ def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
 
 
 def _token(row: TransferRow, metadata: Mapping[str, TokenFacts]) -> tuple[str | None, int | None]:
-    """Return symbol and decimals of a transfer's asset; None for what is not known."""
     if row.asset == "near":
         return _NEAR
     facts = metadata.get(row.contract_id or "")
@@ -109,5 +108,4 @@ def _decimals(change: int | None, human_amount: float | None) -> int | None:
 
 
 def _text(change: int | None, decimals: int | None) -> str | None:
-    """Return an amount in whole tokens, exact."""
     return None if change is None or decimals is None else units.to_text(change, decimals)

@@ -101,7 +101,6 @@ def spendable(balance: int, locked: int, storage_bytes: int) -> int:
 
 
 def _last_update(response: rest.Full) -> int | None:
-    """Return the height of the latest change among all entries of an account."""
     heights = [
         height
         for entries in (response.pools, response.tokens, response.nfts)

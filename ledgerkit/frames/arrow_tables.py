@@ -63,7 +63,6 @@ def schema(table: str) -> Any:
 
 
 def _fields(name: str) -> Iterator[Any]:
-    """Yield the Arrow fields of a table's files."""
     pa = arrow.library()
     for column in SCHEMAS[name]:
         if column.name in _LISTS:
@@ -79,7 +78,6 @@ def _fields(name: str) -> Iterator[Any]:
 
 @cache
 def _types() -> dict[str, Any]:
-    """Return the Arrow types by the dtype names of `SCHEMAS`."""
     pa = arrow.library()
     return {
         "str": pa.string(),
@@ -174,7 +172,6 @@ def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
 
 
 def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
-    """Convert one column, or the text column of large amounts."""
     pa = arrow.library()
     metadata = field.metadata or {}
     if source := metadata.get(parquet.MARK):
@@ -211,7 +208,6 @@ def _amounts(place: str, values: U128Array) -> Any:
 
 
 def _large_as_text(values: U128Array) -> Any:
-    """Return large amounts as text, and null for all others."""
     pa = arrow.library()
     large = arrow.too_large(values.planes, values.mask)
     if not large.any():

@@ -143,7 +143,6 @@ _NAT = np.iinfo(np.int64).min
 
 
 def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
-    """Convert nanoseconds since 1970 to UTC times."""
     stamps = integers(values, name).to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
     return pd.DatetimeIndex(stamps).tz_localize("UTC")
 

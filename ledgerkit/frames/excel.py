@@ -179,7 +179,6 @@ def _row_decimals(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yield a column in the form that Excel stores exactly, with its header."""
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         yield f"{name} (UTC)", values.dt.tz_convert("UTC").dt.tz_localize(None)
     elif values.dtype.kind == "O" or _has_many_digits(values):  # also decimals, and categories

@@ -291,7 +291,6 @@ def record_html(frame: pd.DataFrame) -> str:
 
 
 def _text(value: object) -> object:
-    """Write times, floats, bytes, lists and dicts; return any other value."""
     if isinstance(value, pd.Timestamp):
         return _time(value.floor("s"))
     if isinstance(value, float) and math.isfinite(value):
@@ -360,7 +359,6 @@ def _short_hash(value: Any) -> str:
 
 
 def _short_name(value: Any) -> str:
-    """Shorten an account id or an asset in the middle if it is long."""
     text = plain_text(value, _MAX_FULL_TEXT)
     return text if len(text) <= _MAX_NAME else f"{text[:20]}{_MORE}{text[-12:]}"
 
@@ -450,7 +448,6 @@ def _html_rows(frame: pd.DataFrame, digits: int | None) -> list[str]:
 
 
 def _styles(frame: pd.DataFrame) -> list[str]:
-    """Return the style of each column: numbers and amounts are at the right."""
     amounts = _token_columns(frame)
     is_number = pd.api.types.is_numeric_dtype
     is_bool = pd.api.types.is_bool_dtype

@@ -164,7 +164,6 @@ _CHANGE = _c(
 
 
 def _balance_change(unit: str) -> tuple[Column, ...]:
-    """Return the columns that compare a balance in two collections."""
     return (
         _c("before", "u128", "earlier balance; 0 if not listed, missing if unknown", unit),
         _c("after", "u128", "later balance; 0 if not listed, missing if unknown", unit),
@@ -892,7 +891,6 @@ _ROW_TIME = _c(
 
 
 def _of_many(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Add the columns with the transaction of each row, and its time."""
     has_time = any(column.name == "time" for column in columns)
     return (_TX_HASH, *(() if has_time else (_ROW_TIME,)), *columns)
 

@@ -280,7 +280,6 @@ def exposure_columns(
 
 
 def _liquid_tokens(responses: Sequence[rest.Full], liquid: frozenset[str]) -> Entries:
-    """List the liquid staking tokens of each account, with their balances if known."""
     tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
     # All balances are parsed at once: one call per account would be slow.
     texts = [token.balance or None for listed in tokens for token in listed]

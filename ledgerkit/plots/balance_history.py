@@ -178,7 +178,6 @@ def _lines(rows: pd.DataFrame, view: str, units_of: _Units, *, change: bool) -> 
 
 
 def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
-    """Label a line by the names that distinguish it, with the symbol of a token."""
     words = [texts.shorten(name, limit) for name in names]
     if symbol not in ("", "units", "tokens"):
         words.insert(len(words) - 1, symbol)
@@ -188,7 +187,6 @@ def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
 
 
 def _farthest(lines: list[_Line]) -> list[_Line]:
-    """Choose the lines that go farthest from zero, in the order of the frame."""
     chosen = sorted(range(len(lines)), key=lambda place: -lines[place].extent)[:_MAX_LINES]
     return [lines[place] for place in sorted(chosen)]
 

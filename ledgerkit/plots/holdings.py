@@ -164,7 +164,6 @@ def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) 
 
 
 def _balance_notes(records: Sequence[_Balance], n_smaller: int, *, by_account: bool) -> list[str]:
-    """List the balances that are not drawn, with the reason."""
     reasons = {
         "zero": [row for row in records if row.amount == 0],
         "not indexed yet": [row for row in records if row.status == "pending"],
@@ -264,7 +263,6 @@ def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
-    """Draw the parts of each bar, and its sum at the end; return the parts that occur."""
     levels, ink, handles = range(len(bars)), inks.inside(ax), []
     for part, (label, palette, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(bar.parts[:part])) for bar in bars]

@@ -192,7 +192,6 @@ def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int
 
 
 def _merge_equal(rows: Rows) -> Rows:
-    """Merge siblings whose subtrees are equal, if there are many rows."""
     if len(rows.rows) <= MAX_UNMERGED:
         return rows
     merged: list[Row] = []
@@ -237,7 +236,6 @@ def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple
 
 
 def _rank(row: Row) -> int:
-    """Return the rank of a row: failures first, then the critical path, refunds last."""
     rank = {FAILED: 0, UNKNOWN: 1, OK: 2, WAITING: 2, REFUND: 4}
     return rank[row.state] - row.is_critical
 

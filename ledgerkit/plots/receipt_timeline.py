@@ -151,7 +151,6 @@ def _arrow_end(bar: _Bar, share: float) -> tuple[float, float]:
 
 
 def _by_shard(rows: Sequence[Row]) -> list[int]:
-    """Order the rows by shard, shards by their first receipt, then by height."""
     shards = list(dict.fromkeys(row.shard for row in rows if row.shard is not None))
     rank = {shard: place for place, shard in enumerate([*shards, None])}
     heights = [float("inf") if row.height is None else row.height for row in rows]
@@ -185,7 +184,6 @@ def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
 
 
 def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
-    """Draw the time that receipts waited hatched, and their block of execution solid."""
     ink = inks.inside(ax)
     waited = [bar for bar in bars if bar.ran > bar.start]
     spans = [(bar.start, bar.ran - bar.start) for bar in waited]
@@ -215,7 +213,6 @@ def _waiting_style(ink: Inks) -> dict[str, Any]:
 
 
 def _style(state: str, ink: Inks) -> dict[str, Any]:
-    """Return the style of a state's bars: failures are hatched, those not executed outlines."""
     if state == receipt_rows.WAITING:
         return {"color": ink.face, "edgecolor": ink.text, "linestyle": "--", "linewidth": 0.8}
     return {

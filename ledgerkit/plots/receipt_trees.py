@@ -75,7 +75,6 @@ def receipt_tree(
 
 
 def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
-    """Draw an elbow from each parent to its children, bold on the critical path."""
     elbows: dict[bool, list[Any]] = {False: [], True: []}
     for at, row in enumerate(rows.rows):
         if row.parent < 0:

@@ -222,7 +222,6 @@ def _largest(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _cause_styles(lines: Sequence[_Line]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker by cause: the most frequent have their own."""
     counts = Counter(cause for line in lines for cause in line.causes)
     frequent = sorted(counts, key=lambda cause: (-counts[cause], cause))[:_MAX_CAUSES]
     return {

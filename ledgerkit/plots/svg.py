@@ -94,7 +94,6 @@ def _matplotlib_svg(ax: Axes) -> bytes:
 
 
 def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET.Element:
-    """Copy the drawing, and name it for screen readers."""
     references = {end for each in root.iter() for end in _REFERENCE.findall(_texts(each))}
     copied = _clean(root, titles, references)
     lines = {"stroke-linejoin": "round", "stroke-linecap": "butt"}

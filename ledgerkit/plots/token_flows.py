@@ -222,7 +222,6 @@ def _asset_unit(asset: str, units_of: Mapping[str, TokenUnit]) -> TokenUnit:
 
 
 def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
-    """Merge the accounts with the smallest amounts if a side has too many."""
     sender_names, receiver_names = map(_drawn_names, _side_sums(flows))
     sums: Counter[tuple[str, str, str]] = Counter()
     for flow in flows:
@@ -283,7 +282,6 @@ def _node_text(node: _Node, amount: str, limit: int) -> str:
 
 
 def _labelled_nodes(nodes: dict[str, _Node], line_height: float) -> list[_Node]:
-    """Choose the accounts whose labels fit, largest amounts first."""
     chosen: list[_Node] = []
     for node in sorted(nodes.values(), key=lambda node: -node.amount):
         if all(abs(node.middle - other.middle) >= line_height for other in chosen):

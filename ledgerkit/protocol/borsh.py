@@ -278,7 +278,6 @@ class Record(Borsh):
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         for name, codec in layout_of(type(self)):
             set_field(self, name, codec.check(getattr(self, name), name))
 

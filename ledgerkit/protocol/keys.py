@@ -263,11 +263,9 @@ class SecretKey(Secret):
         raise TypeError(msg)
 
     def __copy__(self) -> Self:
-        """Return the key itself, which is immutable."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the key itself, which is immutable."""
         return self
 
 
@@ -354,7 +352,6 @@ def _parse_file(text: str | bytes) -> tuple[_Parsed, str | None]:
 
 
 def _parse_public(text: object) -> bytes | None:
-    """Parse the public key of a credentials file; None if it is invalid."""
     if not isinstance(text, str):
         return None
     try:

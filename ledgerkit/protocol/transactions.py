@@ -385,7 +385,6 @@ class SignedTransaction(_Base64, Record):
 
 
 def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> int | None:
-    """Check the options that only version 1 has, and return the nonce index."""
     one_of(nonce_mode, "nonce_mode", _MODES)
     if type(version) is not int or version != 1:
         expected = "0, or 1 with nonce_index= or nonce_mode="

@@ -246,7 +246,6 @@ class CryptoHash(bytes, Checked):
         return bytes.__new__(cls, sha256(data).digest())
 
     def __str__(self) -> str:
-        """Return the base58 that requests and responses contain."""
         return to_base58(self)
 
     def __repr__(self) -> str:
@@ -290,7 +289,6 @@ class _CurveBytes(Borsh):
     _sizes: ClassVar[Mapping[str, int]]
 
     def __post_init__(self) -> None:
-        """Check the size."""
         if not isinstance(self.data, bytes) or len(self.data) != self._sizes.get(self.curve):
             raise refuse_hidden(self._name, self._rule)
         tag = _TAGS.get(self.curve)
@@ -349,7 +347,6 @@ class _CurveBytes(Borsh):
         return cls(curve, reader.fixed(cls._sizes[curve]))  # type: ignore[call-arg]  # as above
 
     def __str__(self) -> str:
-        """Return the text that requests and responses contain."""
         return f"{self.curve}:{to_base58(self.data)}"
 
     def __repr__(self) -> str:

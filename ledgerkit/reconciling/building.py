@@ -136,12 +136,10 @@ class Builder:
     def _from_documents(
         self, documents: DocumentEntries, listed: list[Listed], start: Point
     ) -> Iterator[Entry]:
-        """Yield the entries of transactions in causal order."""
         yield from documents.read(listed, start.height)
         self._flows += documents.flows
 
     def _add_indexed(self, rows: list[TransferRow], start: Point, is_pool: PoolTest) -> None:
-        """Add entries for transfers without a document."""
         entries = []
         for row in rows:
             entry = indexed_entry(row)
@@ -197,7 +195,6 @@ class Builder:
     # Balances ----------------------------------------------------------------------------
 
     def _listed_assets(self) -> list[str]:
-        """List the assets of the account that indexers know."""
         assets = [asset for asset in self._listing.assets if is_asset(asset)]
         if self._ledger.network.api_url is not None:
             tokens = self._ledger.send(rest.ft(self._account_id)).tokens or ()
@@ -205,14 +202,12 @@ class Builder:
         return assets
 
     def _assets_of(self, store: EntryStore, listed: Iterable[str]) -> list[str]:
-        """List the assets of the statement: those with entries, and those that are listed."""
         if self._scope.assets is not None:
             return list(self._scope.assets)
         with_entries = (entry.asset for entry in self._in_order(store))
         return list(dict.fromkeys([NEAR, *with_entries, *listed]))
 
     def _note_absent(self, facts: Facts, store: EntryStore) -> None:
-        """Note the requested assets that the account never held."""
         ends = {
             asset for each in (facts.opening, facts.closing) for asset in each if each[asset] != 0
         }
@@ -273,7 +268,6 @@ class Builder:
     def _in_order(
         self, store: EntryStore, also_moved: frozenset[Entry] = frozenset()
     ) -> Iterator[Entry]:
-        """Return all entries in causal order."""
         self._late.sort(key=_height)
         again, moved = self._read_again, self._moved | also_moved
         others = (each for each in store if each.tx_hash not in again) if again else store

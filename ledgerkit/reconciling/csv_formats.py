@@ -97,7 +97,6 @@ def tables(
 def _valued(
     entries: Sequence[Entry] | EntryStore, facts: Facts, prices: Prices
 ) -> Iterator[pd.DataFrame]:
-    """Yield the entries with all columns, and with their prices and values."""
     names = _Names(facts)
     parts = zip(frames.in_parts(entries), frames.entry_frames(facts, entries), strict=True)
     for part, frame in parts:
@@ -115,7 +114,6 @@ def _valued(
 
 
 def _text_column(texts: Iterable[str | None]) -> Any:
-    """Return texts as a column, missing where they are None."""
     return pd.array(list(texts), dtype="str")
 
 
@@ -196,7 +194,6 @@ class _Group:
         yield from rows
 
     def _moves(self, kind: str, names: _Names) -> list[_Row]:
-        """Return the rows of a kind, without the fee."""
         rows = [
             self._row(kind, names, asset, change)
             for asset, change in self._sums[kind].items()
@@ -244,7 +241,6 @@ def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_Row
 
 
 def _known_time(entry: Entry) -> int:
-    """Return the time of an entry; raise if it is unknown."""
     if entry.timestamp_ns is None:
         height = entry.block_height
         sentence = f"the time of block {height} is unknown, and tax programs need one"
@@ -265,7 +261,6 @@ def _value_text(value: Decimal | None) -> str | None:
 def _tax_tables(
     entries: Sequence[Entry] | EntryStore, facts: Facts, form: TaxFormat, prices: Prices
 ) -> Iterator[pd.DataFrame]:
-    """Return rows as a tax program imports them."""
     if form.currency_of is not None and len(prices.currencies) > 1:
         expected = f"one currency, that of {form.currency_of}"
         raise InvalidRequestError.refuse('price["currency"]', prices.currencies, expected)

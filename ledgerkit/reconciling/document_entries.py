@@ -135,7 +135,6 @@ class DocumentEntries:
 
 
 def _located_trace(ledger: Ledger, answer: TransactionResponse) -> Trace:
-    """Build the trace of a node's result, with the heights and times of all its blocks."""
     outcome = answer.result.transaction_outcome
     own = [] if outcome is None or outcome.block_hash is None else [outcome.block_hash]
     hashes = list(dict.fromkeys([*own, *answer.result.block_hashes()]))

@@ -115,7 +115,6 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
 
 
 def _to_entries(batch: Any) -> Iterator[Entry]:
-    """Convert a batch of Arrow rows to entries; raise `ValueError` if a value is impossible."""
     columns = {name: batch.column(name).to_pylist() for name in Entry._fields}
     for name, is_allowed in _ALLOWED.items():
         for value in set(columns[name]):

@@ -99,7 +99,6 @@ def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
 
 
 def _changes(gap: Gap, updates: Iterable[_Update], reader: BalanceReader) -> ChangesByCause:
-    """Return the changes of the account's balance in a gap's block, by cause."""
     balance = reader.balance(NEAR, gap.start_height) or 0
     changes: defaultdict[tuple[str, str | None], int] = defaultdict(int)
     for update in updates:
@@ -131,7 +130,6 @@ def _missing_entries(
 
 
 def _validator_rewards(place: Entry, changes: ChangesByCause) -> Iterator[Entry]:
-    """Yield the account's own reward as a validator."""
     for (cause_type, _), change in changes.items():
         if cause_type == _VALIDATOR_CAUSE and change:
             yield place._replace(cause="validator_reward", change=change)
@@ -260,7 +258,6 @@ def settle_gas_keys(
 
 
 def _is_emptied(gap: Gap, reader: BalanceReader) -> bool:
-    """Return True for a gap of a gas key in one block, after which it has no balance."""
     is_lost = gap.has_block and (gap.missing or 0) < 0 and gap.asset.startswith(GAS_KEY)
     return is_lost and reader.balance(gap.asset, gap.stop_height) == 0
 

@@ -49,7 +49,6 @@ class Continuation(Builder):
     def _from_documents(
         self, documents: DocumentEntries, listed: list[Listed], start: Point
     ) -> Iterator[Entry]:
-        """Yield the entries up to the cut, then those of transactions."""
         flows = []
         for entry in takewhile(self._is_before_cut, self._earlier_store):
             if entry.asset.startswith(STAKE):
@@ -60,7 +59,6 @@ class Continuation(Builder):
         self._flows = flows + [flow for flow in self._flows if not self._is_before_cut(flow)]
 
     def _is_before_cut(self, entry: Entry) -> bool:
-        """Return True for an entry that is not built again."""
         return entry.block_height <= self._cut
 
     def _assets_of(self, store: EntryStore, listed: Iterable[str]) -> list[str]:
@@ -69,7 +67,6 @@ class Continuation(Builder):
 
 
 def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
-    """Raise unless a statement can be continued to a block."""
     if ledger.network.name != facts.network:
         expected = f"a ledger of {facts.network}, as the statement is"
         raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)

@@ -180,7 +180,6 @@ def totals_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
 def _total(
     facts: Facts, asset: str, n_entries: int, inflow: Counter[str], outflow: Counter[str]
 ) -> dict[str, Any]:
-    """Return the row of an asset, from its changes by cause."""
     opening, closing = facts.opening.get(asset), facts.closing.get(asset)
     change = None if opening is None or closing is None else closing - opening
     token = token_of(facts, asset)

@@ -222,6 +222,5 @@ def _moved(entry: Entry, reader: BalanceReader) -> Entry:
 
 
 def _change(reader: BalanceReader, asset: str, height: int) -> int | None:
-    """Return the change of a balance in a block; None if it is unknown."""
     after, before = reader.balance(asset, height), reader.balance(asset, height - 1)
     return None if after is None or before is None else after - before

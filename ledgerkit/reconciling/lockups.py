@@ -42,7 +42,6 @@ def lockup_rewards(
 
 
 def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
-    """Return True if an account exists after a block."""
     call = unless_refused(rpc.view_account(account_id, block.reference))
     # `send` would warn that the embedded ledger has no such account, which is nothing unusual.
     [[state]] = ledger.stream([call])
@@ -52,7 +51,6 @@ def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
 
 
 def _selected_pool(ledger: Ledger, account_id: str, block: Block) -> str | None:
-    """Return the pool that a lockup contract has selected; None if there is none."""
     # Source: near/core-contracts, `lockup/src/getters.rs`.
     method = "get_staking_pool_account_id"
     call = rpc.call_function(account_id, method, b"{}", block.reference)
@@ -66,7 +64,6 @@ def _selected_pool(ledger: Ledger, account_id: str, block: Block) -> str | None:
 def _stake_flows(
     ledger: Ledger, account_id: str, start: Block, stop: Block, is_pool: PoolTest
 ) -> Iterator[Entry]:
-    """Yield deposits with pools and withdrawals, from transactions, else from transfers."""
     rows = transaction_rows(ledger, account_id, first_height(start.height), stop.height)
     read_hashes: set[str] = set()
     receipt_ids: set[str] = set()

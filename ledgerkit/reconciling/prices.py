@@ -63,7 +63,6 @@ class Prices:
 
 
 def _rows(frame: pd.DataFrame | None) -> Iterator[tuple[str, int, Price]]:
-    """Yield asset, time in nanoseconds and price of each row."""
     if frame is None:
         return
     if not isinstance(frame, pd.DataFrame):
@@ -90,7 +89,6 @@ def _texts(frame: pd.DataFrame, name: str) -> Iterator[str]:
 
 
 def _times(column: pd.Series[Any]) -> list[int]:
-    """Return times in nanoseconds since 1970."""
     if not isinstance(column.dtype, pd.DatetimeTZDtype) or column.isna().any():
         raise _refusal("time", column.dtype, "times with a time zone, none of them missing")
     utc = column.dt.tz_convert("UTC").dt.as_unit("ns").astype("int64")

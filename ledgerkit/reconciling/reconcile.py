@@ -155,7 +155,6 @@ def find_gaps(
 
 
 def _difference(reader: BalanceReader, sums: Sums, asset: str, height: int) -> int | None:
-    """Return a balance less the sum of the entries."""
     balance = reader.balance(asset, height)
     return None if balance is None else balance - sums.up_to(height)
 
@@ -163,7 +162,6 @@ def _difference(reader: BalanceReader, sums: Sums, asset: str, height: int) -> i
 def _split(
     reader: BalanceReader, sums: dict[str, Sums], intervals: Sequence[_Interval]
 ) -> tuple[list[_Interval], list[_Interval]]:
-    """Split intervals at a height in between; return the halves, and those that cannot be."""
     probes = [(each.asset, sums[each.asset].probe(each.low, each.high)) for each in intervals]
     reader.read(probes)
     halves, unreadable = [], []

@@ -264,7 +264,6 @@ def _header(ledger: Ledger, at: BlockReference) -> chain.BlockHeader:
 
 
 def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]]:
-    """Return heights and amounts of deposits and withdrawals, by pool."""
     moves: dict[str, list[tuple[int, int]]] = {}
     for entry in flows:
         if entry.asset.startswith(STAKE) and entry.cause != "staking_reward":
@@ -279,7 +278,6 @@ def _active_starts(
     holdings: Sequence[Holding | None],
     flow_heights: Sequence[int],
 ) -> list[chain.BlockHeader]:
-    """Return the first blocks of the epochs in which something was with the pool."""
     first, last = ends
     start_height = first.height
     opening, closing = (None if each is None else each.total for each in holdings)

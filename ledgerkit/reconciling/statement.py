@@ -290,11 +290,9 @@ class Statement:
         return plots.statement(self.entries, self.totals, self.gaps, asset=asset, ax=ax)
 
     def __repr__(self) -> str:
-        """Return account, period, gaps and balances in a few lines."""
         return summary.text(self.facts, len(self.store), self.totals, self.gaps)
 
     def _repr_html_(self) -> str:
-        """Return a card as HTML: whether it adds up, gaps, balances, causes and rewards."""
         return cards.statement_card(
             headline=summary.headline(self.facts),
             sentences=summary.sentences(self.facts, len(self.store)),
@@ -306,7 +304,6 @@ class Statement:
         )
 
     def _described(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the network, the tokens and the period to a frame's attrs."""
         facts = self.facts
         frame.attrs.update(
             network=facts.network,

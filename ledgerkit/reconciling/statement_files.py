@@ -86,7 +86,6 @@ def _read_document(source: Path) -> _Document:
 
 
 def _problems(facts: Facts) -> Iterator[str]:
-    """Yield the reasons why no statement can have these facts."""
     try:
         validation.account_id(facts.account_id, "account_id")
     except InvalidRequestError as error:

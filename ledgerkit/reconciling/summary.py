@@ -65,7 +65,6 @@ def verdict(totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
 
 
 def _assets(totals: pd.DataFrame) -> str:
-    """Return the first assets of some rows."""
     names = [cut(name) for name in totals["asset"]]
     more = f" and {len(names) - _MAX_LINES:,} more" if len(names) > _MAX_LINES else ""
     return f"{', '.join(names[:_MAX_LINES])}{more}"
@@ -94,7 +93,6 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _hidden(count: int, noun: str) -> list[str]:
-    """Return a line that counts what is left out."""
     hidden = count - _MAX_LINES
     return [f"  … and {units.count_text(hidden, f'more {noun}')}"] if hidden > 0 else []
 
@@ -107,7 +105,6 @@ def _gap_line(gap: dict[str, Any], assets: list[dict[str, Any]]) -> str:
 
 
 def _balance_line(row: dict[str, Any]) -> str:
-    """Describe the balances of an asset."""
     names = ("opening", "inflow", "outflow", "closing")
     opening, inflow, outflow, closing = (cards.asset_amount(row, row[name]) for name in names)
     return f"{cut(row['asset'])}: {opening} → {closing} (in {inflow}, out {outflow})"

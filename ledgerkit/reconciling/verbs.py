@@ -135,7 +135,6 @@ def _scope(
     *,
     progress: bool = True,
 ) -> Scope:
-    """Check the arguments, then find the blocks at the ends."""
     account_id = validation.account_id(account_id)
     checked = None if assets is None else check_assets(assets)
     ledger = client.current(ledger)

@@ -161,7 +161,6 @@ def _check_length(field: str, data: bytes, most: int) -> None:
 
 
 def _check_access_key(access_key: AccessKey) -> None:
-    """Check the receiver and the method names of a function-call key, and a gas key's nonces."""
     permission = access_key.permission
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         validation.account_id(permission.receiver_id, "receiver_id")

@@ -318,7 +318,6 @@ class Tracker:
     def _wait_for_check(
         self, signed: SignedTransaction, is_enough: Callable[[DropCheck], bool]
     ) -> DropCheck | None:
-        """Check until a block includes it, or a check is enough; None if neither is in time."""
         clock = self.ledger.clock
         deadline = clock.monotonic() + broadcast.CONFIRM_TIMEOUT_S
         while clock.monotonic() < deadline:

@@ -197,7 +197,6 @@ def _build_signer(name: AccountId | None, key: SecretKey | Signer | None) -> Sig
 
 
 def _no_key(name: AccountId | None) -> InvalidRequestError:
-    """Build the error for an account that is missing, or whose key is not known."""
     if name is None:
         return InvalidRequestError.required("signer_id", _NO_KEY)
     return InvalidRequestError.refuse("signer_id", name, _NO_KEY)
@@ -233,7 +232,6 @@ def _cli_file(name: AccountId | None, network: str | None) -> Path:
 
 
 def _only_file(folder: Path, default: Path) -> Path:
-    """Return the one key file of an account's folder; the default path without one."""
     # Source: near/near-cli-rs, src/common.rs, save_access_key_to_legacy_keychain: each key is in
     # <account>/<public key>.json, and <account>.json is never overwritten.
     paths = sorted(folder.glob("*.json"))

@@ -200,7 +200,6 @@ class Draft:
         return self._dry_run() if dry_run else self._send()
 
     def _send(self) -> Submission:
-        """Send the transaction, and wait for the level of its options."""
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s
         submission = self._sign_and_send(self.key.open())
         self._wait(submission, deadline)
@@ -250,7 +249,6 @@ class Draft:
         return submission
 
     def _sign(self, queue: NonceQueue, anchor: Anchor) -> tuple[Submission, SignedTransaction]:
-        """Sign with the next nonce, and store the submission for `resume`."""
         nonce = queue.reserve(strict=self.options.strict)
         tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
         signed = tx.sign(self.options.signer.key)
@@ -268,7 +266,6 @@ class Draft:
         return submission, signed
 
     def _dry_run(self) -> pd.DataFrame:
-        """Tabulate the transaction that would be signed."""
         final = validation.block_reference("final")
         head = validation.block_reference("optimistic")
         requests = [
@@ -311,7 +308,6 @@ class Draft:
 
 
 def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> None:
-    """Warn if the signer cannot spend the most that a transaction takes, if that is known."""
     balance, locked = (
         parse_amount(text, f"$.result.{name}")
         for name, text in (("amount", account.amount), ("locked", account.locked))

@@ -457,7 +457,6 @@ class Submission:
         raise TypeError(msg)
 
     def _repr_html_(self) -> str:
-        """Render the headline and stages as a card; every text from the chain is escaped."""
         names = ["stage", "time", "block_height", "detail"]
         table = human(self._frame()[names])._repr_html_()
         failure = self.failure

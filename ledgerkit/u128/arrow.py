@@ -68,7 +68,6 @@ def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
 
 
 def _to_integers(values: Planes, mask: Flags, target: Any) -> Any:
-    """Build an array of integers of at most 64 bits."""
     dtype = np.dtype(target.to_pandas_dtype())
     _check_below(values, mask, int(np.iinfo(dtype).max) + 1, target)
     integers = np.where(mask, np.uint64(0), values[1]).astype(dtype)
@@ -83,7 +82,6 @@ def _validity(mask: np.ndarray) -> Any:
 
 
 def _check_below(values: Planes, mask: Flags, end: int, target: Any) -> None:
-    """Check that all values are below `end`; an error names the first row."""
     if end >= planes.LIMIT:
         return
     if (row := planes.first(too_large(values, mask, end))) is not None:
@@ -161,14 +159,12 @@ def _is_text(kind: Any) -> bool:
 
 
 def _check_scale(kind: Any) -> None:
-    """Check that decimals have no scale, because u128 has no fractions."""
     if kind.scale:
         msg = f"u128 holds integers, and {kind} has a scale of {kind.scale}: cast to scale 0 first"
         raise TypeError(msg)
 
 
 def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:
-    """Raise the error for the first value that is negative or too large."""
     if (row := planes.first(outside)) is not None:
         msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in u128"
         raise DecodeError(msg, path=f"{name}[{row}]")

@@ -73,14 +73,12 @@ def from_results(results: Any) -> Any:
 
 
 def _missing_value(dtype: np.dtype[Any]) -> Any:
-    """Return what represents a missing value in a numpy dtype."""
     if dtype.kind in _NULLABLE:
         raise ValueError(_MISSING.format(dtype=dtype, nullable=_NULLABLE[dtype.kind]))
     return np.nan if dtype.kind == "f" else pd.NA
 
 
 def _to_integers(array: U128Array, dtype: np.dtype[Any]) -> np.ndarray:
-    """Cast to integers of at most 64 bits; refuse the first value that does not fit."""
     most = np.iinfo(dtype).max
     over = (array.hi != 0) | (array.lo > np.uint64(most))
     if (row := planes.first(over)) is not None:

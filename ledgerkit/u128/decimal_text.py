@@ -55,7 +55,6 @@ def parse(
 
 
 def _parse_irregular(texts: list[str | None], begin: int, name: str) -> Planes:
-    """Parse a block with texts that are missing, unusually long or invalid."""
     if None in texts:
         values = _parse_block(["0" if text is None else text for text in texts])
         if values is not None:
@@ -120,7 +119,6 @@ def _join_eights(eights: Words) -> tuple[Planes, Flags]:
 
 
 def _parse_text(text: object, row: int, name: str) -> int:
-    """Parse one text; a missing one is 0."""
     if text is None:
         return 0
     if not (isinstance(text, str) and text.isascii() and text.isdigit()):

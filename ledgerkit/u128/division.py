@@ -35,7 +35,6 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
 
 
 def _to_floats(others: Any) -> Floats:
-    """Convert numbers to float64; NaN where missing."""
     objects = parsing.objects(others)
     converted = np.full(len(objects), np.nan)
     for row in np.flatnonzero(~parsing.missing_in(objects)):
@@ -69,7 +68,6 @@ def nearest(a: Planes, b: Planes) -> Floats:
 
 
 def _is_exact(values: Planes) -> bool:
-    """Return True if all values are small enough to be a float64."""
     return not values[0].any() and not (values[1] > _EXACT).any()
 
 

@@ -54,7 +54,6 @@ def _by_pandas(values: Any, how: str, options: dict[str, Any]) -> Any:
 
 
 def _to_floats(result: Any) -> np.ndarray:
-    """Convert an array of pandas to numpy's float64, missing values to NaN."""
     floats: np.ndarray = result.to_numpy(np.float64, na_value=np.nan)
     return floats
 
@@ -104,7 +103,6 @@ def _codes(array: U128Array, options: dict[str, Any]) -> Rows:
 
 
 def _extreme_rows(array: U128Array, how: str, options: dict[str, Any]) -> Rows:
-    """Return the row of the smallest or largest value of each group, -1 if there is none."""
     codes, count = _codes(array, options), options["ngroups"]
     rows = planes.group_extremes(codes, count, *array.planes, largest=how in {"max", "idxmax"})
     return np.where(_missing_groups(array, options, min_count=1), -1, rows)
@@ -122,7 +120,6 @@ def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
 
 
 def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> None:
-    """Check that no group's sum overflows; an error names the row at which it does."""
     if (group := planes.first(over)) is not None:
         (rows,) = np.nonzero(options["ids"] == group)
         _, past = planes.cumulate(array.hi[rows], array.lo[rows])

@@ -184,7 +184,6 @@ def amount_format(
 def _convert_rows(
     convert: Callable[[Any, Any], object], values: Any, decimals: Any
 ) -> list[object]:
-    """Convert each value that is not missing; an error names its row."""
     row_decimals, missing = _decimals_of(values, decimals)
     converted: list[object] = []
     try:
@@ -196,7 +195,6 @@ def _convert_rows(
 
 
 def _decimals_of(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
-    """Return the decimals of each row, and where they or the value are missing."""
     missing = values.isna()
     if not isinstance(decimals, pd.Series):
         units.to_text(0, decimals)
@@ -232,12 +230,10 @@ def is_missing(value: Any) -> bool:
 
 
 def _floats(values: list[object]) -> np.ndarray:
-    """Build an array of floats, NaN where missing."""
     return np.array([np.nan if value is pd.NA else value for value in values], dtype=np.float64)
 
 
 def _texts(values: list[object]) -> Any:
-    """Build an array of texts, of the dtype that all frames use."""
     return pd.array(parsing.objects(values), dtype=TEXT)
 
 

@@ -91,7 +91,6 @@ def _read_operand(array: U128Array, other: Any) -> Operand:
 
 
 def _check_length(array: U128Array, other: Any) -> Any:
-    """Check that an operand has one row, or as many as the column."""
     if isinstance(other, np.ndarray) and other.ndim == 0:
         return other.item()
     if not pd.api.types.is_list_like(other):
@@ -114,7 +113,6 @@ def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
 
 
 def _subtract(a: Operand, b: Operand) -> Objects:
-    """Subtract exactly; differences may be negative."""
     if a.planes is None or b.planes is None:
         differences = np.asarray(a.to_ints() - b.to_ints())
     else:
@@ -154,7 +152,6 @@ def _check_divisors(b: Operand, mask: Flags) -> Operand:
 
 
 def _compute_ints(a: Operand, b: Operand, name: str, mask: Flags) -> Planes:
-    """Compute with Python ints, which have any size and sign."""
     first, second = np.broadcast_arrays(np.where(a.mask, 0, a.to_ints()), b.to_ints())
     if name == "pow":
         second = _limit_exponents(second, mask)
@@ -177,7 +174,6 @@ def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
 
 
 def _check_range(a: Operand, b: Operand, name: str, over: Flags) -> None:
-    """Check that no result is flagged as outside the range; an error names the row."""
     if (row := planes.first(over)) is not None:
         first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
         parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}")
@@ -209,7 +205,6 @@ def _to_bound(number: float, name: str) -> float:
 
 
 def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-    """Compare row by row as Python objects, which is exact for every type of number."""
     parsing.refuse_amounts(parsing.as_list(other))
     is_list = pd.api.types.is_list_like(other)
     others = parsing.objects(other) if is_list else [other] * len(array)

@@ -84,7 +84,6 @@ class PandasHooks(ExtensionArray):
 
 
 def _inferred(values: Any) -> Any:
-    """Convert Python objects to an array of the dtype that pandas infers."""
     array = pd.Series(parsing.objects(values), dtype=object).infer_objects().array
     return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
 

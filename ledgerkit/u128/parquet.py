@@ -178,7 +178,6 @@ def reading(source: object, remedy: str = _REMEDY) -> Iterator[None]:
 
 
 def _read(path: str | PathLike[str]) -> Any:
-    """Read all columns of a file, or of all files of a folder."""
     # Only in a folder can the names of subfolders be columns, such as "month=1".
     options = {
         "format": checked_format(),
@@ -255,10 +254,8 @@ def restore_large(table: Any) -> Any:
 
 
 def _wide() -> Any:
-    """Return the Arrow type that fits every value."""
     return arrow.library().decimal256(39)
 
 
 def _widen(column: Any, name: str) -> Any:
-    """Convert a column to the type that fits every value."""
     return arrow.to_arrow(*arrow.from_arrow(column, name=name), type=_wide())

@@ -71,7 +71,6 @@ def raise_overflow(row: int, result: str) -> NoReturn:
 
 
 def _from_integers(values: Any) -> tuple[Planes, Flags]:
-    """Read a column of an integer dtype of at most 64 bits."""
     mask = missing_in(values)
     if isinstance(values.dtype, np.dtype):
         ints = np.asarray(values)
@@ -93,7 +92,6 @@ def _from_floats(values: np.ndarray) -> tuple[Planes, Flags]:
 
 
 def _from_objects(values: Any, *, ints_only: bool) -> tuple[Planes, Flags]:
-    """Read Python objects, all at once if they have one type."""
     listed = objects(values).tolist() if hasattr(values, "dtype") else list(values)
     kinds = set(map(type, listed))
     if kinds <= {int}:
@@ -104,7 +102,6 @@ def _from_objects(values: Any, *, ints_only: bool) -> tuple[Planes, Flags]:
 
 
 def _from_mixed(values: Objects, *, ints_only: bool) -> tuple[Planes, Flags]:
-    """Read Python objects, some of which may be missing."""
     mask = missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds == {str} and not ints_only:

@@ -111,7 +111,6 @@ def _float(words: Words, shift: int) -> Floats:
 
 
 def _from_float(floats: Floats) -> Planes:
-    """Truncate floats from 0 to below 2^128 to integers."""
     hi = (floats * 2.0**-_BITS).astype(np.uint64)
     lo = (floats - hi * 2.0**_BITS).astype(np.uint64)
     return hi, lo
@@ -210,7 +209,6 @@ def _divide(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, 
 
 
 def _divide_words(a: Words, b: Words) -> tuple[Words, ...]:
-    """Divide values below 2^64 by others below 2^64."""
     quotient = a // b
     return np.zeros_like(quotient), quotient, np.zeros_like(quotient), a - quotient * b
 
@@ -244,7 +242,6 @@ def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
 
 
 def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Repeat a single value as often as the other operand has rows."""
     a_hi, a_lo, b_hi, b_lo = np.broadcast_arrays(*a, *b)
     return (a_hi, a_lo), (b_hi, b_lo)
 

@@ -81,7 +81,6 @@ def _reduce_to_float(array: U128Array, name: str, options: dict[str, Any]) -> fl
 
 
 def _reduce_to_int(array: U128Array, name: str) -> int:
-    """Reduce to an integer; sums and products may be empty, the others have a value."""
     if name in {"min", "max"}:
         largest = name == "max"
         return int(array[ordering.extreme(array.planes, array.mask, largest=largest, skipna=True)])
@@ -100,7 +99,6 @@ def product(values: Planes) -> int:
 
 
 def _check_range(value: int, name: str) -> int:
-    """Return a result, after checking that it is not above the range."""
     if value < planes.LIMIT:
         return value
     raise OverflowError(f"{name} {value} does not fit in u128; astype(object) has no limit")

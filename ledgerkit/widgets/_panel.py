@@ -271,7 +271,6 @@ class Panel(Displayable):
             self._set_ready()
 
     async def _run_in_threads(self, results: Iterator[Content]) -> None:
-        """Run a request in threads, until it ends or another one replaces it."""
         me = asyncio.current_task()
         try:
             self._set_busy()
@@ -290,7 +289,6 @@ class Panel(Displayable):
     # Display ------------------------------------------------------------------------------
 
     def _set_busy(self) -> None:
-        """Clear the last result, and disable all buttons but Cancel."""
         self.is_busy = True
         self._show(Content(self.waiting))
 

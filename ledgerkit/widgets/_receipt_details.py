@@ -251,7 +251,6 @@ def _near(amount: Any) -> Json | None:
 
 
 def _limited(items: list[Json], total: int | None = None) -> list[Json]:
-    """Return the first items, and the number of those left out."""
     n_others = (len(items) if total is None else total) - _MAX_ITEMS
     more = [{"note": f"… and {n_others:,} more in the frame"}] if n_others > 0 else []
     return items[:_MAX_ITEMS] + more
@@ -284,7 +283,6 @@ def _event(row: Json) -> Json:
 
 
 def _document(value: Any) -> Json:
-    """Describe a JSON document: its indented text, cut at 20,000 characters, or bytes."""
     if isinstance(value, bytes):
         note = f"{count_text(len(value), 'byte')}, not JSON"
         return _code(value[:_MAX_BYTES].hex()) | {"note": note}

@@ -178,7 +178,6 @@ def _in_written(
     part: str,
     write: Callable[[pd.Series[Any]], Iterable[str]],
 ) -> Flags:
-    """Return which values have a part in the texts that a function writes, block by block."""
     blocks = [np.zeros(0, dtype=np.bool_)]
     for begin in range(0, len(values), _BLOCK):
         texts = write(values.iloc[begin : begin + _BLOCK])
@@ -187,7 +186,6 @@ def _in_written(
 
 
 def _missing(source: Source) -> Flags:
-    """Return where values are missing, or texts are empty."""
     is_missing = source.values.isna().to_numpy(dtype=np.bool_)
     if source.kind != "text":
         return is_missing
@@ -218,7 +216,6 @@ def _compare(source: Source, sign: str, value: str, text: str) -> Flags:
 
 
 def _between(source: Source, low: str, high: str, text: str) -> Flags:
-    """Return the rows within a range, both ends included."""
     if source.kind == "number":
         _, unit = _quantity(source, high, text)
         has_unit = _quantity(source, low, text)[1] != ""
@@ -275,7 +272,6 @@ def _shown_scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool
 
 
 def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
-    """Yield the decimals and the symbol of each token in a column of amounts, and its rows."""
     if source.unit != AMOUNT_UNIT:
         return
     by_row: Any = row_units(source.frame)
@@ -285,7 +281,6 @@ def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
 
 
 def _meets(values: pd.Series[Any], limits: list[Condition]) -> Flags:
-    """Return where numbers meet all conditions, exactly; missing ones do not."""
     rows = ~values.isna().to_numpy(dtype=np.bool_)
     for sign, limit in limits:
         rows &= _meets_one(values, sign, limit)
@@ -341,7 +336,6 @@ def _search_numbers(source: Source, text: str) -> Flags | None:
 
 
 def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
-    """Write numbers; missing ones as any number."""
     if isinstance(values.array, U128Array):
         texts: Iterable[str] = decimal_text.write(*values.array.planes)
         return texts
@@ -451,7 +445,6 @@ def order(values: pd.Series[Any], *, is_descending: bool) -> Positions:
 
 
 def _object_order(values: list[Any], *, is_descending: bool) -> Positions:
-    """Sort values of any types: numbers, then texts, then all others as they are written."""
     keys: list[Any] = [_key(value) for value in values]
     present = [at for at, key in enumerate(keys) if key is not None]
     missing = [at for at, key in enumerate(keys) if key is None]
@@ -460,7 +453,6 @@ def _object_order(values: list[Any], *, is_descending: bool) -> Positions:
 
 
 def _key(value: Any) -> tuple[int, Any] | None:
-    """Return what a value is sorted by; None if it is missing."""
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, float | Decimal) and isnan(value):

@@ -119,7 +119,6 @@ class Table(Block):
         return {"text": exact, "visible": escape_invisible(text, keep="\n\t")}
 
     def _save(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a file of the selected rows, with all columns, in base64."""
         endings = tuple(_downloads.available())
         ending = validation.one_of(message.get("format"), "format", endings)
         form = _downloads.FORMATS[ending]
@@ -277,7 +276,6 @@ def _cell(text: str, exact: str) -> Any:
 
 
 def _static_cell(cell: Any, column: Source) -> str:
-    """Format a cell as HTML, a rounded number with all its digits as a tooltip."""
     text, exact = (cell["text"], cell.get("exact", "")) if isinstance(cell, dict) else (cell, "")
     title = f' title="{_html.text(exact, _MAX_EXACT)}"' if column.is_number and exact else ""
     return html_tables.cell(_html.text(text), f"{_alignment(column)}{title}")
@@ -288,7 +286,6 @@ def _alignment(column: Source) -> str:
 
 
 def _list(message: Mapping[str, Any], name: str) -> list[Any]:
-    """Return a list of a message; an absent one is empty."""
     value = message.get(name) or []
     if not isinstance(value, list) or len(value) > _MAX_CHOICE:
         raise InvalidRequestError.refuse(name, value, f"a list of at most {_MAX_CHOICE}")

@@ -121,7 +121,6 @@ class TraceView(Block):
         return ids.index(self._receipt_id)
 
     def _timeline(self) -> Json:
-        """Return the column of each receipt: its block, or its depth if no block is known."""
         heights, depths = self._tx.column("block_height"), self._tx.column("depth")
         has_blocks = any(height is not None for height in heights)
         keys = heights if has_blocks else depths

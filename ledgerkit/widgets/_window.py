@@ -205,7 +205,6 @@ class Window:
             self.send_window()
 
     def _target(self, steps: int) -> int | None:
-        """Return the number of the visit that Back or Forward leads to."""
         at = self._at
         is_elsewhere = at >= 0 and self._visits[at].content is not self.selected.content
         to = at if is_elsewhere and steps < 0 else at + steps

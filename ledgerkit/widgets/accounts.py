@@ -96,7 +96,6 @@ def _read_details(
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
-    """Format the exposure class, or why there is none, and the state."""
     word = "unknown"  # where the network has no known liquid staking tokens
     if exposure is not None:
         column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"

@@ -85,7 +85,6 @@ class ArchiveFlow(Panel):
             super().ask()
 
     def _results(self, values: dict[str, Any]) -> Iterator[Content]:
-        """Archive the widget, and yield the state at each step."""
         target = refuse_public(client.current(self.ledger))
         signer = signers.find_signer(values["signer_id"] or None, self.key.secret, target)
         archives = archiving.archive_steps(
@@ -120,13 +119,11 @@ class ArchiveFlow(Panel):
 
 
 def _steps_content(status: str, archive: Archive, steps: pd.DataFrame) -> Content:
-    """Build the content that shows the steps of a flow without a result."""
     page = Page("Steps", Table(steps, name="steps", slim=True))
     return Content(status, pages=(page,), frames={"steps": steps}, value=archive)
 
 
 def _archive_content(archive: Archive) -> Content:
-    """Build the content that shows the state or the outcome of a flow."""
     row, steps = archive.to_frame(), archive.steps
     pages = [Page("Steps", Table(steps, name="steps", slim=True))]
     if archive.outcome in archiving.OUTCOMES:

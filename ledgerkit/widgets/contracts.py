@@ -84,7 +84,6 @@ def json_bytes(text: str) -> bytes:
 
 
 def _result_text(value: Any) -> str:
-    """Format a decoded result as indented JSON, or as a bytes literal."""
     if isinstance(value, bytes):
         return repr(value)
     try:

@@ -127,7 +127,6 @@ def media_address(media: str, base_uri: str | None) -> str:
 
 
 def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate frames; if all are empty, return the first one, which has the columns."""
     nonempty = [frame for frame in frames if len(frame)] or frames[:1]
     return pd.concat(nonempty, ignore_index=True) if nonempty else pd.DataFrame()
 

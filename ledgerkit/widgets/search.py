@@ -85,7 +85,6 @@ class Search(Panel):
         return tuple(_examples(self._offered))
 
     def _show(self, content: Content) -> None:
-        """Show a status above the examples."""
         super()._show(replace(content, pages=self._examples()))
 
     def _set_ready(self) -> None:
@@ -114,7 +113,6 @@ def recognise(text: str, ledger: Ledger) -> Target:
 
 
 def _kind_of(text: str, ledger: Ledger) -> str:
-    """Return what a text names, with requests only for a hash."""
     if _HEIGHT.fullmatch(text):
         return "block"
     if _KEY.fullmatch(text):
@@ -127,7 +125,6 @@ def _kind_of(text: str, ledger: Ledger) -> str:
 
 
 def _kind_of_hash(hash_: str, ledger: Ledger) -> str:
-    """Look a hash up as a transaction, a receipt and a block."""
     lookups: dict[str, Callable[[], object]] = {
         "transaction": lambda: transaction_documents.read_document(ledger, hash_),
         "receipt": lambda: transaction_documents.receipt_origin(ledger, hash_),
@@ -150,7 +147,6 @@ def _kind_of_hash(hash_: str, ledger: Ledger) -> str:
 
 
 def _examples(ledger: Ledger | None) -> Iterator[Page]:
-    """Offer the accounts and transactions of the embedded ledger as examples."""
     if ledger is None or not ledger.is_embedded:
         return
     summary = ledger.world.summary

@@ -142,7 +142,6 @@ class SendForm(Panel):
         return Content(sentence, frame, (page,), value=(values, send))
 
     def _show(self, content: Content) -> None:
-        """Show a preview, which can then be sent, or a stage of the transaction."""
         if not self._is_sending:
             self._previewed = content.value
         super()._show(content)
