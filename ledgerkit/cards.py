@@ -57,14 +57,14 @@ def trace_card(
     All text is escaped, long texts are shortened, and rows after the 200th are counted. Amounts
     are rounded, with all digits as tooltips. `network` is the name of the network, if it is known.
     """
-    rows = _records(receipts)
+    rows = records(receipts)
     is_short = len(rows) <= _MAX_OPEN
     parts = [
         *_head(headline, network, 4 * _MAX_TEXT),
         *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
-        _section("Transfers", len(transfers), _transfer_table(_records(transfers), format_amount)),
+        _section("Transfers", len(transfers), _transfer_table(records(transfers), format_amount)),
     ]
     return card("ledgerkit-trace", parts)
 
@@ -83,7 +83,7 @@ def table_card(
 
     All text is escaped, and rows after the 200th are left out. `kind` is part of the CSS class.
     """
-    body = [[_number(value) for value in record.values()] for record in _records(rows)]
+    body = [[_number(value) for value in record.values()] for record in records(rows)]
     table = _table(_text(caption), [_text(name) for name in rows.columns], body)
     parts = [*_head(headline, network), *_paragraphs(explanation), table]
     return card(f"ledgerkit-{kind}", parts)
@@ -105,21 +105,21 @@ def statement_card(
     All text is escaped, and rows after the 200th are counted. Amounts are rounded, with all
     digits as tooltips; a gap is always in view.
     """
-    assets = _records(totals)
+    assets = records(totals)
     parts = [
         *_head(headline, network),
         *(f"<p>{_text(sentence, 4 * _MAX_TEXT)}</p>" for sentence in sentences),
         f"<p><strong>{_text(verdict, 4 * _MAX_TEXT)}</strong></p>",
     ]
     if len(gaps):
-        body = _gap_table(_records(gaps), assets)
+        body = _gap_table(records(gaps), assets)
         parts.append(_section("Gaps", len(gaps), body, is_open=True))
     parts += [
         _section("Balances", len(totals), _total_table(assets), is_open=True),
         _section("Causes", len(causes := _causes(assets)), _cause_table(causes)),
     ]
     if len(rewards):
-        parts.append(_section("Rewards", len(rewards), _reward_table(_records(rewards))))
+        parts.append(_section("Rewards", len(rewards), _reward_table(records(rewards))))
     return card("ledgerkit-statement", parts)
 
 
@@ -137,11 +137,11 @@ def network_line(network: object) -> str:
     return "" if network is None else f"<p>network: <strong>{_text(network)}</strong></p>"
 
 
-def _records(frame: pd.DataFrame) -> list[Record]:
+def records(frame: pd.DataFrame, limit: int = MAX_ROWS) -> list[Record]:
     """Return the first rows of a frame as dicts, with None for missing values."""
-    head = frame.head(MAX_ROWS).astype(object)
-    records: list[Any] = head.where(head.notna(), None).to_dict("records")
-    return records
+    head = frame.head(limit).astype(object)
+    rows: list[Any] = head.where(head.notna(), None).to_dict("records")
+    return rows
 
 
 def _text(value: object, limit: int = _MAX_TEXT) -> str:
@@ -345,6 +345,12 @@ def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
     return human.unit_text(int(amount), unit, digits)
 
 
+def gap_asset(gap: Record, assets: Sequence[Record]) -> Record:
+    """Return the row of a gap's asset, which has its decimals; they are unknown without one."""
+    own = (row for row in assets if row["asset"] == gap["asset"])
+    return next(own, {**gap, "decimals": None})
+
+
 def _total_table(assets: Sequence[Record]) -> str:
     head = ("Asset", "Opening", "In", "Out", "of it fees", "Closing", "Missing", "Entries")
     names = ("opening", "inflow", "outflow", "fees", "closing", "missing")
@@ -377,16 +383,13 @@ def _cause_table(causes: Sequence[tuple[Record, str, int]]) -> str:
 
 
 def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
-    known = {row["asset"]: row for row in assets}
     head = ("Asset", "After block", "Up to block", "Missing", "Note")
     body = [
         (
             _text(gap["asset"]),
             _text(gap["start_height"]),
             _text(gap["stop_height"]),
-            _rounded(
-                asset_amount, known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"]
-            ),
+            _rounded(asset_amount, gap_asset(gap, assets), gap["missing"]),
             _cell(gap["note"]),
         )
         for gap in gaps

@@ -168,7 +168,8 @@ def hide(text: str) -> str:
     text = _hide_used(text)
     if ":/" in text:
         text = _LOGIN.sub(r"\g<slash>[password hidden]", text)
-    if _names_secret(text):
+    lower = text.lower()
+    if any(word in lower for word in _MEMBER_WORDS):
         text = _MEMBER.sub(r"\g<name>[key hidden]", text)
     if _LONG_RUN.search(text):
         text = _KEY.sub("[secret key hidden]", text)
@@ -188,12 +189,6 @@ def _hide_used(text: str) -> str:
     for secret in list(_in_use) if _in_use else ():  # mostly none, which takes less time to see
         text = secret.hide_text(text)
     return text
-
-
-def _names_secret(text: str) -> bool:
-    """Return True if a text has a word that `_MEMBER` looks for."""
-    lower = text.lower()
-    return any(word in lower for word in _MEMBER_WORDS)
 
 
 def has_phrase(data: bytes, *, is_request: bool) -> bool:

@@ -30,7 +30,7 @@ U128_MAX = 2**128 - 1
 Number = int | str | Decimal | float
 
 _MAX_DIGITS = 120  # more than any amount has, on either side of the decimal point
-MAX_DECIMALS = 255
+MAX_DECIMALS = 255  # NEP-148 declares them as u8
 _EXACT_FLOAT = 2.0**53  # all integers up to here are floats
 _GROUP = 3  # digits between two separators
 _TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read

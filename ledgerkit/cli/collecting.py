@@ -8,7 +8,7 @@ from ledgerkit import errors
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.cli.arguments import FORM, NETWORK, Argument
 from ledgerkit.cli.commands import Command
-from ledgerkit.frames.collected import VIEWS
+from ledgerkit.frames.collected import VIEWS, schema_name
 
 if TYPE_CHECKING:
     import argparse
@@ -35,12 +35,6 @@ def _check_views(args: argparse.Namespace) -> None:
         raise refuse("--columns", ",".join(args.columns), expected)
     if not is_table and len(args.views) > 1:
         raise refuse("--views", ",".join(args.views), "one view, to print its rows")
-
-
-def _followed_schema(args: argparse.Namespace) -> str:
-    from ledgerkit.frames import collected
-
-    return collected.schema_name(args.views[0] if args.views else "blocks")
 
 
 def _print_blocks(args: argparse.Namespace, following: Any) -> int:
@@ -118,7 +112,7 @@ COLLECTING = {
         Argument("--out", "a folder to store the blocks in as well"),
         Argument("--until STOP", "the block to stop before, as START"),
         Argument("--max-blocks N", "stop after so many blocks"),
-        schema=_followed_schema,
+        schema=lambda args: schema_name(args.views[0] if args.views else "blocks"),
         show=_print_blocks,
         check=_check_views,
     ),

@@ -41,10 +41,6 @@ def _print_trace(args: argparse.Namespace, trace: Trace) -> int:
     return print_result(args, getattr(trace, args.frame or "receipts"))
 
 
-def _print_receipts(args: argparse.Namespace, trace: Trace) -> int:
-    return _print_below(trace.headline(), args, trace.receipts)
-
-
 def _print_proof(args: argparse.Namespace, trace: Trace) -> int:
     proof = trace.verify(args.trusted, source=args.source)
     if not proof.is_complete:
@@ -272,7 +268,7 @@ READING = {
         "verbs.transactions:trace",
         *(*_TRANSACTION, *_SAVABLE),
         schema="receipts",
-        show=_print_receipts,
+        show=lambda args, trace: _print_below(trace.headline(), args, trace.receipts),
     ),
     "doctor": Command(
         "check the hosts of the network",

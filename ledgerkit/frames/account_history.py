@@ -59,7 +59,10 @@ def transfers_of(
             "change": changes,
             "is_exact": [change is not None for change in changes],
             "symbol": [symbol for symbol, _ in tokens],
-            "amount": [_text(c, d) for c, (_, d) in zip(changes, tokens, strict=True)],
+            "amount": [
+                None if change is None or decimals is None else units.to_text(change, decimals)
+                for change, (_, decimals) in zip(changes, tokens, strict=True)
+            ],
             "usd_amount": [row.usd_amount for row in rows],
             "balance_before": [row.start_of_block_balance for row in rows],
             "balance_after": [row.end_of_block_balance for row in rows],
@@ -105,7 +108,3 @@ def _decimals(change: int | None, human_amount: float | None) -> int | None:
     decimals = round(math.log10(ratio)) if 0 < ratio < math.inf else -1
     is_certain = 0 <= decimals <= _MAX_DECIMALS and abs(ratio / 10**decimals - 1) < _ROUNDING
     return decimals if is_certain else None
-
-
-def _text(change: int | None, decimals: int | None) -> str | None:
-    return None if change is None or decimals is None else units.to_text(change, decimals)

@@ -84,7 +84,9 @@ def to_excel(
     1    bob.near    454999448234985267100000000
     """
     require("xlsxwriter", "excel", "An Excel file")
-    name = _network_name(frame) if sheet_name is None else sheet_name
+    network = str(frame.attrs.get("network", ""))
+    default = network if _is_sheet_name(network) else "Sheet1"
+    name = default if sheet_name is None else sheet_name
     _check(frame, path, name)
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
@@ -119,11 +121,6 @@ def _file_errors(path: object) -> Iterator[None]:
         except exceptions.FileCreateError as error:
             # Without its frames, whose open archive would fail to close later.
             raise error.args[0].with_traceback(None) from None
-
-
-def _network_name(frame: pd.DataFrame) -> str:
-    name = str(frame.attrs.get("network", ""))
-    return name if _is_sheet_name(name) else "Sheet1"
 
 
 def _is_sheet_name(name: str) -> bool:

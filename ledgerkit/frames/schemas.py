@@ -29,19 +29,15 @@ YOCTO = "yoctoNEAR"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, dtype word, unit and meaning."""
+    """One column: its name, dtype word, meaning and unit."""
 
     name: str
     dtype: str
-    unit: str
     meaning: str
+    unit: str = ""
 
 
-def _c(name: str, dtype: str, meaning: str, unit: str = "") -> Column:
-    """Build one column; the unit may be left out."""
-    return Column(name, dtype, unit, meaning)
-
-
+_c = Column
 _ACCOUNT = _c("account_id", "str", "the account")
 _UPDATED = _c(
     "last_update_block_height",

@@ -9,6 +9,7 @@ from pandas import NA
 
 from ledgerkit.errors import cut
 from ledgerkit.frames import amounts, build
+from ledgerkit.units import MAX_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     Entries = list[list[tuple[str, int | None]]]
 
 _MAX_SYMBOL = 64
-_MAX_DECIMALS = 255
 
 CLASSES = {  # by whether there are pools, and liquid staking tokens
     (True, True): "mixed",
@@ -52,7 +52,7 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
         if isinstance(symbol, str)
         else None
     )
-    if type(decimals) is not int or not 0 <= decimals <= _MAX_DECIMALS:
+    if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
     return TokenFacts(status, symbol, decimals)

@@ -32,6 +32,7 @@ _CLASSES = {
     "no_visible_staking_position": inks.GREY,
 }
 _NOT_INDEXED = "not_indexed"
+_near = token_units.NEAR.number
 _STAKE_PARTS = (  # label, colour, hatch
     ("staked", inks.BLUE, ""),
     ("unstaked, withdrawable", inks.SKY, "||"),
@@ -281,10 +282,6 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
     ax.set_xlim(0, max(_near(bar.total) for bar in bars) * 1.02)
     canvas.label_x_axis(ax, "stake (NEAR)")
     return handles
-
-
-def _near(yocto: int) -> float:
-    return units.to_float(yocto, units.NEAR_DECIMALS)
 
 
 # Exposure classes -----------------------------------------------------------------------

@@ -499,11 +499,6 @@ def public_key(value: Any, field: str = "public_key") -> PublicKey:
     return _check_encodable(PublicKey, value, field)
 
 
-def signature(value: Any, field: str = "signature") -> Signature:
-    """Check a signature that is to be encoded; its text is parsed."""
-    return _check_encodable(Signature, value, field)
-
-
 def unchecked_signature(curve: str, data: bytes) -> Signature:
     """Build a signature that a curve's own library returned; it is not checked, for speed."""
     built = object.__new__(Signature)
@@ -515,7 +510,11 @@ def unchecked_signature(curve: str, data: bytes) -> Signature:
 
 
 PUBLIC_KEY = Codec(public_key, lambda key: key.packed, PublicKey.read)
-SIGNATURE = Codec(signature, lambda value: value.packed, Signature.read)
+SIGNATURE = Codec(
+    lambda value, field: _check_encodable(Signature, value, field),
+    lambda value: value.packed,
+    Signature.read,
+)
 
 
 # Global contracts -----------------------------------------------------------------------

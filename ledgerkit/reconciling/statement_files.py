@@ -16,6 +16,7 @@ from ledgerkit.reconciling import entry_store
 from ledgerkit.reconciling.entry_store import REMEDY, EntryStore
 from ledgerkit.reconciling.model import Facts
 from ledgerkit.u128 import arrow, parquet
+from ledgerkit.units import MAX_DECIMALS, U128_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _FACTS, _CHECKSUM = b"ledgerkit.statement", b"ledgerkit.checksum"
 _MAX_HEIGHT = 2**63 - 1
-_MAX_AMOUNT = 2**128 - 1
 _MAX_MISSING = 2**160  # a sum of many amounts
-_MAX_DECIMALS = 255  # NEP-148 declares them as u8
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -99,9 +98,9 @@ def _problems(facts: Facts) -> Iterator[str]:
         yield "it starts after its stop"
     for name, values, most in (
         ("the height", heights, _MAX_HEIGHT),
-        ("the amount", amounts, _MAX_AMOUNT),
+        ("the amount", amounts, U128_MAX),
         ("the missing amount", missing, _MAX_MISSING),
-        ("the number of decimals", [t.decimals for t in facts.tokens.values()], _MAX_DECIMALS),
+        ("the number of decimals", [t.decimals for t in facts.tokens.values()], MAX_DECIMALS),
     ):
         for value in values:
             if value is not None and not 0 <= value <= most:

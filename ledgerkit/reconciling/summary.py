@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -77,19 +77,12 @@ def text(facts: Facts, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame)
         *sentences(facts, n_entries),
         verdict(totals, gaps),
     ]
-    assets = _records(totals)
-    lines += [f"  {_gap_line(gap, assets)}" for gap in _records(gaps.head(_MAX_LINES))]
+    assets = cards.records(totals, len(totals))
+    lines += [f"  {_gap_line(gap, assets)}" for gap in cards.records(gaps, _MAX_LINES)]
     lines += _hidden(len(gaps), "gap")
     lines += [f"  {_balance_line(row)}" for row in assets[:_MAX_LINES]]
     lines += _hidden(len(assets), "asset")
     return "\n".join(lines)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame, with None for missing values."""
-    values = frame.astype(object)
-    records: list[Any] = values.where(values.notna(), None).to_dict("records")
-    return records
 
 
 def _hidden(count: int, noun: str) -> list[str]:
@@ -97,14 +90,13 @@ def _hidden(count: int, noun: str) -> list[str]:
     return [f"  … and {units.count_text(hidden, f'more {noun}')}"] if hidden > 0 else []
 
 
-def _gap_line(gap: dict[str, Any], assets: list[dict[str, Any]]) -> str:
-    known = {row["asset"]: row for row in assets}
-    amount = cards.asset_amount(known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"])
+def _gap_line(gap: cards.Record, assets: list[cards.Record]) -> str:
+    amount = cards.asset_amount(cards.gap_asset(gap, assets), gap["missing"])
     blocks = f"after block {gap['start_height']} up to block {gap['stop_height']}"
     return f"gap: {cut(gap['asset'])} {amount}, {blocks}: {cut(gap['note'], _MAX_NOTE)}"
 
 
-def _balance_line(row: dict[str, Any]) -> str:
+def _balance_line(row: cards.Record) -> str:
     names = ("opening", "inflow", "outflow", "closing")
     opening, inflow, outflow, closing = (cards.asset_amount(row, row[name]) for name in names)
     return f"{cut(row['asset'])}: {opening} → {closing} (in {inflow}, out {outflow})"

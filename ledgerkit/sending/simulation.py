@@ -89,12 +89,16 @@ def simulate(
     upstream = client.current(ledger)
     signed = actions if isinstance(actions, SignedTransaction) else None
     if signed is not None:
-        _check_left_out(receiver_id=receiver_id, signer_id=signer_id)
+        for name, value in (("receiver_id", receiver_id), ("signer_id", signer_id)):
+            if value is not None:
+                msg = f"leave {name} out: the signed transaction has its own"
+                raise InvalidRequestError(msg, field=name, value=value)
         sender_id, receiver = str(signed.transaction.signer_id), ""
     else:
         sender_id = validation.account_id(signer_id, "signer_id")
         receiver = validation.account_id(receiver_id, "receiver_id")
-    checked = None if signed else check_actions(_as_list(actions))
+    listed = [actions] if isinstance(actions, Action) else actions
+    checked = None if signed else check_actions(listed)
     # Not closed: the trace reads the tokens' names from it when they are shown.
     fork = client.connect("local", fork=upstream, at=at, make_default=False)
     if signed is not None:
@@ -102,14 +106,3 @@ def simulate(
     else:
         tx_hash = embedded.run_unsigned(fork.world, sender_id, receiver, checked or ())
     return transactions.trace(tx_hash, sender_id, ledger=fork)
-
-
-def _as_list(actions: object) -> object:
-    return [actions] if isinstance(actions, Action) else actions
-
-
-def _check_left_out(**arguments: str | None) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            msg = f"leave {name} out: the signed transaction has its own"
-            raise InvalidRequestError(msg, field=name, value=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pandas as pd
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.frames.excel import to_excel
+from ledgerkit.u128.parquet import write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,32 +56,27 @@ def objects_as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return texts.set_axis(frame.columns, axis="columns")
 
 
-def _to_csv(frame: pd.DataFrame) -> bytes:
-    return csv_text(objects_as_text(frame)).encode()
-
-
-def _to_parquet(frame: pd.DataFrame) -> bytes:
-    from ledgerkit.u128.parquet import write_parquet
-
+def _in_memory(write: Callable[..., None], frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    write_parquet(objects_as_text(frame), buffer)
-    return buffer.getvalue()
-
-
-def _to_excel(frame: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    to_excel(frame, buffer)
+    write(frame, buffer)
     return buffer.getvalue()
 
 
 FORMATS = {
-    "csv": Format("CSV", "pandas", "text/csv", _to_csv),
-    "parquet": Format("Parquet", "pyarrow", "application/vnd.apache.parquet", _to_parquet),
+    "csv": Format(
+        "CSV", "pandas", "text/csv", lambda frame: csv_text(objects_as_text(frame)).encode()
+    ),
+    "parquet": Format(
+        "Parquet",
+        "pyarrow",
+        "application/vnd.apache.parquet",
+        lambda frame: _in_memory(write_parquet, objects_as_text(frame)),
+    ),
     "xlsx": Format(
         "Excel",
         "xlsxwriter",
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        _to_excel,
+        partial(_in_memory, to_excel),
     ),
 }
 
