@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
@@ -56,20 +56,6 @@ def keccak256(data: bytes) -> bytes:
     return bytes(keccak.new(digest_bits=256, data=data).digest())
 
 
-class Signer(Protocol):
-    """A secret key of one curve."""
-
-    public: bytes
-
-    def sign(self, message: bytes) -> bytes:
-        """Sign 32 bytes."""
-        ...
-
-    def secret(self) -> bytes:
-        """Return the bytes of the key."""
-        ...
-
-
 class Ed25519:
     """An ed25519 key in the form that libsodium needs, built from a seed of 32 bytes."""
 
@@ -107,6 +93,9 @@ class Secp256k1:
     def secret(self) -> bytes:
         """Return the 32 bytes."""
         return bytes(self._key.secret)
+
+
+Signer = Ed25519 | Secp256k1  # a secret key of one curve
 
 
 def signer(curve: str, secret: bytes) -> Signer | InvalidRequestError | None:

@@ -57,7 +57,7 @@ class SecretKey(Secret):
     public_key: PublicKey
 
     def __init__(self, signer: curves.Signer) -> None:
-        if not isinstance(signer, curves.Ed25519 | curves.Secp256k1):
+        if not isinstance(signer, curves.Signer):
             del signer  # it may be the text of a key
             msg = "build a SecretKey with SecretKey.from_text, generate or from_seed_phrase"
             raise TypeError(msg)
