@@ -190,7 +190,7 @@ class Archive:
             **widget_sources.record_columns(self.record, "widget_path"),
             "tx_hash": None if self.submission is None else str(self.submission.tx_hash),
         }
-        return build.build_frame("archive", {name: [value] for name, value in values.items()})
+        return build.one_row("archive", values)
 
     def __repr__(self) -> str:
         path = cut(widget_sources.widget_path(self.author_account_id, self.widget_name))

@@ -90,8 +90,7 @@ class Verification:
             ),
             "found_sha256": self.found_sha256,
         }
-        columns = {name: [value] for name, value in values.items()}
-        return build.build_frame("archive_verification", columns)
+        return build.one_row("archive_verification", values)
 
     def __repr__(self) -> str:
         token = f"{cut(self.token_id)} of {cut(self.contract_id)}"

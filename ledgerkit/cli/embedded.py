@@ -81,6 +81,12 @@ def _print_world(args: argparse.Namespace, world: World) -> int:
 
 
 _IGNORED = "ignored"  # the help of an option of the binary that has no meaning here
+
+
+def _ignored(names: str) -> tuple[Argument, ...]:
+    return tuple(Argument(f"--{name}", _IGNORED) for name in names.split())
+
+
 _COMMON = (
     Argument("--home DIR", "the folder of the files; default: NEAR_HOME, or ~/.near"),
     Argument("--unsafe-fast-startup", _IGNORED, **FLAG),
@@ -92,28 +98,17 @@ _INIT = (
     Argument("--test-seed SEED", "the seed of the validator's key"),
     Argument("--fast", "short blocks and epochs", **FLAG),
     Argument("--num-shards", "the number of shards", type=int, choices=(1,)),
-    Argument("--boot-nodes", _IGNORED),
     Argument("--download-config", _IGNORED, nargs="?"),
-    Argument("--download-config-url", _IGNORED),
     Argument("--download-genesis", _IGNORED, **FLAG),
-    Argument("--download-genesis-url", _IGNORED),
-    Argument("--download-records-url", _IGNORED),
-    Argument("--genesis", _IGNORED),
-    Argument("--max-gas-burnt-view", _IGNORED),
-    Argument("--state-sync-bucket", _IGNORED),
+    *_ignored("boot-nodes download-config-url download-genesis-url download-records-url"),
+    *_ignored("genesis max-gas-burnt-view state-sync-bucket"),
 )
 _RUN = (
     Argument("--rpc-addr HOST:PORT", "default: that of config.json"),
     Argument("--archive", "keep all states", **FLAG),
-    Argument("--boot-nodes", _IGNORED),
-    Argument("--connect-to-reliable-peers-on-startup", _IGNORED),
     Argument("--disable-rpc", _IGNORED, **FLAG),
-    Argument("--max-gas-burnt-view", _IGNORED),
-    Argument("--min-peers", _IGNORED),
-    Argument("--network-addr", _IGNORED),
-    Argument("--produce-empty-blocks", _IGNORED),
-    Argument("--rpc-prometheus-addr", _IGNORED),
-    Argument("--telemetry-url", _IGNORED),
+    *_ignored("boot-nodes connect-to-reliable-peers-on-startup max-gas-burnt-view min-peers"),
+    *_ignored("network-addr produce-empty-blocks rpc-prometheus-addr telemetry-url"),
 )
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import units
 from ledgerkit.frames import build
-from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,17 +23,8 @@ _ROUNDING = 1e-9  # the relative error of a service's amounts in whole tokens is
 
 def account_transactions(rows: Sequence[AccountTransaction]) -> pd.DataFrame:
     """Build the frame of transactions that accounts took part in."""
-    return build.build_frame(
-        "account_transactions",
-        {
-            "account_id": [row.account_id for row in rows],
-            "tx_hash": [row.transaction_hash for row in rows],
-            "tx_block_height": [row.tx_block_height for row in rows],
-            "time": [row.timestamp_ns for row in rows],
-            "tx_index": [row.tx_index for row in rows],
-            **{name: [getattr(row, name) for row in rows] for name in ACCOUNT_FLAGS},
-        },
-    )
+    name, members = "account_transactions", {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
+    return build.build_frame(name, build.columns_of(name, rows, members))
 
 
 def transfers_of(
@@ -43,52 +33,32 @@ def transfers_of(
     """Build the frame of transfers; `metadata` is that of the contracts of tokens."""
     changes = [row.change for row in rows]
     tokens = [_token(row, metadata or {}) for row in rows]
-    return build.build_frame(
+    columns = build.columns_of(
         "transfers_of",
+        rows,
         {
-            "account_id": [row.account_id for row in rows],
-            "block_height": [row.height for row in rows],
-            "time": [row.timestamp_ns for row in rows],
-            "tx_hash": [row.transaction_id for row in rows],
-            "receipt_id": [row.receipt_id for row in rows],
-            "transfer_index": [row.transfer_index for row in rows],
-            "asset": [row.asset for row in rows],
-            "counterparty_id": [row.other_account_id for row in rows],
-            "transfer_type": [row.transfer_type for row in rows],
-            "method_name": [row.method_name for row in rows],
-            "change": changes,
-            "is_exact": [change is not None for change in changes],
-            "symbol": [symbol for symbol, _ in tokens],
-            "amount": [
-                None if change is None or decimals is None else units.to_text(change, decimals)
-                for change, (_, decimals) in zip(changes, tokens, strict=True)
-            ],
-            "usd_amount": [row.usd_amount for row in rows],
-            "balance_before": [row.start_of_block_balance for row in rows],
-            "balance_after": [row.end_of_block_balance for row in rows],
-            "signer_id": [row.signer_id for row in rows],
-            "predecessor_id": [row.predecessor_id for row in rows],
+            "block_height": "height",
+            "time": "timestamp_ns",
+            "tx_hash": "transaction_id",
+            "counterparty_id": "other_account_id",
+            "balance_before": "start_of_block_balance",
+            "balance_after": "end_of_block_balance",
         },
+        change=changes,
+        is_exact=[change is not None for change in changes],
+        symbol=[symbol for symbol, _ in tokens],
+        amount=[
+            None if change is None or decimals is None else units.to_text(change, decimals)
+            for change, (_, decimals) in zip(changes, tokens, strict=True)
+        ],
     )
+    return build.build_frame("transfers_of", columns)
 
 
 def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
     """Build the frame of key-value data."""
-    return build.build_frame(
-        "kv",
-        {
-            "contract_id": [row.current_account_id for row in rows],
-            "predecessor_id": [row.predecessor_id for row in rows],
-            "key": [row.key for row in rows],
-            "value": [row.value for row in rows],
-            "block_height": [row.block_height for row in rows],
-            "time": [row.block_timestamp for row in rows],
-            "tx_hash": [row.tx_hash for row in rows],
-            "receipt_id": [row.receipt_id for row in rows],
-            "action_index": [row.action_index for row in rows],
-            "signer_id": [row.signer_id for row in rows],
-        },
-    )
+    members = {"contract_id": "current_account_id", "time": "block_timestamp"}
+    return build.build_frame("kv", build.columns_of("kv", rows, members))
 
 
 def _token(row: TransferRow, metadata: Mapping[str, TokenFacts]) -> tuple[str | None, int | None]:

@@ -208,16 +208,6 @@ class Row(NamedTuple):
 
 def history(rows: Sequence[Row]) -> pd.DataFrame:
     """Build the history frame: one row per reading."""
-    readings = {name: [getattr(row.reading, name) for row in rows] for name in Reading._fields}
-    return build.build_frame(
-        "history",
-        {
-            "account_id": [row.account_id for row in rows],
-            "view": [row.view for row in rows],
-            "contract_id": [row.contract_id for row in rows],
-            "block_height": [row.point.height for row in rows],
-            "block_hash": [row.point.hash for row in rows],
-            "time": [row.point.time_ns for row in rows],
-            **readings,
-        },
-    )
+    members = {"block_height": "point.height", "block_hash": "point.hash", "time": "point.time_ns"}
+    members |= {name: f"reading.{name}" for name in Reading._fields}
+    return build.build_frame("history", build.columns_of("history", rows, members))

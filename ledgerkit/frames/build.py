@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,27 @@ def build_frame(
     frame = pd.DataFrame(arrays, copy=False)
     frame.attrs.update(attrs or {}, schema=name)
     return frame
+
+
+def one_row(
+    name: str, row: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """Build the frame `name` of one row from the values of its columns."""
+    return build_frame(name, {column: [value] for column, value in row.items()}, attrs=attrs)
+
+
+def columns_of(
+    name: str, rows: Sequence[Any], members: Mapping[str, str] | None = None, **computed: Any
+) -> dict[str, Any]:
+    """
+    Return the columns of the frame `name`: those that are computed, and the members of rows.
+
+    A member has the name of its column, unless `members` names another one.
+    """
+    names = {c.name: c.name for c in SCHEMAS[name] if c.name not in computed}
+    names.update(members or {})
+    read = {column: list(map(attrgetter(member), rows)) for column, member in names.items()}
+    return read | computed
 
 
 def build_array(column: Column, values: Any, name: str = "") -> Any:

@@ -36,29 +36,26 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
     headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
     new_chunks = [None if r.chunks is None else r.new_chunks() for r in responses]
-    return {
-        "block_height": [head.height for head in headers],
-        "block_hash": [head.hash for head in headers],
-        "time": [  # old nodes send only the integer
+    return build.columns_of(
+        "blocks",
+        headers,
+        {
+            "block_height": "height",
+            "block_hash": "hash",
+            "protocol_version": "latest_protocol_version",
+        },
+        time=[  # old nodes send only the integer
             head.timestamp if stamp is pd.NA else stamp
             for head, stamp in zip(headers, stamps, strict=True)
         ],
-        "author": [response.author for response in responses],
-        "prev_height": [head.prev_height for head in headers],
-        "prev_hash": [head.prev_hash for head in headers],
-        "epoch_id": [head.epoch_id for head in headers],
-        "last_final_block": [head.last_final_block for head in headers],
+        author=[response.author for response in responses],
         # A list from the shards of a document has the new chunks alone; the mask is of all.
-        "n_chunks": [
+        n_chunks=[
             None if r.chunks is None else len(r.header.chunk_mask or r.chunks) for r in responses
         ],
-        "chunks_included": [head.chunks_included for head in headers],
-        "gas_used": [None if new is None else sum(c.gas_used for c in new) for new in new_chunks],
-        "gas_limit": [None if new is None else sum(c.gas_limit for c in new) for new in new_chunks],
-        "gas_price": [head.gas_price for head in headers],
-        "total_supply": [head.total_supply for head in headers],
-        "protocol_version": [head.latest_protocol_version for head in headers],
-    }
+        gas_used=[None if new is None else sum(c.gas_used for c in new) for new in new_chunks],
+        gas_limit=[None if new is None else sum(c.gas_limit for c in new) for new in new_chunks],
+    )
 
 
 def chunk_rows(block: chain.Block, chunks: Sequence[chain.Chunk]) -> list[ChunkRow]:
@@ -82,23 +79,18 @@ def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
     """Return the columns of the chunks frame."""
     heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
     contents = [content for _, _, content in rows]
-    return {
-        "block_height": heights,
-        "shard_id": [head.shard_id for head in headers],
-        "chunk_hash": [head.chunk_hash for head in headers],
-        "author": [c and c.author for c in contents],
-        "is_new": [
+    return build.columns_of(
+        "chunks",
+        headers,
+        block_height=heights,
+        author=[c and c.author for c in contents],
+        is_new=[
             None if height is None else head.height_included == height
             for height, head in zip(heights, headers, strict=True)
         ],
-        "height_created": [head.height_created for head in headers],
-        "height_included": [head.height_included for head in headers],
-        "gas_used": [head.gas_used for head in headers],
-        "gas_limit": [head.gas_limit for head in headers],
-        "balance_burnt": [head.balance_burnt for head in headers],
-        "n_transactions": [c and len(c.transactions) for c in contents],
-        "n_receipts": [c and len(c.receipts) for c in contents],
-    }
+        n_transactions=[c and len(c.transactions) for c in contents],
+        n_receipts=[c and len(c.receipts) for c in contents],
+    )
 
 
 def status(response: chain.Status) -> pd.DataFrame:
@@ -118,7 +110,7 @@ def status(response: chain.Status) -> pd.DataFrame:
         "version": response.version.version,
         "n_validators": len(response.validators),
     }
-    return _one_row("status", row)
+    return build.one_row("status", row)
 
 
 def _rfc3339_ns(text: str) -> int:
@@ -142,16 +134,12 @@ def indexer_status(response: rest.IndexerStatus) -> pd.DataFrame:
         "sync_latency_s": response.sync_latency_sec,
         "sync_balance_block_height": response.sync_balance_block_height,
     }
-    return _one_row("indexer_status", row)
-
-
-def _one_row(name: str, row: dict[str, Any]) -> pd.DataFrame:
-    return build.build_frame(name, {column: [value] for column, value in row.items()})
+    return build.one_row("indexer_status", row)
 
 
 def gas_price(response: chain.GasPrice) -> pd.DataFrame:
     """Build the gas_price frame: one row."""
-    return build.build_frame("gas_price", {"gas_price": [response.gas_price]})
+    return build.one_row("gas_price", {"gas_price": response.gas_price})
 
 
 _COUNTERS = (
@@ -199,11 +187,7 @@ def changes(response: chain.Changes) -> pd.DataFrame:
 
 def state(response: chain.State) -> pd.DataFrame:
     """Build the state frame of a contract: one row per key."""
-    columns = {
-        "key": [item.key for item in response.values],
-        "value": [item.value for item in response.values],
-    }
-    return build.build_frame("state", columns)
+    return build.build_frame("state", build.columns_of("state", response.values))
 
 
 def transactions(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
@@ -221,19 +205,17 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
     txs = [tx for _, _, tx in rows]
     actions = list(map(read_actions, txs))
     calls = [list(function_calls(listed)) for listed in actions]
-    return {
-        "block_height": [height for height, _, _ in rows],
-        "shard_id": [shard_id for _, shard_id, _ in rows],
-        "tx_hash": [tx.hash for tx in txs],
-        "signer_id": [tx.signer_id for tx in txs],
-        "receiver_id": [tx.receiver_id for tx in txs],
-        "nonce": [tx.nonce for tx in txs],
-        "public_key": [tx.public_key for tx in txs],
-        "actions": ["+".join(map(action_name, listed)) for listed in actions],
-        "method_name": ["+".join([c.method_name or "" for c in own]) or None for own in calls],
-        "deposit": [_total_deposit(listed) for listed in actions],
-        "gas_attached": [total_gas(own) for own in calls],
-    }
+    return build.columns_of(
+        "transactions",
+        txs,
+        {"tx_hash": "hash"},
+        block_height=[height for height, _, _ in rows],
+        shard_id=[shard_id for _, shard_id, _ in rows],
+        actions=["+".join(map(action_name, listed)) for listed in actions],
+        method_name=["+".join([c.method_name or "" for c in own]) or None for own in calls],
+        deposit=[_total_deposit(listed) for listed in actions],
+        gas_attached=[total_gas(own) for own in calls],
+    )
 
 
 def _total_deposit(actions: Actions) -> int | None:

@@ -207,11 +207,7 @@ def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
 
 def pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
     """Return the columns that both frames of pools begin with."""
-    return {
-        "account_id": [row.account_id for row in rows],
-        "pool_id": [row.pool_id for row in rows],
-        "last_update_block_height": [row.last_update_block_height for row in rows],
-    }
+    return build.columns_of("staking", rows)
 
 
 class Position(NamedTuple):

@@ -283,7 +283,7 @@ class Transaction(_Base64):
         """
         from ledgerkit.frames import build
 
-        return build.build_frame("transactions", {k: [v] for k, v in self._row().items()})
+        return build.one_row("transactions", self._row())
 
     def _row(self) -> dict[str, Any]:
         calls = [a for a in with_delegated(self.actions) if isinstance(a, FunctionCall)]

@@ -151,13 +151,14 @@ def _or_na(balance: int | None) -> Any:
 def gaps_frame(facts: Facts) -> pd.DataFrame:
     """Build the frame of the gaps."""
     gaps = facts.gaps
-    columns: dict[str, list[Any]] = {
-        name: [getattr(gap, name) for gap in gaps] for name in Gap._fields
-    }
-    columns["account_id"] = [facts.account_id] * len(gaps)
-    columns["missing"] = [NA if gap.missing is None else gap.missing for gap in gaps]
-    columns["symbol"] = [token_of(facts, gap.asset).symbol for gap in gaps]
-    columns["amount"] = [human_text(facts, gap.asset, gap.missing) for gap in gaps]
+    columns = build.columns_of(
+        "statement_gaps",
+        gaps,
+        account_id=[facts.account_id] * len(gaps),
+        missing=[NA if gap.missing is None else gap.missing for gap in gaps],
+        symbol=[token_of(facts, gap.asset).symbol for gap in gaps],
+        amount=[human_text(facts, gap.asset, gap.missing) for gap in gaps],
+    )
     return build.build_frame("statement_gaps", columns)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.block_data.epoch_starts import epoch_starts
-from ledgerkit.frames.build import build_frame
+from ledgerkit.frames.build import build_frame, columns_of
 from ledgerkit.reconciling.model import STAKE, Entry, Reward
 from ledgerkit.reconciling.paces import read_pace
 from ledgerkit.reconciling.reconcile import Sums, find_gaps
@@ -249,10 +249,9 @@ def reward_entries(rewards: Iterable[Reward]) -> list[Entry]:
 
 def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
     """Build the frame of rewards, typed as `schema("statement_rewards")`."""
-    columns = {name: [getattr(each, name) for each in rewards] for name in Reward._fields}
-    columns["account_id"] = [reward.account_id or account_id for reward in rewards]
-    columns["time"] = columns.pop("timestamp_ns")
-    columns["reward"] = [reward.reward for reward in rewards]
+    account_ids = [reward.account_id or account_id for reward in rewards]
+    members = {"time": "timestamp_ns"}
+    columns = columns_of("statement_rewards", rewards, members, account_id=account_ids)
     return build_frame("statement_rewards", columns)
 
 

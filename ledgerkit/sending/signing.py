@@ -303,8 +303,7 @@ class Draft:
         }
         source = "view_access_key, view_account, gas_price, EXPERIMENTAL_protocol_config"
         attrs = provenance(self.options.ledger, source)
-        columns = {name: [value] for name, value in row.items()}
-        return build.build_frame("dry_run", columns, attrs=attrs)
+        return build.one_row("dry_run", row, attrs)
 
 
 def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> None:

@@ -193,15 +193,13 @@ class Submission:
     @property
     def trace(self) -> Trace | None:
         """The receipt tree, with heights and times; None until it is included."""
-        if self.is_included:
-            self._locate()
+        self._locate()
         return self._trace if self.is_included else None
 
     @property
     def stages(self) -> pd.DataFrame:
         """The stages reached, with time and block of each, typed as ``schema("submission")``."""
-        if self.is_included:
-            self._locate()
+        self._locate()
         return self._frame()
 
     def to_frame(self) -> pd.DataFrame:
@@ -275,8 +273,7 @@ class Submission:
         validation.one_of(level, "until", (*UNTIL, *validation.WAIT_LEVELS[1:]))
         deadline = self.ledger.clock.monotonic() + (inf if timeout_s is None else timeout_s)
         wait_for_level(self, level, deadline)
-        if self.is_included:
-            self._locate()
+        self._locate()
         return self
 
     def refresh(self) -> Submission:
@@ -310,8 +307,7 @@ class Submission:
         """
         if not self.is_over:
             self.tracker.refresh()
-        if self.is_included:
-            self._locate()
+        self._locate()
         return self
 
     def raise_for_status(self) -> None:
@@ -362,8 +358,8 @@ class Submission:
         return self._trace
 
     def _locate(self) -> None:
-        """Read the receipts and the blocks of each stage, once for each answer."""
-        if self._located_answer is self.tracker.answer:
+        """Read the receipts and the blocks of each stage, once for each answer that has some."""
+        if not self.is_included or self._located_answer is self.tracker.answer:
             return
         answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
         if answer is None:  # the block that included it was abandoned
@@ -431,14 +427,9 @@ class Submission:
 
     def _frame(self) -> pd.DataFrame:
         rows = self._reached_stages()
-        columns = {
-            "tx_hash": [self.tx_hash] * len(rows),
-            "stage": [row.name for row in rows],
-            "time": [row.time_ns for row in rows],
-            "block_height": [row.height for row in rows],
-            "block_hash": [row.block_hash for row in rows],
-            "detail": [row.detail for row in rows],
-        }
+        members = {"stage": "name", "time": "time_ns", "block_height": "height"}
+        hashes = [self.tx_hash] * len(rows)
+        columns = build.columns_of("submission", rows, members, tx_hash=hashes)
         return build.build_frame("submission", columns, attrs={"network": self.ledger.network.name})
 
     def _summary(self) -> str:
