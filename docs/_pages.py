@@ -64,7 +64,7 @@ def entries() -> list[Entry]:
     """Return every public function and class, each once."""
     by_thing: dict[Any, Entry] = {}
     for module in (ledgerkit, plots, widgets):
-        for name in sorted(module.__all__):
+        for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 entry = Entry(module.__name__, name, thing, group(module, thing))

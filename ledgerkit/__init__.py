@@ -171,7 +171,7 @@ _HOMES = {
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["__version__", "errors", *_HOME_OF]  # noqa: PLE0604 - all of them are texts
+__all__ = sorted(("__version__", "errors", *_HOME_OF))  # noqa: PLE0605 - a list of texts
 
 register()
 

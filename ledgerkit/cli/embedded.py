@@ -98,17 +98,20 @@ _INIT = (
     Argument("--test-seed SEED", "the seed of the validator's key"),
     Argument("--fast", "short blocks and epochs", **FLAG),
     Argument("--num-shards", "the number of shards", type=int, choices=(1,)),
+    Argument("--boot-nodes", _IGNORED),
     Argument("--download-config", _IGNORED, nargs="?"),
+    Argument("--download-config-url", _IGNORED),
     Argument("--download-genesis", _IGNORED, **FLAG),
-    *_ignored("boot-nodes download-config-url download-genesis-url download-records-url"),
-    *_ignored("genesis max-gas-burnt-view state-sync-bucket"),
+    *_ignored("download-genesis-url download-records-url genesis max-gas-burnt-view"),
+    Argument("--state-sync-bucket", _IGNORED),
 )
 _RUN = (
     Argument("--rpc-addr HOST:PORT", "default: that of config.json"),
     Argument("--archive", "keep all states", **FLAG),
+    *_ignored("boot-nodes connect-to-reliable-peers-on-startup"),
     Argument("--disable-rpc", _IGNORED, **FLAG),
-    *_ignored("boot-nodes connect-to-reliable-peers-on-startup max-gas-burnt-view min-peers"),
-    *_ignored("network-addr produce-empty-blocks rpc-prometheus-addr telemetry-url"),
+    *_ignored("max-gas-burnt-view min-peers network-addr produce-empty-blocks"),
+    *_ignored("rpc-prometheus-addr telemetry-url"),
 )
 
 

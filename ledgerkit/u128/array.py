@@ -419,6 +419,15 @@ class U128Array(pandas_hooks.PandasHooks):
         value = reductions.reduce(self, name, skipna=skipna, **options)
         return reductions.as_array(self, name, value) if keepdims else value
 
+    @classmethod
+    def _reduction(cls, name: str) -> Any:
+        def reduction(self: Self, *, skipna: bool = True, **options: Any) -> Any:
+            return self._reduce(name, skipna=skipna, **options)
+
+        reduction.__name__ = name
+        reduction.__doc__ = reductions.DOCSTRING.format(name=name)
+        return reduction
+
     def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> U128Array:
         return reductions.accumulate(self, name, skipna=skipna)
 
@@ -443,21 +452,13 @@ def _comparison(name: str) -> Any:
     return comparison
 
 
-def _reduction(name: str) -> Any:
-    def reduction(self: U128Array, *, skipna: bool = True, **options: Any) -> Any:
-        return self._reduce(name, skipna=skipna, **options)
-
-    reduction.__name__ = name
-    reduction.__doc__ = reductions.DOCSTRING.format(name=name)
-    return reduction
-
-
 for operation in ("add", "sub", "mul", "pow", "mod", "floordiv", "truediv", "divmod"):
     setattr(U128Array, f"__{operation}__", _arithmetic(operation))
     setattr(U128Array, f"__r{operation}__", _arithmetic(f"r{operation}"))
 for operation in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(U128Array, f"__{operation}__", _comparison(operation))
+# numpy's functions call these methods too.
 for operation in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
-    setattr(U128Array, operation, _reduction(operation))  # numpy's functions call them too
+    setattr(U128Array, operation, U128Array._reduction(operation))  # noqa: SLF001 - of this module
 pandas_hooks.select_by_rank(U128Array)
 pandas_hooks.warn_of_excel(U128Dtype)
