@@ -57,39 +57,13 @@ def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str
 
 @pytest.fixture
 def dex() -> ContractHarness:
-    """An exchange with a million of A against two million of B, filled by calls."""
-    site = ContractHarness(Dex, "dex.near")
-    site.call("new", owner_id="olga.near")
-    site.call("add_simple_pool", "olga.near", tokens=[A, B])
-    deposit(site, A, 1_000_000)
-    deposit(site, B, 2_000_000)
-    site.call("add_liquidity", "olga.near", pool_id=0, amounts=["1000000", "2000000"])
-    return site
-
-
-def test_pool_as_told(dex):
-    """A pool is told with its kind, tokens, amounts, fee and shares, amounts as texts."""
-    pool = {
-        "pool_kind": "SIMPLE_POOL",
-        "token_account_ids": [A, B],
-        "amounts": ["1000000", "2000000"],
-        "total_fee": 30,
-        "shares_total_supply": "1000000000000000000000000",
-    }
-    assert dex.view("get_pool", pool_id=0) == pool
-    assert dex.view("get_pools", from_index=0, limit=10) == [pool]
-    assert dex.view("get_pools", from_index=1) == []
-    assert dex.view("get_number_of_pools") == 1
-    assert dex.view("get_owner") == "olga.near"
-    assert dex.view("get_pool_shares", pool_id=0, account_id="olga.near") == str(NEAR)
+    """An exchange with a million of A against two million of B, and a pool of B and C."""
+    pools = [{A: 1_000_000, B: 2_000_000}, {B: 100_000, C: 100_000}]
+    return ContractHarness(Dex, "dex.near", Dex.genesis("olga.near", pools))
 
 
 def test_swaps_in_a_row(dex):
     """Each swap of a message goes on with what the one before gave."""
-    dex.call("add_simple_pool", "olga.near", tokens=[B, C])
-    deposit(dex, B, 100_000)
-    deposit(dex, C, 100_000)
-    dex.call("add_liquidity", "olga.near", pool_id=1, amounts=["100000", "100000"])
     msg = swap(hop(0, A, B), hop(1, B, C))
     done = dex.call("ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=msg)
     # 19_743 * 9970 = 196_837_710; * 100_000 // (100_000 * 10_000 + 196_837_710) = 16_446
@@ -127,13 +101,9 @@ def test_swaps_refused(dex, msg, message):
 
 
 def test_swap_for_nothing(dex):
-    """An amount too small to give anything is refused, and a pool that holds nothing gives none."""
-    dex.call("add_simple_pool", "olga.near", tokens=[A, C])
-    args = {"sender_id": "bob.near", "amount": "10"}
-    assert (
-        dex.panic_message("ft_on_transfer", A, **args, msg=swap(hop(1, A, C)))
-        == "The amount is too small to swap"
-    )
+    """An amount too small to give anything is refused."""
+    args = {"sender_id": "bob.near", "amount": "0", "msg": swap(hop(0, A, B))}
+    assert dex.panic_message("ft_on_transfer", A, **args) == "The amount is too small to swap"
 
 
 @given(
@@ -156,26 +126,16 @@ def test_paused(dex):
     for msg in ("", swap(hop(0, A, B))):
         args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
         assert dex.panic_message("ft_on_transfer", A, **args) == "the contract is paused"
-    liquidity = {"pool_id": 0, "amounts": ["1", "2"]}
-    assert dex.panic_message("add_liquidity", "olga.near", **liquidity) == "the contract is paused"
     dex.call("withdraw", "bob.near", deposit=1, token_id=A, amount="5")
     assert dex.call("resume", "olga.near").logs == ["Resumed"]
     assert dex.view("is_paused") is False
     assert deposit(dex, A, 5).value == "0"
 
 
-@pytest.mark.parametrize("method_name", ["pause", "resume", "add_simple_pool"])
+@pytest.mark.parametrize("method_name", ["pause", "resume"])
 def test_owner_only(dex, method_name):
-    """Nobody but the owner pauses, resumes or opens pools."""
-    args = {"tokens": [A, C]} if method_name == "add_simple_pool" else {}
-    assert dex.panic_message(method_name, "bob.near", **args) == "Only the owner may do this"
-
-
-@pytest.mark.parametrize("tokens", [[A], [A, A], [A, B, C]])
-def test_pools_of_two(dex, tokens):
-    """A pool has two different tokens."""
-    message = dex.panic_message("add_simple_pool", "olga.near", tokens=tokens)
-    assert message == "A pool has two different tokens"
+    """Nobody but the owner pauses or resumes."""
+    assert dex.panic_message(method_name, "bob.near") == "Only the owner may do this"
 
 
 def test_deposit_and_withdraw(dex):
@@ -223,72 +183,11 @@ def test_withdraw_refused(dex):
     )
 
 
-def test_liquidity(dex):
-    """Later liquidity is taken at the pool's ratio, rounded up, and shares are rounded down."""
-    dex.call("ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=swap(hop(0, A, B)))
-    deposit(dex, A, 1_000, by="eve.near")
-    deposit(dex, B, 5_000, by="eve.near")
-    done = dex.call("add_liquidity", "eve.near", pool_id=0, amounts=["1000", "5000"])
-    # 1_000 * 10**24 // 1_010_000; and of B that part of 1_980_257, which is 1960.6, rounded up
-    assert done.value == "990099009900990099009"
-    assert done.logs == [
-        "Liquidity added 1000 a.near and 1961 b.near, minted 990099009900990099009 shares"
-    ]
-    assert dex.view("get_pool", pool_id=0)["amounts"] == ["1011000", "1982218"]
-    assert dex.view("get_deposits", account_id="eve.near") == {B: "3039"}
-    done = dex.call("remove_liquidity", "eve.near", pool_id=0, shares=done.value)
-    assert done.value == ["999", "1960"]  # rounded down: nobody gains by coming and going
-    assert dex.view("get_deposits", account_id="eve.near") == {B: "4999", A: "999"}
-    assert dex.view("get_pool_shares", pool_id=0, account_id="eve.near") == "0"
-
-
-def test_all_liquidity_removed(dex):
-    """The last provider gets all that is left, and the pool can be filled anew."""
-    done = dex.call("remove_liquidity", "olga.near", pool_id=0, shares=str(NEAR))
-    assert done.value == ["1000000", "2000000"]
-    assert dex.view("get_pool", pool_id=0)["shares_total_supply"] == "0"
-    done = dex.call("add_liquidity", "olga.near", pool_id=0, amounts=["7", "9"])
-    assert done.value == str(NEAR)
-
-
-@pytest.mark.parametrize(
-    ("amounts", "message"),
-    [
-        (["1"], "Give an amount for each token"),
-        (["0", "2"], "The amounts are too small"),
-        (["1", "2"], "bob.near has not deposited enough a.near"),
-    ],
-    ids=range(3),
-)
-def test_liquidity_refused(dex, amounts, message):
-    """Liquidity comes out of deposits, of both tokens."""
-    assert dex.panic_message("add_liquidity", "bob.near", pool_id=0, amounts=amounts) == message
-
-
-def test_shares_refused(dex):
-    """Nobody removes more than is theirs."""
-    args = {"pool_id": 0, "shares": "1"}
-    assert dex.panic_message("remove_liquidity", "bob.near", **args) == "Not enough shares"
-    args["shares"] = "0"
-    assert (
-        dex.panic_message("remove_liquidity", "olga.near", **args)
-        == "The shares should be a positive number"
-    )
-
-
 def test_amounts_are_bounded(dex):
     """An amount beyond 128 bits is refused, and crashes nothing."""
     deposit(dex, "eve.near", 2**128 - 1, by="eve.near")
     args = {"sender_id": "eve.near", "amount": "1", "msg": ""}
     assert dex.panic_message("ft_on_transfer", "eve.near", **args) == "An amount exceeds 128 bits"
-
-
-def test_dex_genesis(dex):
-    """The genesis writes what the calls write."""
-    assert dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 2_000_000}])) == dex.records()
-    assert dict(Dex.genesis("olga.near")) == {
-        b"STATE": b'{"owner_id":"olga.near","pool_count":0,"paused":false}'
-    }
 
 
 # Creating accounts -----------------------------------------------------------------------
@@ -608,9 +507,7 @@ def sell(
 
 @pytest.mark.parametrize("gas", [30, 100, 300])
 def test_swap_on_chain(market, gas):
-    """A swap moves both tokens, as its view says, and the transaction's result is what was used."""
-    pair = {"pool_id": 0, "token_in": A, "token_out": B}
-    assert market.view("dex.near", "get_return", amount_in="1000", **pair) == "996"
+    """A swap moves both tokens, and the transaction's result is what was used."""
     done = sell(market, gas=gas)
     assert market.result(done[0]) == "1000"
     # 1000 * 9970 * 1_000_000 // (1_000_000 * 10_000 + 9_970_000) = 996
@@ -623,7 +520,6 @@ def test_swap_on_chain(market, gas):
     ]
     assert balances(market, "alice.near") == ("0", "1996")
     assert balances(market, "dex.near") == ("1001000", "999004")
-    assert market.view("dex.near", "get_pool", pool_id=0)["amounts"] == ["1001000", "999004"]
 
 
 def test_refunded_on_chain(market):
