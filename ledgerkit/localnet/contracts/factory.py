@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
 from ledgerkit.localnet.contracts.top_level_account import finish_creation
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
@@ -41,8 +41,3 @@ class Factory(Contract):
     def on_created(self, account_id: AccountId, creator_id: AccountId, amount: U128) -> bool:
         """Refund the deposit if the creation failed: the chain returned it to this account."""
         return finish_creation(self.vm, account_id, creator_id, amount)
-
-    @view
-    def get_kinds(self) -> list[str]:
-        """Return the kinds of contract that can be created."""
-        return sorted(_contract_kinds())

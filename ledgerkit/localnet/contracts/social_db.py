@@ -22,9 +22,7 @@ from ledgerkit.localnet.contract_sdk import (
     Contract,
     JsonMap,
     call,
-    page,
     run_method,
-    state_view,
     to_json,
     view,
 )
@@ -32,7 +30,6 @@ from ledgerkit.localnet.contracts.fungible_token import (
     TOO_LARGE,
     TOO_SMALL,
     StorageBalance,
-    StorageBounds,
 )
 from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
@@ -362,29 +359,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self.accounts.put(account_id, account)
         self._charge_storage(account_id, account, before)
 
-    @view
-    def is_write_permission_granted(
-        self,
-        key: str,
-        predecessor_id: AccountId | None = None,
-        public_key: str | None = None,
-    ) -> bool:
-        """Return True if an account, or a key that signs, may write at a path."""
-        grantee = self._grantee(predecessor_id, public_key)
-        account_id, *labels = key.split("/")
-        account = self.accounts.get(account_id)
-        granted = [] if account is None else account.permissions.get(grantee, [])
-        if account is None or not granted:
-            return False
-        node_id = account.node_id
-        for label in labels:
-            if node_id in granted:
-                return True
-            node_id = self._node(node_id).children.get(label, LEAF)
-            if node_id == LEAF:
-                return False
-        return node_id in granted
-
     def _grantee(self, account_id: str | None, public_key: str | None) -> str:
         """Return the account id or key that receives a permission, or panic without exactly one."""
         self.require(
@@ -452,16 +426,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             self.vm.promise(account_id).transfer(refund)
         return self._balance_of(account)
 
-    @call(payable=True)
-    def storage_unregister(self, *, force: bool | None = None) -> bool:  # noqa: ARG002 - the standard's
-        """Panic: a branch cannot be removed."""
-        self.vm.panic("The account can't be unregistered")
-
-    @view
-    def storage_balance_bounds(self) -> StorageBounds:
-        """Return the least storage deposit."""
-        return StorageBounds(U128(MIN_BALANCE))
-
     @view
     def storage_balance_of(self, account_id: AccountId) -> StorageBalance | None:
         """Return an account's storage deposit, null if it has no branch."""
@@ -476,19 +440,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             return None
         available = account.storage_balance // STORAGE_BYTE - account.used_bytes
         return Storage(account.used_bytes, available)
-
-    get_num_accounts = state_view("accounts")
-
-    @view
-    def get_accounts_paged(
-        self, from_index: int | None = None, limit: int | None = None
-    ) -> list[str]:
-        """Return a page of the accounts with a branch, the oldest first."""
-        places = page(self.state.accounts, from_index or 0, limit)
-        names = (self.names.get(str(index)) for index in places)
-        return [name for name in names if name is not None]
-
-    get_node_count = state_view("nodes")
 
     def _account(self, account_id: str) -> Account:
         return self.accounts.required(account_id, f"The account {account_id} is not registered")

@@ -57,8 +57,6 @@ _LINES = {
     "The new total balance should not be less than the old total balance": "internal.rs:213:9",
     "The reward fee must be less or equal to 1": "lib.rs:127:9",
     "Account balance too low": "lib.rs:190:9",
-    "The staking is already paused": "lib.rs:440:9",
-    "The staking is not paused": "lib.rs:451:9",
 }
 
 
@@ -161,7 +159,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         total_staked_balance: int
         total_stake_shares: int
         accounts: int = 0
-        paused: bool = False
+        paused: bool = False  # its owner may pause the real contract
 
     prefix: ClassVar[bytes] = b"u"
     list_prefix: ClassVar[bytes] = b"i"
@@ -170,8 +168,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         super().__init__(vm)
         self.accounts = JsonMap(vm, self.prefix, Delegator)
         self.names = JsonMap(vm, self.list_prefix, str)
-
-    # The owner's methods -----------------------------------------------------------------
 
     @call(init=True)
     def new(
@@ -194,41 +190,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         staked = balance - GUARANTEE_FUND
         key = _canonical_key(stake_public_key)
         return cls.State(str(owner_id), key, fee, epoch_height, balance, staked, staked)
-
-    @call
-    def update_staking_key(self, stake_public_key: str) -> None:
-        """Change the validator's key."""
-        self._assert_owner()
-        self._ping()
-        self.state.stake_public_key = _canonical_key(stake_public_key)
-        self._restake()
-
-    @call
-    def update_reward_fee_fraction(self, reward_fee_fraction: Fraction) -> None:
-        """Change the owner's part of the rewards."""
-        self._assert_owner()
-        self._check_fraction(reward_fee_fraction)
-        is_new_epoch = self._ping()
-        self.state.reward_fee_fraction = reward_fee_fraction
-        self._restake(when=is_new_epoch)
-
-    @call
-    def pause_staking(self) -> None:
-        """Unstake the whole balance until `resume_staking`."""
-        self._assert_owner()
-        self.require(not self.state.paused, "The staking is already paused")
-        self._ping()
-        self.state.paused = True
-        self._stake_promise(0)
-
-    @call
-    def resume_staking(self) -> None:
-        """Stake again after a pause."""
-        self._assert_owner()
-        self.require(self.state.paused, "The staking is not paused")
-        self._ping()
-        self.state.paused = False
-        self._restake()
 
     # Delegators --------------------------------------------------------------------------
 
@@ -320,8 +281,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         names = (self.names.get(str(index)) for index in places)
         return [self.get_account(name) for name in names if name is not None]
 
-    get_number_of_accounts = state_view("accounts")
-
     @view
     def get_account_staked_balance(self, account_id: str) -> U128:
         """Return an account's staked balance at the current price of a share."""
@@ -344,6 +303,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         return self.get_account(account_id).can_withdraw
 
     get_total_staked_balance = state_view("total_staked_balance", U128)
+    get_number_of_accounts = state_view("accounts")
     get_owner_id = state_view("owner_id")
     get_reward_fee_fraction = state_view("reward_fee_fraction")
     get_staking_key = state_view("stake_public_key")
@@ -443,7 +403,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
 
     def _restake(self, *, when: bool = True) -> None:
         """Stake the accounts' staked balance, with a callback that checks the result."""
-        if when and not self.state.paused:
+        if when:
             stake = self._stake_promise(self.state.total_staked_balance)
             callback = stake.then(self.vm.current_account_id)
             callback.function_call("on_stake_action", b"", gas=ON_STAKE_GAS)
@@ -473,15 +433,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
             0 <= fraction.numerator <= fraction.denominator,
             "The reward fee must be less or equal to 1",
         )
-
-    def _assert_owner(self) -> None:
-        caller, owner = self.vm.predecessor_id, self.state.owner_id
-        if caller != owner:
-            _panic(
-                f'assertion failed: `(left == right)`\n  left: `"{caller}"`,\n right: `"{owner}"`: '
-                "Can only be called by the owner",
-                "internal.rs:190:9",
-            )
 
     def _account(self, account_id: str) -> Delegator:
         """Read an account's record, or return a new one for the list's end."""

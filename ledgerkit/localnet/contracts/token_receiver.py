@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, Contract, call, to_json, view
+from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, Contract, call, to_json
 from ledgerkit.protocol import AccountId
 
 
@@ -51,16 +51,6 @@ class TokenReceiver(Contract, code_name="ledgerkit.localnet.contracts.receiver.R
         if panics is not None:
             self.vm.panic(panics)
         return None
-
-    @call(private=True)
-    def set_behaviour(self, unused: U128, panics: str | None = None) -> None:
-        """Set the behaviour for messages that do not decide."""
-        self.state.unused, self.state.panics = int(unused), panics
-
-    @view
-    def get_behaviour(self) -> dict[str, U128 | str | None]:
-        """Return the behaviour for messages that do not decide."""
-        return {"unused": U128(self.state.unused), "panics": self.state.panics}
 
     @classmethod
     def genesis(cls, unused: int = 0, panics: str | None = None) -> Iterator[tuple[bytes, bytes]]:
