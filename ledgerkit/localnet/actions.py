@@ -21,8 +21,7 @@ from ledgerkit.localnet.chain_types import (
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.contract_sdk import run_code
-from ledgerkit.localnet.contracts import ethereum_wallet
+from ledgerkit.localnet.contract_sdk import Contract, run_code
 from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
 from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.promises import Promise, Yields
@@ -51,6 +50,10 @@ REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
 MAX_BALANCE_TO_BURN = 10**24  # yoctoNEAR; nearcore: GasKeyInfo::MAX_BALANCE_TO_BURN
 _NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
+
+
+class EthereumWallet(Contract, code_name="ledgerkit.localnet.contracts.wallet.ImplicitWallet"):
+    """The global contract of ETH-implicit accounts (NEP-518); only its presence is modelled."""
 
 
 class ReceiptRun:
@@ -226,7 +229,7 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
     if receiver_id.kind == "deterministic":  # it has no code until its state is initialized
         run.put_account(Account(deposit))
         return
-    code = ethereum_wallet.EthereumWallet.code_hash
+    code = EthereumWallet.code_hash
     storage = ACCOUNT_BYTES + len(code)
     run.put_account(Account(deposit, storage_usage=storage, global_contract=code))
 

@@ -6,9 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.actions import key_bytes
+from ledgerkit.localnet.actions import EthereumWallet, key_bytes
 from ledgerkit.localnet.chain_types import ACCOUNT_BYTES, NO_CODE, Account, Proposal
-from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.state import StateStore, nonce_key
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.access_keys import GasKey

@@ -10,7 +10,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.localnet.contract_sdk import Contract, call, to_json, view
-from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
+from ledgerkit.localnet.contracts.fungible_token import WrappedNear
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.protocol import FunctionCall, Transfer

@@ -1,23 +1,24 @@
-"""A factory: a contract that creates accounts below its own, each with a ready contract."""
+"""Contracts that create accounts: a factory, and the contract of a top-level account."""
 
 from typing import Any
 
-from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
-from ledgerkit.localnet.contracts.top_level_account import finish_creation
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, succeeded, to_json
+from ledgerkit.localnet.contracts.counter import Counter
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise
-from ledgerkit.protocol import AccountId
+from ledgerkit.localnet.vm import Vm
+from ledgerkit.protocol import AccountId, PublicKey
 
 NEW_GAS = 15 * TGAS
 ON_CREATED_GAS = 10 * TGAS
-
-
-def _contract_kinds() -> dict[str, type[Contract]]:
-    from ledgerkit.localnet.contracts.counter import Counter
-    from ledgerkit.localnet.contracts.fungible_token import FungibleToken
-    from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
-
-    return {"counter": Counter, "ft": FungibleToken, "nft": NonFungibleToken}
+ON_ACCOUNT_CREATED_GAS = 13 * TGAS
+KINDS: dict[str, type[Contract]] = {
+    "counter": Counter,
+    "ft": FungibleToken,
+    "nft": NonFungibleToken,
+}
 
 
 class Factory(Contract):
@@ -26,7 +27,7 @@ class Factory(Contract):
     @call(payable=True)
     def create(self, name: str, kind: str, args: dict[str, Any]) -> Promise:
         """Create an account in one receipt, so that a failed part reverts all of it."""
-        contract = _contract_kinds().get(kind)
+        contract = KINDS.get(kind)
         if contract is None:
             self.vm.panic(f"There is no contract of kind {kind}")
         account_id, deposit = f"{name}.{self.vm.current_account_id}", self.vm.attached_deposit
@@ -40,4 +41,40 @@ class Factory(Contract):
     @call(private=True)
     def on_created(self, account_id: AccountId, creator_id: AccountId, amount: U128) -> bool:
         """Refund the deposit if the creation failed: the chain returned it to this account."""
-        return finish_creation(self.vm, account_id, creator_id, amount)
+        return _finish_creation(self.vm, account_id, creator_id, amount)
+
+
+class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.Naming"):
+    """A contract that creates accounts, with the methods of near/near-linkdrop."""
+
+    @call(payable=True)
+    def create_account(self, new_account_id: AccountId, new_public_key: PublicKey) -> Promise:
+        """Create an account with one full-access key; return whether it succeeded."""
+        deposit = self.vm.attached_deposit
+        args = {
+            "new_account_id": new_account_id,
+            "predecessor_account_id": self.vm.predecessor_id,
+            "amount": U128(deposit),
+        }
+        creation = self.vm.promise(new_account_id)
+        creation.create_account().add_full_access_key(new_public_key).transfer(deposit)
+        return self.call_back(creation, "on_account_created", ON_ACCOUNT_CREATED_GAS, **args)
+
+    @call(private=True)
+    def on_account_created(
+        self, new_account_id: AccountId, predecessor_account_id: AccountId, amount: U128
+    ) -> bool:
+        """Refund the deposit if the creation failed: the chain returned it to this account."""
+        return _finish_creation(self.vm, new_account_id, predecessor_account_id, amount)
+
+
+def _finish_creation(vm: Vm, account_id: str, payer_id: str, amount: int) -> bool:
+    """Log the result of an account creation; refund `amount` yoctoNEAR if it failed."""
+    created = succeeded(vm)
+    if created:
+        vm.log(f"Created {account_id}")
+    else:
+        vm.log(f"Could not create {account_id}: {amount} yoctoNEAR go back to {payer_id}")
+        if amount:
+            vm.promise(payer_id).transfer(amount)
+    return created

@@ -2,7 +2,8 @@
 Fungible tokens: balances, transfers, registration and metadata (NEP-141, NEP-145, NEP-148).
 
 `FungibleTokenBase` implements the standards, for contracts with their own rules of minting.
-`FungibleToken` is the plain token, which only its owner can mint.
+`FungibleToken` is the plain token, which only its owner can mint, and `WrappedNear` a token whose
+smallest unit is worth one yoctoNEAR.
 
 Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes a record. Everything
 else is in the state.
@@ -76,6 +77,9 @@ class StorageBounds(Struct, frozen=True):
 PAID = StorageBalance(REGISTRATION, U128(0))
 EXAMPLE = FungibleMetadata(
     spec=SPEC, name="Example NEAR fungible token", symbol="EXAMPLE", decimals=24
+)
+WRAPPED = FungibleMetadata(
+    spec=SPEC, name="Wrapped NEAR fungible token", symbol="wNEAR", decimals=24
 )
 
 
@@ -301,3 +305,39 @@ class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.f
         state = cls.State(owner_id=owner_id, metadata=metadata, total_supply=supply)
         yield STATE_KEY, to_json(state)
         yield from balance_records({owner_id: 0, **holders})
+
+
+class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wrapped.Wrapped"):
+    """The wrapped token; the contract's account has one yoctoNEAR for each unit."""
+
+    @call(init=True)
+    def new(self) -> None:
+        """Initialize the contract without tokens."""
+        self.state = self.State(metadata=WRAPPED)
+
+    @call(payable=True)
+    def near_deposit(self) -> None:
+        """Wrap the deposit; the first one pays for registration."""
+        account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
+        self.require(amount > 0, "Requires positive attached deposit")
+        if account_id not in self.accounts:
+            self.require(amount >= REGISTRATION, "ERR_DEPOSIT_TOO_SMALL")
+            self.register(account_id)
+            amount -= REGISTRATION
+        self.credit(account_id, amount)
+        self.vm.log(f"Deposit {amount} NEAR to {account_id}")
+
+    @call(payable=True)
+    def near_withdraw(self, amount: U128) -> Promise:
+        """Unwrap an amount; the attached yoctoNEAR is returned too."""
+        self.assert_one_yocto()
+        account_id = self.vm.predecessor_id
+        self.debit(account_id, amount)
+        self.vm.log(f"Withdraw {amount} NEAR from {account_id}")
+        return self.vm.promise(account_id).transfer(amount + 1)
+
+    @classmethod
+    def genesis(cls, holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of a token with holders; its account has to own the sum of balances."""
+        yield STATE_KEY, to_json(cls.State(metadata=WRAPPED, total_supply=sum(holders.values())))
+        yield from balance_records(holders)

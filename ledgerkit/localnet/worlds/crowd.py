@@ -12,9 +12,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.contracts.factory import TopLevelAccount
 from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
-from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import WorldGenesis

@@ -15,18 +15,17 @@ from msgspec import structs
 from ledgerkit.localnet.contract_sdk import U128, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
-from ledgerkit.localnet.contracts.factory import Factory
+from ledgerkit.localnet.contracts.factory import Factory, TopLevelAccount
 from ledgerkit.localnet.contracts.fungible_token import (
     REGISTRATION,
     FungibleMetadata,
     FungibleToken,
+    WrappedNear,
 )
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
-from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
-from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call

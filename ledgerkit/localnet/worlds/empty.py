@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
+from ledgerkit.localnet.contracts.factory import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import WorldGenesis

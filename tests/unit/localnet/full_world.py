@@ -3,16 +3,14 @@
 from ledgerkit.localnet.contract_sdk import U128, BalanceMap, Contract, call, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
-from ledgerkit.localnet.contracts.factory import Factory
-from ledgerkit.localnet.contracts.fungible_token import REGISTRATION
+from ledgerkit.localnet.contracts.factory import Factory, TopLevelAccount
+from ledgerkit.localnet.contracts.fungible_token import REGISTRATION, WrappedNear
 from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
-from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
-from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, DeleteAccount, FunctionCall
 from tests.unit.localnet.chaos import KEYS, PEOPLE, SCRIPTS, TOKEN, Chaos

@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
+from ledgerkit.localnet.actions import EthereumWallet
 from ledgerkit.localnet.chain_types import NO_CODE, DistributionReceipt
-from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
     AccessKey,

@@ -10,11 +10,10 @@ from ledgerkit.localnet import contract_sdk
 from ledgerkit.localnet.chain_types import Outcome
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
-from ledgerkit.localnet.contracts.factory import Factory
+from ledgerkit.localnet.contracts.factory import Factory, TopLevelAccount
 from ledgerkit.localnet.contracts.fungible_token import FungibleToken
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
-from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import DeployContract, PublicKey
 from tests.unit.localnet.contracts import CALLER_KEY, CallResult, ContractChain, ContractHarness

@@ -7,10 +7,9 @@ import msgspec
 import pytest
 
 from ledgerkit.localnet import contract_sdk
-from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
+from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken, WrappedNear
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
-from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.genesis import Genesis
 from tests.unit.localnet.contracts import CALLER_KEY, CallResult, ContractChain, ContractHarness

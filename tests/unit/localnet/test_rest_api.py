@@ -11,11 +11,14 @@ from urllib.parse import quote
 import pytest
 
 from ledgerkit.localnet.contract_sdk import U128, view
-from ledgerkit.localnet.contracts.fungible_token import FungibleToken, FungibleTokenBase
+from ledgerkit.localnet.contracts.fungible_token import (
+    FungibleToken,
+    FungibleTokenBase,
+    WrappedNear,
+)
 from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.contracts.staking_pool import StakingPool
-from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.indexer import Indexer
 from ledgerkit.localnet.rest_api import respond
