@@ -242,17 +242,14 @@ def _first_nonce(run: ReceiptRun) -> int:
 
 def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
     """Add a gas refund to the allowance that paid for the gas."""
-    packed = run.receipt.signer_public_key.stored
-    access_key = run.state.access_key(run.receipt.receiver_id, packed)
+    account_id, packed = run.receipt.receiver_id, run.receipt.signer_public_key.stored
+    access_key = run.state.access_key(account_id, packed)
     permission = None if access_key is None else access_key.permission
     if access_key is None or not isinstance(permission, FunctionCallPermission):
         return
     if permission.allowance is not None:
-        restored = FunctionCallPermission(
-            permission.allowance + deposit, permission.receiver_id, permission.method_names
-        )
-        new_key = AccessKey(access_key.nonce, restored)
-        run.store.access_keys.put(run.receipt.receiver_id, packed, new_key)
+        restored = replace(permission, allowance=permission.allowance + deposit)
+        run.store.access_keys.put(account_id, packed, AccessKey(access_key.nonce, restored))
 
 
 def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
@@ -368,17 +365,9 @@ def _add_to_gas_key(run: ReceiptRun, public_key: PublicKey, amount: int) -> bool
     access_key = run.state.access_key(account_id, packed)
     if access_key is None or not isinstance(access_key.permission, GasKey):
         return False
-    run.store.access_keys.put(account_id, packed, with_balance(access_key, amount))
+    permission = replace(access_key.permission, balance=access_key.permission.balance + amount)
+    run.store.access_keys.put(account_id, packed, AccessKey(access_key.nonce, permission))
     return True
-
-
-def with_balance(access_key: AccessKey, amount: int) -> AccessKey:
-    """Return a gas key with an amount added to its balance in yoctoNEAR."""
-    permission = access_key.permission
-    if not isinstance(permission, GasKey):
-        raise TypeError(f"{type(permission).__name__} has no balance")
-    new_permission = replace(permission, balance=permission.balance + amount)
-    return AccessKey(access_key.nonce, new_permission)
 
 
 # Code ------------------------------------------------------------------------------------
@@ -422,10 +411,6 @@ def _deploy_global(run: ReceiptRun, action: kinds.DeployGlobalContract) -> None:
     run.new_receipts.append(
         DistributionReceipt(_NO_ID, owner_id, SYSTEM, contract, code_hash, shard_id, nonce)
     )
-
-
-def _use_global(run: ReceiptRun, action: kinds.UseGlobalContract) -> None:
-    _set_global_contract(run, action.contract_identifier)
 
 
 def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
@@ -673,7 +658,7 @@ _EFFECTS: dict[type[kinds.Action], Callable[[ReceiptRun, Any], None]] = {
     kinds.Delegate: _delegate,
     kinds.DelegateV2: _delegate,
     kinds.DeployGlobalContract: _deploy_global,
-    kinds.UseGlobalContract: _use_global,
+    kinds.UseGlobalContract: lambda run, use: _set_global_contract(run, use.contract_identifier),
     kinds.DeterministicStateInit: _init_state,
     kinds.TransferToGasKey: _transfer_to_gas_key,
     kinds.WithdrawFromGasKey: _withdraw_from_gas_key,

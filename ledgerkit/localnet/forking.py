@@ -355,37 +355,22 @@ class ForkedStore(StateStore):
         super().__init__()
         self.codes = source.codes
         tables: tuple[tuple[str, Callable[..., Any], Callable[[str], Iterable[bytes]]], ...] = (
-            ("account", lambda account_id, _: source.account(account_id), _no_keys),
+            # Accounts and global contracts have one value a name.
+            ("account", lambda account_id, _: source.account(account_id), lambda _: ()),
             ("access_key", source.access_key, source.access_keys),
             ("gas_key_nonce", source.nonce, source.nonces),
             ("data", source.record, source.records),
-            ("global_code", lambda name, _: source.global_code(name), _no_keys),
+            ("global_code", lambda name, _: source.global_code(name), lambda _: ()),
         )
         forked = [_ForkedTable(kind, self._journal, load, keys) for kind, load, keys in tables]
         self.accounts, self.access_keys, self.gas_key_nonces, self.data, self.global_codes = forked
-
-
-def _no_keys(_: str) -> tuple[bytes, ...]:
-    """List nothing: these tables have one value a name."""
-    return ()
 
 
 # The world -------------------------------------------------------------------------------
 
 
 class ForkedWorld(World):
-    """
-    A world that continues another network.
-
-    Parameters
-    ----------
-    read
-        Calls a method of the network's JSON-RPC.
-    network
-        Its name, for messages.
-    block_hash
-        The hash of the block after which the fork begins.
-    """
+    """A world that continues another network, named for messages, after one of its blocks."""
 
     def __init__(self, read: Read, network: str, block_hash: str) -> None:
         header = read("block", {"block_id": block_hash})["header"]

@@ -20,11 +20,10 @@ from ledgerkit.localnet.rpc import (
     node,
     outcomes,
     queries,
-    sandbox,
     sending,
     validators,
 )
-from ledgerkit.localnet.sandbox.world import SandboxWorld
+from ledgerkit.localnet.sandbox import world as sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -153,7 +152,7 @@ _WAITING_METHODS: dict[str, Callable[[World, Any, Clock], Awaitable[Any]]] = {
     "tx_status": partial(sending.tx, receipts=True),
     "EXPERIMENTAL_tx_status": partial(sending.tx, receipts=True),
 }
-_SANDBOX_METHODS: dict[str, Callable[[SandboxWorld, Any, Clock], Awaitable[Any]]] = {
+_SANDBOX_METHODS: dict[str, Callable[[sandbox.SandboxWorld, Any, Clock], Awaitable[Any]]] = {
     "sandbox_patch_state": sandbox.patch_state,
     "sandbox_fast_forward": sandbox.fast_forward,
 }
@@ -164,7 +163,7 @@ async def _run(world: World, name: str, params: Any, clock: Clock) -> Any:
     """Return the result of a method, which may wait for a block."""
     if name in _WAITING_METHODS:
         return await _WAITING_METHODS[name](world, params, clock)
-    if name in _SANDBOX_METHODS and isinstance(world, SandboxWorld):
+    if name in _SANDBOX_METHODS and isinstance(world, sandbox.SandboxWorld):
         return await _SANDBOX_METHODS[name](world, params, clock)
     method = _METHODS.get(name)
     if method is None:

@@ -424,19 +424,15 @@ def chunk_header(record: Chunk) -> Object:
         "outgoing_receipts_root": base58(record.outgoing_receipts_root),
         "tx_root": base58(record.tx_root),
         "validator_proposals": [proposal(each) for each in record.validator_proposals],
-        "congestion_info": _congestion(record.shard_id),
+        "congestion_info": {
+            "delayed_receipts_gas": "0",
+            "buffered_receipts_gas": "0",
+            "receipt_bytes": 0,
+            "allowed_shard": record.shard_id,
+        },
         "bandwidth_requests": {"V1": {"requests": []}},
         "proposed_split": None,
         "signature": str(placeholder_signature(record.chunk_hash)),
-    }
-
-
-def _congestion(shard_id: int) -> Object:
-    return {
-        "delayed_receipts_gas": "0",
-        "buffered_receipts_gas": "0",
-        "receipt_bytes": 0,
-        "allowed_shard": shard_id,
     }
 
 

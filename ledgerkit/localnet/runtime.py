@@ -7,7 +7,7 @@ before its callback, callbacks that wait for data, and yielded calls.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
@@ -178,10 +178,6 @@ class Runtime:
         for data_id in missing:
             self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
 
-    def is_postponed(self, receipt_id: CryptoHash) -> bool:
-        """Return True if a receipt waits for data."""
-        return receipt_id in self._postponed
-
     def postponed(self) -> list[ActionReceipt]:
         """List the receipts that wait for data."""
         return [receipt for receipt, _ in self._postponed.values()]
@@ -311,17 +307,14 @@ class Runtime:
         surplus = run.gas_burnt * (receipt.gas_price - burn_price)
         charge = 0
         if is_created and profile.creation_charge:
-            charge = min(self._creation_charge(burn_price), surplus)
+            creation_gas = profile.table["create_account"].execute
+            beyond_gas = max(0, profile.creation_charge - burn_price * creation_gas)
+            charge = min(beyond_gas, surplus)
         amount = unused * receipt.gas_price + surplus - charge
         if amount:
             signer_id, public_key = receipt.signer_id, receipt.signer_public_key
             run.new_receipts.append(refund(signer_id, amount, signer_id, public_key))
         return charge
-
-    def _creation_charge(self, burn_price: int) -> int:
-        """Return the yoctoNEAR that an account's creation burns beyond its gas."""
-        gas = self.profile.table["create_account"].execute
-        return max(0, self.profile.creation_charge - burn_price * gas)
 
     def _pay_reward(self, run: ReceiptRun, burn_price: int, result: ShardResult) -> int:
         """Pay the contract its share of the gas that its calls burnt."""
@@ -341,14 +334,12 @@ class Runtime:
         sent: list[Receipt] = []
         for index, new in enumerate([*run.new_receipts, *_data_receipts(run, failure)]):
             receipt_id = receipt_id_of(receipt.receipt_id, run.block.height, index)
+            changes: dict[str, Any] = {"receipt_id": receipt_id}
             if index == returned and isinstance(new, ActionReceipt):
                 # The returned promise sends its result to the receivers of this receipt's result.
                 receivers = new.output_data_receivers + receipt.output_data_receivers
-                sent.append(
-                    structs.replace(new, receipt_id=receipt_id, output_data_receivers=receivers)
-                )
-            else:
-                sent.append(structs.replace(new, receipt_id=receipt_id))
+                changes["output_data_receivers"] = receivers
+            sent.append(structs.replace(new, **changes))
         return sent
 
     def _yield(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:

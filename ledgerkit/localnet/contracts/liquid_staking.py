@@ -409,27 +409,6 @@ class LiquidStaking(
             unstaked.unlocked_at <= self.vm.epoch_height,
         )
 
-    @view
-    def get_account_staked_balance(self, account_id: AccountId) -> U128:
-        """Return the value of an account's shares."""
-        return self.get_account(account_id).staked_balance
-
-    @view
-    def get_account_unstaked_balance(self, account_id: AccountId) -> U128:
-        """Return an account's unstaked balance."""
-        return self.get_account(account_id).unstaked_balance
-
-    @view
-    def get_account_total_balance(self, account_id: AccountId) -> U128:
-        """Return an account's staked and unstaked balance, added up."""
-        account = self.get_account(account_id)
-        return U128(account.staked_balance + account.unstaked_balance)
-
-    @view
-    def is_account_unstaked_balance_available(self, account_id: AccountId) -> bool:
-        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
-        return self.get_account(account_id).can_withdraw
-
     get_total_staked_balance = state_view("total_staked", U128)
     get_owner_id = state_view("owner_id")
     get_validators = state_view("validators", list)

@@ -9,7 +9,7 @@ panics follow near/core-contracts, staking-pool.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from msgspec import Struct
 
@@ -97,6 +97,10 @@ class StakeShares(Contract):
         """Return the staked balance, and the number of shares of it."""
         raise NotImplementedError
 
+    def get_account(self, account_id: Any) -> Any:  # each contract has members of its own
+        """Return an account's balances."""
+        raise NotImplementedError
+
     def price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
         """Return the shares that an amount buys, and their cost."""
         self.require(amount > 0, "Staking amount should be positive")
@@ -143,6 +147,27 @@ class StakeShares(Contract):
         """Log the staked balance and the number of shares."""
         staked, total = self.stake_totals()
         self.vm.log(f"Contract total staked balance is {staked}. Total number of shares {total}")
+
+    @view
+    def get_account_staked_balance(self, account_id: str) -> U128:
+        """Return an account's staked balance at the current price of a share."""
+        return U128(self.get_account(account_id).staked_balance)
+
+    @view
+    def get_account_unstaked_balance(self, account_id: str) -> U128:
+        """Return an account's unstaked balance."""
+        return U128(self.get_account(account_id).unstaked_balance)
+
+    @view
+    def get_account_total_balance(self, account_id: str) -> U128:
+        """Return an account's staked and unstaked balance, added up."""
+        account = self.get_account(account_id)
+        return U128(account.staked_balance + account.unstaked_balance)
+
+    @view
+    def is_account_unstaked_balance_available(self, account_id: str) -> bool:
+        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
+        return bool(self.get_account(account_id).can_withdraw)
 
 
 class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.StakingPool"):
@@ -280,27 +305,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         places = page(self.state.accounts, from_index, limit)
         names = (self.names.get(str(index)) for index in places)
         return [self.get_account(name) for name in names if name is not None]
-
-    @view
-    def get_account_staked_balance(self, account_id: str) -> U128:
-        """Return an account's staked balance at the current price of a share."""
-        return self.get_account(account_id).staked_balance
-
-    @view
-    def get_account_unstaked_balance(self, account_id: str) -> U128:
-        """Return an account's unstaked balance."""
-        return self.get_account(account_id).unstaked_balance
-
-    @view
-    def get_account_total_balance(self, account_id: str) -> U128:
-        """Return an account's staked and unstaked balance, added up."""
-        account = self.get_account(account_id)
-        return U128(account.staked_balance + account.unstaked_balance)
-
-    @view
-    def is_account_unstaked_balance_available(self, account_id: str) -> bool:
-        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
-        return self.get_account(account_id).can_withdraw
 
     get_total_staked_balance = state_view("total_staked_balance", U128)
     get_number_of_accounts = state_view("accounts")

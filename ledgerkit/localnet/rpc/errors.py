@@ -40,31 +40,16 @@ class MethodNotFoundError(RpcError):
 
 
 class HandlerError(RpcError):
-    """
-    A valid request that the node cannot answer.
-
-    Parameters
-    ----------
-    cause
-        The name of the cause, such as ``UNKNOWN_BLOCK``.
-    data
-        The message, in the member that older clients read.
-    info
-        The details of the cause; None for a cause that has no details.
-    status
-        The HTTP status.
-    query_message
-        The message that `query` returns as a result in place of this error, if it does so.
-    """
+    """A valid request that the node cannot answer."""
 
     def __init__(
         self,
-        cause: str,
-        data: object,
-        info: Object | None = None,
+        cause: str,  # such as UNKNOWN_BLOCK
+        data: object,  # the message, in the member that older clients read
+        info: Object | None = None,  # the details, if the cause has any
         *,
-        status: int = OK,
-        query_message: str | None = None,
+        status: int = OK,  # of the HTTP response
+        query_message: str | None = None,  # a result of `query` in place of this error
     ) -> None:
         cause_object: Object = {"name": cause}
         if info is not None:

@@ -24,7 +24,7 @@ FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
 _REFERENCES = ("block_id", "finality", "sync_checkpoint")
 _MIN_ACCOUNT_ID, _MAX_ACCOUNT_ID = 2, 64  # bytes
-BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
@@ -205,7 +205,7 @@ def stored_key(value: Any) -> PublicKey:
 def base58_rule(data: str) -> str | None:
     """Return the error of a character that base58 does not have, or None."""
     for index, char in enumerate(data):
-        if char not in BASE58:
+        if char not in _BASE58:
             return f"provided string contained invalid character {char!r} at byte {index}"
     return None
 

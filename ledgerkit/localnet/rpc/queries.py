@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import base58
+
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.execution_errors import CallError, CodeError
@@ -191,11 +193,7 @@ def _decode_base58(data: str, path: str) -> bytes:
     reason = read.base58_rule(data)
     if reason is not None:
         raise ParseError(reason)
-    number = 0
-    for char in data:
-        number = number * 58 + read.BASE58.index(char)
-    zeros = len(data) - len(data.lstrip("1"))
-    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return base58.b58decode(data)
 
 
 # The request types, with the names of their members --------------------------------------

@@ -1,43 +1,48 @@
-"""The world of a sandbox, whose state can be patched and whose heights can be skipped."""
+"""
+The world of a sandbox, and the methods that patch its state and skip its heights.
+
+Source: nearcore, chain/jsonrpc/src/lib.rs and chain/jsonrpc-primitives/src/types/sandbox.rs.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet.sandbox.records import StateRecord, apply_records
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import InternalError
+from ledgerkit.localnet.sandbox.records import (
+    StateRecord,
+    apply_records,
+    misplaced_code,
+    state_record,
+)
 from ledgerkit.localnet.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.genesis import Genesis
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.rpc.params import Read, T
     from ledgerkit.localnet.settings import Settings
 
 # A skip ends so far before the next epoch: the blocks between make it final, and the epoch ends
 # as any other (nearcore: ClientActor::sandbox_process_fast_forward).
 _EPOCH_MARGIN = 3
+_MIN_EPOCH_LENGTH = 4
+_BLOCKS_PER_STEP = 50  # of a fast forward, before other requests are answered
 
 
 class SandboxWorld(World):
-    """
-    A chain whose blocks have the time of the clock.
-
-    Parameters
-    ----------
-    settings, genesis
-        As in `World`.
-    skip_ns
-        The time that passes with each height of a fast forward.
-    clock
-        Returns the Unix time in nanoseconds.
-    """
+    """A chain whose blocks have the time of the clock."""
 
     def __init__(
         self,
         settings: Settings,
         genesis: Genesis,
-        skip_ns: int,
+        skip_ns: int,  # the time that passes with each height of a fast forward
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         super().__init__(settings, genesis)
@@ -82,3 +87,37 @@ class SandboxWorld(World):
             apply_records(self._patch, self.store)
             self._patch = []
             self.chain.add_changes(height, self.store.commit(height, ("migration", None)))
+
+
+# Methods ---------------------------------------------------------------------------------
+
+
+async def patch_state(world: SandboxWorld, params: Any, clock: Clock) -> Object:
+    """Return the result of `sandbox_patch_state`, after the next block."""
+    records = _only_member(params, "records", read.many(state_record))
+    with world.lock:
+        reason = misplaced_code(records, world.store)
+        if reason is not None:  # the node's process panics
+            raise InternalError(reason)
+        world.patch(records)
+    while not world.is_patched:
+        await clock.next_block()
+    return {}
+
+
+async def fast_forward(world: SandboxWorld, params: Any, clock: Clock) -> Object:
+    """Return the result of `sandbox_fast_forward`, when the head is so much higher."""
+    delta_height = _only_member(params, "delta_height", read.u64)
+    if world.settings.epoch_length < _MIN_EPOCH_LENGTH:
+        reason = "Unsupported: fast_forward with an epoch length of 3 or less"
+        raise InternalError(f'sandbox failed to fast forward due to: "{reason}"')
+    for index, _ in enumerate(world.fast_forward(delta_height)):
+        if index % _BLOCKS_PER_STEP == _BLOCKS_PER_STEP - 1:
+            await clock.sleep(0)
+    return {}
+
+
+def _only_member(params: Any, name: str, read_value: Read[T]) -> T:
+    """Read the only member of params, which may be a list of its value."""
+    items = read.single(params)
+    return read.member({name: items[0]} if items else read.members(params), name, read_value)

@@ -65,6 +65,6 @@ def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> Wo
         from ledgerkit.localnet.worlds.demo import open_demo
 
         return open_demo(seed, changes)
-    from ledgerkit.localnet.worlds.empty import open_empty
+    from ledgerkit.localnet.worlds.builder import open_empty
 
     return open_empty(seed, changes)

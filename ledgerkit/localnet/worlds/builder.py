@@ -1,4 +1,4 @@
-"""Parts of every world: a genesis with published keys, and a sender of transactions."""
+"""Parts of every world: a genesis with published keys, a sender; and the empty world."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.contracts.factory import TopLevelAccount
 from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
 from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.world import AccountSummary, TransactionSummary, World
+from ledgerkit.localnet.settings import Settings
+from ledgerkit.localnet.world import AccountSummary, TransactionSummary, World, WorldSummary
 from ledgerkit.protocol import (
     Action,
     FunctionCall,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.protocol import PublicKey
+
+OWNER_BALANCE = yocto("1000000000 NEAR")
+STAKE = yocto("10000000 NEAR")
 
 
 def published_key(world: str, seed: int, name: str) -> SecretKey:
@@ -139,3 +144,16 @@ class TransactionSender:
         nonce = max(self._nonces.get((account_id, packed), 0), on_chain) + 1
         self._nonces[account_id, packed] = nonce
         return nonce
+
+
+def open_empty(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
+    """Open the empty world: one account that owns nearly everything, and a validator."""
+    genesis = WorldGenesis("empty", seed)
+    genesis.contract("near", OWNER_BALANCE, TopLevelAccount)
+    validator_key = genesis.public_key("validator.near")
+    genesis.account("validator.near", STAKE, locked=STAKE, validator_key=validator_key)
+    world = World(Settings(**changes or {}), genesis)
+    description = "owns nearly everything, and creates accounts for whoever calls create_account"
+    world.summary = WorldSummary(genesis.account_summaries({"near": description}))
+    world.advance(3)
+    return world

@@ -202,3 +202,8 @@ def result_of(outcome):
 def index_of(outcome):
     """Return the index of the action that failed."""
     return outcome.status.error["ActionError"]["index"]
+
+
+def is_postponed(world, receipt_id):
+    """Return True if a receipt waits for data."""
+    return any(receipt.receipt_id == receipt_id for receipt in world.runtime.postponed())

@@ -35,6 +35,7 @@ from tests.unit.localnet.ledger import (
     Script,
     do,
     index_of,
+    is_postponed,
     public,
     result_of,
 )
@@ -205,10 +206,10 @@ def test_a_callback_has_no_outcome_while_it_waits(ledger):
     tx_hash = ledger.send("alice.near", "s.near", do(*CALL_AND_BACK))
     ledger.world.advance(3)
     _, back, _ = ledger.outcome(ledger.outcome(tx_hash).receipt_ids[0]).receipt_ids
-    assert ledger.world.runtime.is_postponed(back)
+    assert is_postponed(ledger.world, back)
     assert ledger.world.outcome(back) is None
     ledger.world.advance()
-    assert not ledger.world.runtime.is_postponed(back)
+    assert not is_postponed(ledger.world, back)
     assert ledger.outcome(back).block_height == START + 4
 
 
@@ -518,7 +519,7 @@ def test_others_can_wait_for_a_yielded_call(ledger):
     )
     outcome = ledger.run("alice.near", "s.near", do(*steps))
     back = outcome.status.receipt_id
-    assert ledger.world.runtime.is_postponed(back)
+    assert is_postponed(ledger.world, back)
     ledger.run("bob.near", "s.near", do(["resume", "go"]))
     assert result_of(ledger.outcome(back)) == ['"done"']
 
@@ -529,7 +530,7 @@ def test_nobody_else_resumes_a_yielded_call(ledger):
     data_id = ledger.world.state().data("s.near", b"wait")
     ledger.world.store.data.put("t.near", b"wait", data_id)
     assert result_of(ledger.run("bob.near", "t.near", do(["resume", "x"]))) == [False]
-    assert ledger.world.runtime.is_postponed(outcome.status.receipt_id)
+    assert is_postponed(ledger.world, outcome.status.receipt_id)
 
 
 # Failures --------------------------------------------------------------------------------
