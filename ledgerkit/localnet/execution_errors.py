@@ -53,15 +53,16 @@ class PanicError(CallError):
 
     def __init__(self, message: str) -> None:
         failure = {"ExecutionError": f"Smart contract panicked: {message}"}
-        view_message = f"HostError(GuestPanic {{ panic_msg: {rust_text(message)} }})"
+        view_message = f"HostError({rust_struct('GuestPanic', panic_msg=message)})"
         super().__init__(message, failure, view_message)
 
 
 class HostError(CallError):
-    """A call that a host function stopped."""
+    """A call that a host function stopped, by nearcore's variant of `HostError`."""
 
-    def __init__(self, text: str, host_error: str) -> None:
-        super().__init__(text, {"ExecutionError": text}, f"HostError({host_error})")
+    def __init__(self, text: str, name: str, **members: int | str) -> None:
+        message = f"HostError({rust_struct(name, **members)})"
+        super().__init__(text, {"ExecutionError": text}, message)
 
 
 class MethodError(CallError):
@@ -76,9 +77,8 @@ class CodeError(CallError):
 
     def __init__(self, account_id: str) -> None:
         failure = {"CompilationError": {"CodeDoesNotExist": {"account_id": str(account_id)}}}
-        text = rust_text(account_id)
-        view_message = f"CompilationError(CodeDoesNotExist {{ account_id: {text} }})"
-        super().__init__(account_id, failure, view_message)
+        reason = rust_struct("CodeDoesNotExist", account_id=account_id)
+        super().__init__(account_id, failure, f"CompilationError({reason})")
 
 
 class PrepareError(CallError):
@@ -94,7 +94,7 @@ class LinkError(CallError):
 
     def __init__(self, message: str) -> None:
         failure = {"ExecutionError": f"Link Error: {message}"}
-        super().__init__(message, failure, f"LinkError {{ msg: {rust_text(message)} }}")
+        super().__init__(message, failure, rust_struct("LinkError", msg=message))
 
 
 class TrapError(CallError):
@@ -111,15 +111,15 @@ class UnavailableError(CallError):
         super().__init__(message, {"ExecutionError": message}, message)
 
 
-def prohibited_in_view(method_name: str) -> HostError:
-    """Build the error of a view call that uses a host function only transactions may use."""
-    return HostError(
-        f"{method_name} is not allowed in view calls",
-        f"ProhibitedInView {{ method_name: {rust_text(method_name)} }}",
-    )
+def rust_struct(name: str, **members: int | str) -> str:
+    """Write a variant with its members as Rust's debug output does."""
+    parts = [
+        f"{key}: {_rust_text(value) if isinstance(value, str) else value}"
+        for key, value in members.items()
+    ]
+    return f"{name} {{ {', '.join(parts)} }}" if parts else name
 
 
-def rust_text(text: str) -> str:
-    """Quote a text as Rust's debug output does."""
+def _rust_text(text: str) -> str:
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
     return '"' + "".join(escapes.get(char, char) for char in text) + '"'

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.execution_errors import HostError, prohibited_in_view
+from ledgerkit.localnet.execution_errors import HostError
 from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.gas_counter import ACTION, GasCounter
 from ledgerkit.protocol import AccessKey, AccountId, Action, CryptoHash, PublicKey, data_id
@@ -83,7 +83,8 @@ class PromiseHost:
             return
         self.gas.burn_host("BASE")
         if self.context.is_view:
-            raise prohibited_in_view(name)
+            text = f"{name} is not allowed in view calls"
+            raise HostError(text, "ProhibitedInView", method_name=name)
 
     def promise(self, receiver_id: str) -> Promise:
         """Create a receipt, as yet without actions."""
@@ -170,13 +171,11 @@ class PromiseHost:
     def _count_promise(self) -> None:
         """Fail if there are more promises than a call may create, joined ones included."""
         self._promise_count += 1
-        count = self._promise_count
-        if count > MAX_PROMISES:
-            raise HostError(
-                f"The number of promises within a FunctionCall {count} exceeds the limit "
-                f"{MAX_PROMISES}",
-                f"NumberPromisesExceeded {{ number_of_promises: {count}, limit: {MAX_PROMISES} }}",
-            )
+        count, limit = self._promise_count, MAX_PROMISES
+        if count > limit:
+            text = f"The number of promises within a FunctionCall {count} exceeds the limit {limit}"
+            name = "NumberPromisesExceeded"
+            raise HostError(text, name, number_of_promises=count, limit=limit)
 
     def _data_gas(self, *, sir: bool) -> int:
         """Return the gas of data that a new receipt waits for; the sender pays for all of it."""
@@ -247,10 +246,8 @@ class PromiseHost:
         length, limit = len(payload), MAX_YIELD_PAYLOAD_BYTES
         self.gas.burn_host("YIELD_RESUME_BYTE", length)
         if length > limit:
-            raise HostError(
-                f"Yield resume payload is {length} bytes which exceeds the {limit} byte limit",
-                f"YieldPayloadLength {{ length: {length}, limit: {limit} }}",
-            )
+            text = f"Yield resume payload is {length} bytes which exceeds the {limit} byte limit"
+            raise HostError(text, "YieldPayloadLength", length=length, limit=limit)
 
     def _resume(self, yielded_id: CryptoHash, payload: bytes) -> bool:
         """Send a yielded call its data, unless it has data or is not there."""
@@ -286,10 +283,8 @@ class Promise:
         self.vm.host_call("promise_set_refund_to")
         new_id = parse_account_id(account_id)
         if self.is_joint:
-            raise HostError(
-                "Setting refund_to on a joint promise is prohibited.",
-                "CannotSetRefundToOnJointPromise",
-            )
+            text = "Setting refund_to on a joint promise is prohibited."
+            raise HostError(text, "CannotSetRefundToOnJointPromise")
         self.drafts[0].refund_to = new_id
         return self
 
@@ -429,12 +424,13 @@ class Promise:
         actions = draft.actions
         action = actions[action_index] if action_index < len(actions) else None
         if not isinstance(action, kinds.DeterministicStateInit):
-            receipt_index = self.vm.drafts.index(draft)
+            index = self.vm.drafts.index(draft)
             raise HostError(
-                f"Action {action_index} in receipt {receipt_index} does not exist or has the wrong "
-                "type of action.",
-                f"InvalidActionIndex {{ receipt_index: {receipt_index}, "
-                f"action_index: {action_index} }}",
+                f"Action {action_index} in receipt {index} does not exist or has the wrong type of "
+                "action.",
+                "InvalidActionIndex",
+                receipt_index=index,
+                action_index=action_index,
             )
         records = dict(action.state_init.data)
         if key in records:
@@ -446,10 +442,8 @@ class Promise:
     def _single(self) -> ReceiptDraft:
         """Return the receipt; fail for a joint promise."""
         if self.is_joint:
-            raise HostError(
-                "Actions can only be appended to non-joint promise.",
-                "CannotAppendActionToJointPromise",
-            )
+            text = "Actions can only be appended to non-joint promise."
+            raise HostError(text, "CannotAppendActionToJointPromise")
         return self.drafts[0]
 
     def _add(self, action: Action) -> Promise:
@@ -473,12 +467,11 @@ def _checked_names(method_names: Sequence[str]) -> Sequence[str]:
 
 
 def _check_code(code: bytes) -> None:
-    if len(code) > MAX_CODE_BYTES:
-        raise HostError(
-            f"The size of a contract code in DeployContract action {len(code)} exceeds the limit "
-            f"{MAX_CODE_BYTES}",
-            f"ContractSizeExceeded {{ size: {len(code)}, limit: {MAX_CODE_BYTES} }}",
-        )
+    size, limit = len(code), MAX_CODE_BYTES
+    if size > limit:
+        text = "The size of a contract code in DeployContract action"
+        text = f"{text} {size} exceeds the limit {limit}"
+        raise HostError(text, "ContractSizeExceeded", size=size, limit=limit)
 
 
 def _parse_key(public_key: PublicKey | str) -> PublicKey:
@@ -501,8 +494,9 @@ def _check_dependencies(count: int) -> None:
     if count > MAX_INPUT_DATA:
         raise HostError(
             f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
-            "NumberInputDataDependenciesExceeded { number_of_input_data_dependencies: "
-            f"{count}, limit: {MAX_INPUT_DATA} }}",
+            "NumberInputDataDependenciesExceeded",
+            number_of_input_data_dependencies=count,
+            limit=MAX_INPUT_DATA,
         )
 
 

@@ -190,10 +190,8 @@ class Vm(PromiseHost):
     def check_log_count(self) -> None:
         """Fail if there are as many logs as a call may have."""
         if len(self.logs) >= MAX_LOGS:
-            raise HostError(
-                f"The number of logs will exceed the limit {MAX_LOGS}",
-                f"NumberOfLogsExceeded {{ limit: {MAX_LOGS} }}",
-            )
+            text = f"The number of logs will exceed the limit {MAX_LOGS}"
+            raise HostError(text, "NumberOfLogsExceeded", limit=MAX_LOGS)
 
     def add_log(self, text: str) -> None:
         """Burn the cost of a log and add it."""
@@ -250,9 +248,8 @@ class Vm(PromiseHost):
         self.host_call("promise_return")
         self.gas.burn_host("PROMISE_RETURN")
         if promise.is_joint:
-            raise HostError(
-                "Returning joint promise is currently prohibited.", "CannotReturnJointPromise"
-            )
+            text = "Returning joint promise is currently prohibited."
+            raise HostError(text, "CannotReturnJointPromise")
         self.result = promise
 
     def finish(self) -> bytes | Promise:
@@ -263,7 +260,5 @@ class Vm(PromiseHost):
     @staticmethod
     def _check_length(subject: str, error: str, length: int, limit: int) -> None:
         if length > limit:
-            raise HostError(
-                f"The length of a {subject} {length} exceeds the limit {limit}",
-                f"{error} {{ length: {length}, limit: {limit} }}",
-            )
+            text = f"The length of a {subject} {length} exceeds the limit {limit}"
+            raise HostError(text, error, length=length, limit=limit)

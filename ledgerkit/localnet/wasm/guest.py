@@ -80,10 +80,8 @@ class Guest:
         """Read a register."""
         data = self._registers.get(register_id)
         if data is None:
-            raise HostError(
-                f"Accessed invalid register id: {register_id}",
-                f"InvalidRegisterId {{ register_id: {register_id} }}",
-            )
+            text = f"Accessed invalid register id: {register_id}"
+            raise HostError(text, "InvalidRegisterId", register_id=register_id)
         self.burn("READ_REGISTER_BASE")
         self.burn("READ_REGISTER_BYTE", len(data))
         return data
@@ -206,10 +204,8 @@ class Guest:
     def promise(self, index: int) -> Promise:
         """Return the promise of an index."""
         if index >= len(self.promises):
-            raise HostError(
-                f"{index} does not correspond to existing promises",
-                f"InvalidPromiseIndex {{ promise_idx: {index} }}",
-            )
+            text = f"{index} does not correspond to existing promises"
+            raise HostError(text, "InvalidPromiseIndex", promise_idx=index)
         return self.promises[index]
 
 

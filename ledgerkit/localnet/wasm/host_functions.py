@@ -323,7 +323,7 @@ def ecrecover(
 
 
 def _ecrecover_error(message: str) -> Never:
-    raise HostError(f"ECDSA recover error: {message}", f'ECRecoverError {{ msg: "{message}" }}')
+    raise HostError(f"ECDSA recover error: {message}", "ECRecoverError", msg=message)
 
 
 class _SignatureKind(NamedTuple):
@@ -336,10 +336,8 @@ class _SignatureKind(NamedTuple):
 
     def refuse(self, reason: str) -> Never:
         """Fail for an argument."""
-        raise HostError(
-            f"{self.name.upper()} signature verification error: {reason}",
-            f'{self.name.capitalize()}VerifyInvalidInput {{ msg: "{reason}" }}',
-        )
+        text = f"{self.name.upper()} signature verification error: {reason}"
+        raise HostError(text, f"{self.name.capitalize()}VerifyInvalidInput", msg=reason)
 
 
 _ED25519 = _SignatureKind(
@@ -472,10 +470,8 @@ def storage_has_key(guest: Guest, key: bytes) -> int:
 
 
 def _deprecated(name: str, _: Guest, *_numbers: int) -> Never:
-    raise HostError(
-        f"Attempted to call deprecated host function {name}",
-        f'Deprecated {{ method_name: "{name}" }}',
-    )
+    text = f"Attempted to call deprecated host function {name}"
+    raise HostError(text, "Deprecated", method_name=name)
 
 
 for _name, _count in (
@@ -536,10 +532,8 @@ def promise_result(guest: Guest, index: int, register_id: int) -> int:
     guest.vm.host_call("promise_result")
     results = guest.vm.context.promise_results
     if index >= len(results):
-        raise HostError(
-            f"Accessed invalid promise result index: {index}",
-            f"InvalidPromiseResultIndex {{ result_idx: {index} }}",
-        )
+        text = f"Accessed invalid promise result index: {index}"
+        raise HostError(text, "InvalidPromiseResultIndex", result_idx=index)
     data = results[index]
     if data is None:
         return _FAILED
@@ -580,15 +574,6 @@ def promise_then(guest: Guest, index: int, length: int, address: int, *call: int
     return new_index or 0
 
 
-class _Action(NamedTuple):
-    """A host function that adds an action to a promise."""
-
-    name: str
-    arguments: tuple[_Argument, ...]
-    add: Callable[..., object]  # (promise, *values)
-    since: int = 0
-
-
 def _add_action(add: Callable[..., object], _: Guest, promise: Promise, *values: Any) -> None:
     add(promise, *values)
 
@@ -604,49 +589,54 @@ def _add_access_key(
     promise.add_access_key(public_key, allowance, receiver_id, method_names, nonce)
 
 
-_ACTIONS = (
-    _Action("create_account", (), Promise.create_account),
-    _Action("transfer", (_AMOUNT,), Promise.transfer),
-    _Action("stake", (_AMOUNT, _PUBLIC_KEY), Promise.stake),
-    _Action("delete_account", (_ACCOUNT_ID,), Promise.delete_account),
-    _Action("add_key_with_full_access", (_PUBLIC_KEY, _NUMBER), Promise.add_full_access_key),
-    _Action(
+_Action = tuple[str, tuple[_Argument, ...], Callable[..., object], int]
+# Those that add an action to a promise: name, arguments, (promise, *values), protocol version.
+_ACTIONS: tuple[_Action, ...] = (
+    ("create_account", (), Promise.create_account, 0),
+    ("transfer", (_AMOUNT,), Promise.transfer, 0),
+    ("stake", (_AMOUNT, _PUBLIC_KEY), Promise.stake, 0),
+    ("delete_account", (_ACCOUNT_ID,), Promise.delete_account, 0),
+    ("add_key_with_full_access", (_PUBLIC_KEY, _NUMBER), Promise.add_full_access_key, 0),
+    (
         "add_key_with_function_call",
         (_PUBLIC_KEY, _NUMBER, _ALLOWANCE, _ACCOUNT_ID, _METHOD_NAMES),
         _add_access_key,
+        0,
     ),
-    _Action("delete_key", (_PUBLIC_KEY,), Promise.delete_key),
-    _Action("transfer_to_gas_key", (_PUBLIC_KEY, _AMOUNT), Promise.transfer_to_gas_key, 85),
-    _Action(
+    ("delete_key", (_PUBLIC_KEY,), Promise.delete_key, 0),
+    ("transfer_to_gas_key", (_PUBLIC_KEY, _AMOUNT), Promise.transfer_to_gas_key, 85),
+    (
         "add_gas_key_with_full_access",
         (_PUBLIC_KEY, _NONCE_COUNT),
         Promise.add_full_access_gas_key,
         85,
     ),
-    _Action(
+    (
         "add_gas_key_with_function_call",
         (_PUBLIC_KEY, _NONCE_COUNT, _ALLOWANCE, _ACCOUNT_ID, _METHOD_NAMES),
         Promise.add_gas_key,
         85,
     ),
-    _Action("deploy_contract", (_BYTES,), Promise.deploy_contract),
-    _Action(
+    ("deploy_contract", (_BYTES,), Promise.deploy_contract, 0),
+    (
         "deploy_global_contract",
         (_BYTES,),
         partial(Promise.deploy_global_contract, deploy_mode="CodeHash"),
+        0,
     ),
-    _Action(
+    (
         "deploy_global_contract_by_account_id",
         (_BYTES,),
         partial(Promise.deploy_global_contract, deploy_mode="AccountId"),
+        0,
     ),
-    _Action("use_global_contract", (_CODE_HASH,), Promise.use_global_contract),
-    _Action("use_global_contract_by_account_id", (_ACCOUNT_ID,), Promise.use_global_contract),
+    ("use_global_contract", (_CODE_HASH,), Promise.use_global_contract, 0),
+    ("use_global_contract_by_account_id", (_ACCOUNT_ID,), Promise.use_global_contract, 0),
 )
-for _action in _ACTIONS:
-    _name = f"promise_batch_action_{_action.name}"
-    _declare = _host(_PROMISE, *_action.arguments, name=_name, since=_action.since, changes=True)
-    _declare(partial(_add_action, _action.add))
+for _name, _arguments, _add, _since in _ACTIONS:
+    _name = f"promise_batch_action_{_name}"
+    _declare = _host(_PROMISE, *_arguments, name=_name, since=_since, changes=True)
+    _declare(partial(_add_action, _add))
 
 
 def _state_init(_: Guest, promise: Promise, code: CryptoHash | str, amount: int) -> int:
