@@ -29,14 +29,7 @@ from ledgerkit.localnet.state import split_nonce_key
 from ledgerkit.protocol import (
     AccessKey,
     Action,
-    AddKey,
-    CreateAccount,
     CryptoHash,
-    DelegateAction,
-    DelegateActionV2,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
     FullAccess,
     FunctionCallPermission,
     GasKeyFullAccess,
@@ -44,9 +37,8 @@ from ledgerkit.protocol import (
     PublicKey,
     Signature,
     SignedTransaction,
-    StateInit,
-    UseGlobalContract,
 )
+from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.borsh import layout_of
 
 if TYPE_CHECKING:
@@ -130,20 +122,20 @@ def action(record: Action) -> Json:
     name = record.name
     members: Object | None = None
     match record:
-        case CreateAccount():
+        case kinds.CreateAccount():
             return name
-        case DeployContract(code=code):
+        case kinds.DeployContract(code=code):
             members = {"code": _code_hash(code)}
-        case DeployGlobalContract(code=code, deploy_mode=mode):
+        case kinds.DeployGlobalContract(code=code, deploy_mode=mode):
             name += "ByAccountId" if mode == "AccountId" else ""
             members = {"code": _code_hash(code)}
-        case UseGlobalContract(contract_identifier=CryptoHash() as code_hash):
+        case kinds.UseGlobalContract(contract_identifier=CryptoHash() as code_hash):
             members = {"code_hash": base58(code_hash)}
-        case UseGlobalContract(contract_identifier=owner_id):
+        case kinds.UseGlobalContract(contract_identifier=owner_id):
             name, members = "UseGlobalContractByAccountId", {"account_id": owner_id}
-        case AddKey(public_key=public_key, access_key=key):
+        case kinds.AddKey(public_key=public_key, access_key=key):
             members = {"public_key": base58(public_key), "access_key": access_key(key)}
-        case DeterministicStateInit(state_init=state_init, deposit=deposit):
+        case kinds.DeterministicStateInit(state_init=state_init, deposit=deposit):
             members = _members(state_init) | {"deposit": str(deposit)}
     return {name: _members(record) if members is None else members}
 
@@ -178,7 +170,7 @@ def _value(name: str, value: Any) -> Any:
     return value if form is None else form(value)
 
 
-def _delegate_v2(record: DelegateActionV2) -> Object:
+def _delegate_v2(record: kinds.DelegateActionV2) -> Object:
     """Build the JSON of a delegated action V2, whose nonce may be a gas key's."""
     data = _members(record)
     nonce, index = data["nonce"], data.pop("nonce_index")
@@ -208,9 +200,9 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
     FunctionCallPermission: lambda each: {"FunctionCall": _members(each)},
     GasKeyFullAccess: lambda each: {"GasKeyFullAccess": _members(each)},
     GasKeyFunctionCall: _gas_key_call,
-    StateInit: lambda each: {"V1": _members(each)},
-    DelegateAction: _members,
-    DelegateActionV2: _delegate_v2,
+    kinds.StateInit: lambda each: {"V1": _members(each)},
+    kinds.DelegateAction: _members,
+    kinds.DelegateActionV2: _delegate_v2,
 }
 
 

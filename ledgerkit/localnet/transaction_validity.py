@@ -18,30 +18,17 @@ from ledgerkit.localnet.fees import Feature
 from ledgerkit.protocol import (
     AccessKey,
     Action,
-    AddKey,
     CryptoHash,
-    Delegate,
-    DelegateAction,
-    DelegateActionV2,
-    DelegateV2,
-    DeleteAccount,
-    DeployContract,
-    DeployGlobalContract,
-    DeterministicStateInit,
-    FunctionCall,
     FunctionCallPermission,
     GasKeyFunctionCall,
     PublicKey,
     SignedTransaction,
-    Stake,
-    StateInit,
     Transaction,
-    TransferToGasKey,
-    WithdrawFromGasKey,
     curves,
     deterministic_account_id,
     limits,
 )
+from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
 from ledgerkit.units import U128_MAX
@@ -250,7 +237,7 @@ def check_permission(
 ) -> None:
     """Check that a function call key may sign the actions."""
     call = actions[0] if len(actions) == 1 else None
-    if not isinstance(call, FunctionCall):
+    if not isinstance(call, kinds.FunctionCall):
         refuse("RequiresFullAccess")
     if call.deposit:
         refuse("DepositWithFunctionCall")
@@ -269,17 +256,21 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
     _limit("TotalNumberOfActionsExceeded", limits.MAX_ACTIONS, total_number_of_actions=count)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
-    count = sum(isinstance(each, DeployContract | DeployGlobalContract) for each in actions)
+    count = sum(
+        isinstance(each, kinds.DeployContract | kinds.DeployGlobalContract) for each in actions
+    )
     name = "TotalNumberOfDeployActionsExceeded"
     _limit(name, limits.MAX_DEPLOY_ACTIONS, number_of_deploy_actions=count)
     if profile.has(Feature.STATE_INIT_LIMIT):
-        states = [each.state_init for each in actions if isinstance(each, DeterministicStateInit)]
+        states = [
+            each.state_init for each in actions if isinstance(each, kinds.DeterministicStateInit)
+        ]
         count = sum(len(state_init.data) for state_init in states)
         name = "TotalNumberOfStateInitEntriesExceeded"
         _limit(name, limits.MAX_STATE_INIT_ENTRIES, number_of_entries=count)
     is_delegated = False
     for position, action in enumerate(actions):
-        if isinstance(action, DeleteAccount) and position != len(actions) - 1:
+        if isinstance(action, kinds.DeleteAccount) and position != len(actions) - 1:
             _refuse_actions("DeleteActionMustBeFinal")
         if isinstance(action, SignedDelegate):
             if is_delegated:
@@ -293,21 +284,21 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
 def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
     """Check one action on its own."""
     match action:
-        case FunctionCall():
+        case kinds.FunctionCall():
             _check_call(action, profile)
-        case DeployContract(code=code) | DeployGlobalContract(code=code):
+        case kinds.DeployContract(code=code) | kinds.DeployGlobalContract(code=code):
             _limit("ContractSizeExceeded", limits.MAX_CODE_BYTES, size=len(code))
-        case Stake(public_key=key) if key.curve != "ed25519":
+        case kinds.Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
-        case AddKey(access_key=key):
+        case kinds.AddKey(access_key=key):
             _check_key(key, profile)
-        case TransferToGasKey() | WithdrawFromGasKey():
+        case kinds.TransferToGasKey() | kinds.WithdrawFromGasKey():
             _require(Feature.GAS_KEYS, profile)
-        case DeterministicStateInit(state_init=state_init):
+        case kinds.DeterministicStateInit(state_init=state_init):
             _check_state_init(state_init, receiver_id)
-        case Delegate(delegate_action=inner):
+        case kinds.Delegate(delegate_action=inner):
             _check_delegated(inner, receiver_id, profile)
-        case DelegateV2(delegate_action=inner):
+        case kinds.DelegateV2(delegate_action=inner):
             _require(Feature.DELEGATE_V2, profile)
             if profile.has(Feature.NO_DELEGATE_V2):
                 _refuse_feature("RemovedProtocolFeature", Feature.DELEGATE_V2, profile)
@@ -335,9 +326,9 @@ def _refuse_feature(name: str, feature: Feature, profile: Profile) -> Never:
 
 
 def _check_delegated(
-    inner: DelegateAction | DelegateActionV2, receiver_id: str, profile: Profile
+    inner: kinds.DelegateAction | kinds.DelegateActionV2, receiver_id: str, profile: Profile
 ) -> None:
-    is_withdrawn = any(isinstance(action, WithdrawFromGasKey) for action in inner.actions)
+    is_withdrawn = any(isinstance(action, kinds.WithdrawFromGasKey) for action in inner.actions)
     if is_withdrawn and profile.has(Feature.NO_WITHDRAWAL_IN_DELEGATE):
         _refuse_actions("WithdrawFromGasKeyNotAllowedInDelegate")
     # Before version 85 the receiver of the wrong receipt was checked.
@@ -346,7 +337,7 @@ def _check_delegated(
     check_actions(inner.actions, inner_receiver_id, profile)
 
 
-def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
+def _check_state_init(state_init: kinds.StateInit, receiver_id: str) -> None:
     derived_id = deterministic_account_id(state_init)
     if derived_id != receiver_id:
         _refuse_actions(
@@ -360,7 +351,7 @@ def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
         _limit(name.format("Value"), limits.MAX_VALUE_BYTES, length=len(value))
 
 
-def _check_call(action: FunctionCall, profile: Profile) -> None:
+def _check_call(action: kinds.FunctionCall, profile: Profile) -> None:
     if not action.gas:
         _refuse_actions("FunctionCallZeroAttachedGas")
     if not action.method_name and profile.has(Feature.NO_EMPTY_METHOD_NAME):

@@ -58,6 +58,14 @@ def members(params: Any) -> Members:
     raise _unexpected(params, "a map")
 
 
+def variant(value: Any) -> tuple[str, Any]:
+    """Read an object with one member: its name and its value."""
+    if len(members(value)) != 1:
+        raise error("invalid value: map, expected map with a single key")
+    [(name, contents)] = value.items()
+    return name, contents
+
+
 def member(params: Members, name: str, read: Read[T]) -> T:
     """Read a required member."""
     if name not in params:
@@ -254,11 +262,7 @@ def lone_reference(params: Any) -> Reference:
     items = single(params)
     if items is not None:
         return Reference("block_id", block_id(items[0]))
-    reference_members = members(params)
-    if len(reference_members) != 1:
-        raise error("invalid value: map, expected map with a single key")
-    [(name, value)] = reference_members.items()
-    return _reference(name, value)
+    return _reference(*variant(params))
 
 
 def _reference(name: str, value: Any) -> Reference:

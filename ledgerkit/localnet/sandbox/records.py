@@ -76,10 +76,7 @@ class GasKeyNonceRecord(StateRecord, frozen=True):
 
 def state_record(value: Any) -> StateRecord:
     """Read a state record: an object with the record's kind as its only member."""
-    data = read.members(value)
-    if len(data) != 1:
-        raise read.error("invalid value: map, expected map with a single key")
-    [(kind, contents)] = data.items()
+    kind, contents = read.variant(value)
     kind = read.one_of((*_KINDS, *UNSUPPORTED))(kind)
     if kind in UNSUPPORTED:
         kinds = ", ".join(_KINDS)
@@ -119,10 +116,7 @@ def _access_key(value: Any) -> AccessKey:
 def _permission(value: Any) -> Permission:
     if value == "FullAccess":
         return FullAccess()
-    data = read.members(value)
-    if len(data) != 1:
-        raise read.error("invalid value: map, expected map with a single key")
-    [(kind, contents)] = data.items()
+    kind, contents = read.variant(value)
     read.one_of(("FunctionCall", "GasKeyFunctionCall", "GasKeyFullAccess"))(kind)
     if kind == "FunctionCall":
         return FunctionCallPermission(*_calls(contents))
