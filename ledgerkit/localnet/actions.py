@@ -414,7 +414,6 @@ def _deploy_global(run: ReceiptRun, action: kinds.DeployGlobalContract) -> None:
 
 
 def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
-    """Replace the receiver's code with a global contract."""
     if run.state.global_code_hash(identifier) is None:
         kind = "hash" if isinstance(identifier, CryptoHash) else "account_id"
         _fail("GlobalContractDoesNotExist", identifier={kind: str(identifier)})

@@ -264,8 +264,6 @@ def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes
 
 
 class _Signature(NamedTuple):
-    """The types of a method's arguments and result."""
-
     arguments: type[msgspec.Struct]
     names: tuple[str, ...]
     keys: frozenset[str]  # the arguments that are public keys

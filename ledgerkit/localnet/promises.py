@@ -447,7 +447,6 @@ class Promise:
         return self.drafts[0]
 
     def _add(self, action: Action) -> Promise:
-        """Add an action and burn its fee."""
         draft = self._single()
         self.vm.burn_action_fee(action, draft.receiver_id)
         draft.actions.append(action)

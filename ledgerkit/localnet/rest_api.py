@@ -35,7 +35,6 @@ def respond(world: World, path: str) -> HttpResponse:
 
 
 def _page(world: World, parts: list[str]) -> Object | None:
-    """Build the page of a path; None if there is no such page."""
     match parts:
         case ["status"]:
             return _status(Indexer.of(world))

@@ -19,8 +19,6 @@ from ledgerkit.localnet.promises import PromiseHost
 from ledgerkit.protocol.limits import MAX_KEY_BYTES, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.promises import Promise, Yields
     from ledgerkit.localnet.state import State
@@ -168,13 +166,6 @@ class Vm(PromiseHost):
         self.storage_usage -= len(old) + len(key) + fees.RECORD_BYTES
         self._state.store.data.put(self.current_account_id, key, None)
         return old
-
-    def records(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over the storage records with a prefix, sorted by key."""
-        for key, value in list(self._state.records(self.current_account_id, prefix)):
-            self.gas.burn_host("STORAGE_READ_BASE")
-            self.gas.burn_host("STORAGE_READ_VALUE_BYTE", len(value))
-            yield key, value
 
     def _check_key(self, key: bytes) -> None:
         self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY_BYTES)

@@ -144,7 +144,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return _prune(tree)
 
     def _collect(self, tree: Tree, node_id: int, path: list[str], options: GetOptions) -> None:
-        """Add the strings at a path below a node to `tree`."""
         label, subpath = path[0], path[1:]
         is_deep = label == "**"
         self.require(not (is_deep and subpath), "'**' pattern can only be used as a suffix")
@@ -177,7 +176,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def _collect_keys(
         self, tree: Tree, node_id: int, path: list[str], options: KeysOptions
     ) -> None:
-        """Add the keys that match a path below a node to `tree`."""
         label, subpath = path[0], path[1:]
         for name, child in self._children(node_id, label):
             if subpath:

@@ -413,7 +413,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
             callback.function_call("on_stake_action", b"", gas=ON_STAKE_GAS)
 
     def _stake_promise(self, amount: int) -> Promise:
-        """Stake an amount in total with the pool's own account."""
         promise = self.vm.promise(self.vm.current_account_id)
         return promise.stake(amount, self.state.stake_public_key)
 

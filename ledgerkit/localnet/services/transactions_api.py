@@ -139,7 +139,6 @@ def _matches(
     filters: dict[str, bool],
     is_success: bool | None,  # noqa: FBT001 - a member of the request
 ) -> bool:
-    """Return True if a row has the values of all filters."""
     roles = transaction.roles[account_id]
     if any((role in roles) != required for role, required in filters.items()):
         return False

@@ -191,7 +191,6 @@ class _ReceiptRows:
         yield self._row(tokens, place, kind, action_index=at, method_name=call.method_name)
 
     def _called_tokens(self, call: FunctionCall) -> _Tokens | None:
-        """Return the tokens that a call by name moves, or None."""
         asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):

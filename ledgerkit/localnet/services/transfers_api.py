@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -221,22 +222,17 @@ class _AccountView:
 
     def _view(self, contract_id: str, method: str, args: Any, height: int, kind: Any) -> Any:
         """Call a view method after a block; None if it fails or returns another type."""
-        key = (contract_id, method, encode_json(args), height)
+        encoded = encode_json(args)
+        key = (contract_id, method, encoded, height)
         if key not in self._values:
-            self._values[key] = self._call(*key, kind)
+            self._values[key] = None
+            block = self._world.chain.by_height(height)
+            if block is not None and is_account_id(contract_id):
+                with suppress(LocalnetError):
+                    result = self._world.view(contract_id, method, encoded, block).result
+                    self._values[key] = from_json(result, kind)
         return self._values[key]
-
-    def _call(self, contract_id: str, method: str, args: bytes, height: int, kind: Any) -> Any:
-        block = self._world.chain.by_height(height)
-        if block is None or not is_account_id(contract_id):
-            return None
-        try:
-            return from_json(self._world.view(contract_id, method, args, block).result, kind)
-        except LocalnetError:
-            return None
 
 
 class _Metadata(Struct):
-    """The part of a token's metadata that is read."""
-
     decimals: Annotated[int, Meta(ge=0, le=255)]

@@ -131,7 +131,6 @@ def forget() -> None:
 
 @cache
 def _linker(version: int) -> Any:
-    """Build the linker with the host functions of a protocol version."""
     wasmtime = _wasmtime()
     linker = wasmtime.Linker(_engine())
     types = {"i32": wasmtime.ValType.i32(), "i64": wasmtime.ValType.i64()}
@@ -159,7 +158,6 @@ def _compile(code: bytes, version: int) -> _Compiled | CallError:
 
 
 def _check_imports(module: Any, functions: dict[str, HostFunction]) -> None:
-    """Check that all imports are host functions with their types."""
     for each in module.imports:
         function = functions.get(each.name)
         if function is None:
@@ -184,8 +182,6 @@ def _check_method(module: Any, method_name: str) -> None:
 
 
 class _Call:
-    """One call of a module, with its memory and its fuel."""
-
     def __init__(self, vm: Vm, compiled: _Compiled) -> None:
         wasmtime = _wasmtime()
         self._vm, self._compiled = vm, compiled
