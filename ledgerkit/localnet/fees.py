@@ -294,15 +294,10 @@ class Profile:
 
     def state_record_parts(self, count: int, size: int) -> list[tuple[str, Fee]]:
         """Return the fees of records in an initial state, and of the bytes in them."""
+        entry, byte = (self.table[f"deterministic_state_init_{each}"] for each in ("entry", "byte"))
         return [
-            (
-                "DETERMINISTIC_STATE_INIT_ENTRY",
-                self.table["deterministic_state_init_entry"].times(count),
-            ),
-            (
-                "DETERMINISTIC_STATE_INIT_BYTE",
-                self.table["deterministic_state_init_byte"].times(size),
-            ),
+            ("DETERMINISTIC_STATE_INIT_ENTRY", entry.times(count)),
+            ("DETERMINISTIC_STATE_INIT_BYTE", byte.times(size)),
         ]
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.fees import Fee, Profile
-    from ledgerkit.protocol.access_keys import Permission
 
 
 # The limits of nearcore (LimitConfig), from the same files as the fees.
@@ -290,13 +289,11 @@ class Promise:
 
     def create_account(self) -> Promise:
         """Add an action that creates the receiver."""
-        self.vm.host_call("promise_batch_action_create_account")
-        return self._add(kinds.CreateAccount())
+        return self._add("create_account", kinds.CreateAccount())
 
     def transfer(self, deposit: int) -> Promise:
         """Add a transfer of yoctoNEAR to the receiver."""
-        self.vm.host_call("promise_batch_action_transfer")
-        self._add(kinds.Transfer(deposit))
+        self._add("transfer", kinds.Transfer(deposit))
         self.vm.deduct(deposit)
         return self
 
@@ -313,7 +310,7 @@ class Promise:
     ) -> Promise:
         """Add a checked call: burn its fees, reserve its gas, deduct its deposit."""
         call = kinds.FunctionCall(method_name, args, gas, deposit)
-        self._add(call)
+        self._append(call)
         self.vm.deduct(deposit, may_subsidize=True)
         if weight:
             draft = self.drafts[0]
@@ -322,20 +319,18 @@ class Promise:
 
     def stake(self, stake: int, public_key: PublicKey | str) -> Promise:
         """Add an action that stakes yoctoNEAR of the receiver."""
-        self.vm.host_call("promise_batch_action_stake")
-        return self._add(kinds.Stake(stake, _parse_key(public_key)))
+        return self._add("stake", kinds.Stake(stake, _parse_key(public_key)))
 
     def delete_account(self, beneficiary_id: str) -> Promise:
         """Add an action that deletes the receiver."""
-        self.vm.host_call("promise_batch_action_delete_account")
-        return self._add(kinds.DeleteAccount(parse_account_id(beneficiary_id)))
+        return self._add("delete_account", kinds.DeleteAccount(parse_account_id(beneficiary_id)))
 
     # Keys --------------------------------------------------------------------------------
 
     def add_full_access_key(self, public_key: PublicKey | str, nonce: int = 0) -> Promise:
         """Add an action that adds a full access key to the receiver."""
-        self.vm.host_call("promise_batch_action_add_key_with_full_access")
-        return self._add(kinds.AddKey(_parse_key(public_key), AccessKey(nonce)))
+        action = kinds.AddKey(_parse_key(public_key), AccessKey(nonce))
+        return self._add("add_key_with_full_access", action)
 
     def add_access_key(
         self,
@@ -346,21 +341,20 @@ class Promise:
         nonce: int = 0,
     ) -> Promise:
         """Add an action that adds a function call key to the receiver."""
-        self.vm.host_call("promise_batch_action_add_key_with_function_call")
         permission = FunctionCallPermission(
             allowance, parse_account_id(receiver_id), _checked_names(method_names)
         )
-        return self._add(kinds.AddKey(_parse_key(public_key), AccessKey(nonce, permission)))
+        action = kinds.AddKey(_parse_key(public_key), AccessKey(nonce, permission))
+        return self._add("add_key_with_function_call", action)
 
     def delete_key(self, public_key: PublicKey | str) -> Promise:
         """Add an action that removes a key of the receiver."""
-        self.vm.host_call("promise_batch_action_delete_key")
-        return self._add(kinds.DeleteKey(_parse_key(public_key)))
+        return self._add("delete_key", kinds.DeleteKey(_parse_key(public_key)))
 
     def add_full_access_gas_key(self, public_key: PublicKey, num_nonces: int) -> Promise:
         """Add an action that adds a gas key with full access to the receiver (NEP-611)."""
-        self.vm.host_call("promise_batch_action_add_gas_key_with_full_access")
-        return self._add_gas_key(public_key, GasKeyFullAccess(0, num_nonces))
+        access_key = AccessKey(0, GasKeyFullAccess(0, num_nonces))
+        return self._add("add_gas_key_with_full_access", kinds.AddKey(public_key, access_key))
 
     def add_gas_key(
         self,
@@ -371,19 +365,15 @@ class Promise:
         method_names: Sequence[str] = (),
     ) -> Promise:
         """Add an action that adds a gas key for function calls to the receiver (NEP-611)."""
-        self.vm.host_call("promise_batch_action_add_gas_key_with_function_call")
         names = _checked_names(method_names)
         account_id = parse_account_id(receiver_id)
         permission = GasKeyFunctionCall(0, num_nonces, allowance, account_id, names)
-        return self._add_gas_key(public_key, permission)
-
-    def _add_gas_key(self, public_key: PublicKey, permission: Permission) -> Promise:
-        return self._add(kinds.AddKey(public_key, AccessKey(0, permission)))
+        action = kinds.AddKey(public_key, AccessKey(0, permission))
+        return self._add("add_gas_key_with_function_call", action)
 
     def transfer_to_gas_key(self, public_key: PublicKey, deposit: int) -> Promise:
         """Add a transfer of yoctoNEAR to a gas key of the receiver."""
-        self.vm.host_call("promise_batch_action_transfer_to_gas_key")
-        self._add(kinds.TransferToGasKey(public_key, deposit))
+        self._add("transfer_to_gas_key", kinds.TransferToGasKey(public_key, deposit))
         self.vm.deduct(deposit)
         return self
 
@@ -391,27 +381,23 @@ class Promise:
 
     def deploy_contract(self, code: bytes) -> Promise:
         """Add an action that deploys code to the receiver."""
-        self.vm.host_call("promise_batch_action_deploy_contract")
         _check_code(code)
-        return self._add(kinds.DeployContract(code))
+        return self._add("deploy_contract", kinds.DeployContract(code))
 
     def deploy_global_contract(
         self, code: bytes, deploy_mode: Literal["CodeHash", "AccountId"]
     ) -> Promise:
         """Add an action that publishes code as a global contract of the receiver."""
-        self.vm.host_call("promise_batch_action_deploy_global_contract")
         _check_code(code)
-        return self._add(kinds.DeployGlobalContract(code, deploy_mode))
+        return self._add("deploy_global_contract", kinds.DeployGlobalContract(code, deploy_mode))
 
     def use_global_contract(self, identifier: CryptoHash | str) -> Promise:
         """Add an action that makes the receiver run a global contract."""
-        self.vm.host_call("promise_batch_action_use_global_contract")
-        return self._add(kinds.UseGlobalContract(identifier))
+        return self._add("use_global_contract", kinds.UseGlobalContract(identifier))
 
     def state_init(self, code: CryptoHash | str, deposit: int) -> int:
         """Add the initial state of a deterministic account; return the action's index."""
-        self.vm.host_call("promise_batch_action_state_init")
-        self._add(kinds.DeterministicStateInit(kinds.StateInit(code), deposit))
+        self._add("state_init", kinds.DeterministicStateInit(kinds.StateInit(code), deposit))
         self.vm.deduct(deposit)
         return len(self.drafts[0].actions) - 1
 
@@ -446,7 +432,12 @@ class Promise:
             raise HostError(text, "CannotAppendActionToJointPromise")
         return self.drafts[0]
 
-    def _add(self, action: Action) -> Promise:
+    def _add(self, name: str, action: Action) -> Promise:
+        """Add an action by its host function."""
+        self.vm.host_call(f"promise_batch_action_{name}")
+        return self._append(action)
+
+    def _append(self, action: Action) -> Promise:
         draft = self._single()
         self.vm.burn_action_fee(action, draft.receiver_id)
         draft.actions.append(action)

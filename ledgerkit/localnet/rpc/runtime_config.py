@@ -105,7 +105,7 @@ def _fee(fee: Fee) -> Object:
 
 
 def _limits(settings: Settings, profile: Profile) -> Object:
-    has_87 = profile.version >= _SINCE_87
+    has_87 = profile.has(Feature.STATE_INIT_LIMIT)
     return (
         {
             "max_gas_burnt": fees.MAX_GAS_BURNT,
@@ -138,7 +138,6 @@ def _limits(settings: Settings, profile: Profile) -> Object:
 # What this ledger does not compute with, from nearcore's core/parameters/src/snapshots, files
 # near_parameters__config_store__tests__84, 85 and 87, and runtime_configs/87.yaml there.
 
-_SINCE_87 = 87
 _UNUSABLE = 300 * fees.TGAS
 _FLAGS = {  # by the protocol version that brought them
     "discard_custom_sections": 0,
