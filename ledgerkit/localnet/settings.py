@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECOND_NS = 10**9
+YEAR_NS = 365 * 24 * 3600 * SECOND_NS
 ProfileName = Literal["84", "86", "87"]
 
 # The shard layout of mainnet: the first accounts of its shards, and the shards' ids.

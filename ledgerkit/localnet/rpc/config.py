@@ -8,14 +8,12 @@ from ledgerkit.localnet import fees, rpc_json
 from ledgerkit.localnet.rpc import blocks, node, queries
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.runtime_config import runtime_config
-from ledgerkit.localnet.settings import SECOND_NS
+from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
-
-_YEAR_NS = 365 * 24 * 3600 * SECOND_NS
 
 
 def genesis_config(world: World) -> Object:
@@ -100,7 +98,7 @@ def _common_config(world: World) -> Object:
         "min_gas_price": str(settings.gas_price),
         "max_gas_price": str(settings.gas_price * fees.MAX_GAS_PRICE_FACTOR),
         "gas_price_adjustment_rate": [1, 100],
-        "num_blocks_per_year": _YEAR_NS // settings.block_time_ns,
+        "num_blocks_per_year": YEAR_NS // settings.block_time_ns,
         "max_inflation_rate": [0, 1],
         "protocol_reward_rate": [0, 1],
         "protocol_treasury_account": world.chain.genesis.author,

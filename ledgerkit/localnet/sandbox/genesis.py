@@ -7,7 +7,7 @@ nearcore/src/config.rs (`init_configs`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,14 +30,12 @@ from ledgerkit.localnet.sandbox.records import (
     misplaced_code,
     state_record,
 )
-from ledgerkit.localnet.settings import SECOND_NS, Settings
+from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS, Settings
 from ledgerkit.protocol import SecretKey
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.protocol import PublicKey
 
 FILE = "genesis.json"
@@ -46,7 +44,7 @@ EPOCH_LENGTH = 43_200
 _BALANCE, _STAKE = yocto("1000000000 NEAR"), yocto("50000000 NEAR")
 _TREASURY = "near"
 _SEED_BYTES = 32
-_YEAR_NS = 365 * 24 * 3600 * SECOND_NS
+_Records = defaultdict[type, list[Any]]  # of one account, by kind
 
 
 def seeded_key(seed: str) -> SecretKey:
@@ -201,7 +199,7 @@ def _reward_divisor(data: dict[str, Any], epoch_ns: int) -> int:
     )
     yearly = read.member(data, "total_supply", balance) * inflation * (1 - treasury)
     staked = sum(stake for _, _, stake in read.member(data, "validators", read.many(_validator)))
-    reward = yearly * epoch_ns / _YEAR_NS
+    reward = yearly * epoch_ns / YEAR_NS
     return max(1, round(staked / reward)) if reward > 0 else 0
 
 
@@ -238,39 +236,32 @@ class FileGenesis(Genesis):
         misplaced = misplaced_code(records, self.store)
         if misplaced is not None:
             raise InvalidRequestError(f"{FILE}: {misplaced}", field=FILE)
-        own: dict[str, list[StateRecord]] = {}
+        own: dict[str, _Records] = {account_id: defaultdict(list) for account_id in accounts}
         for record in records:
-            own.setdefault(record.account_id, []).append(record)
+            own[record.account_id][type(record)].append(record)
         for account_id, account in accounts.items():
             self._add(account_id, account, own[account_id], validator_keys.get(account_id))
-        positions = {account_id: position for position, account_id in enumerate(validator_keys)}
-        self.validators.sort(key=lambda proposal: positions[proposal.account_id])
+        order = list(validator_keys)
+        self.validators.sort(key=lambda proposal: order.index(proposal.account_id))
         if str(self.total_supply) != total_supply:
             expected = f"the sum of the accounts' amounts and stakes, {self.total_supply}"
             raise refuse("total_supply", total_supply, expected)
 
     def _add(
-        self,
-        account_id: str,
-        account: Account,
-        records: Iterable[StateRecord],
-        validator_key: PublicKey | None,
+        self, account_id: str, account: Account, own: _Records, validator_key: PublicKey | None
     ) -> None:
         """Add an account with its records; its storage is counted anew, as the node does."""
-        by_kind: dict[type, list[Any]] = {}
-        for record in records:
-            by_kind.setdefault(type(record), []).append(record)
-        code = by_kind.get(ContractRecord)
+        codes = own[ContractRecord]
         self.account(
             account_id,
             account.amount,
-            keys=[(each.public_key, each.access_key) for each in by_kind.get(AccessKeyRecord, ())],
-            contract=code[-1].code if code else None,
-            records=[(each.key, each.value) for each in by_kind.get(DataRecord, ())],
+            keys=[(each.public_key, each.access_key) for each in own[AccessKeyRecord]],
+            contract=codes[-1].code if codes else None,
+            records=[(each.key, each.value) for each in own[DataRecord]],
             locked=account.locked,
             validator_key=validator_key,
         )
-        apply_records(by_kind.get(GasKeyNonceRecord, ()), self.store)
+        apply_records(own[GasKeyNonceRecord], self.store)
 
 
 def _validator(value: Any) -> tuple[str, PublicKey, int]:
@@ -284,11 +275,12 @@ def _validator(value: Any) -> tuple[str, PublicKey, int]:
 
 def _accounts(records: list[StateRecord]) -> dict[str, Account]:
     """Return the accounts by id, each of which has one record."""
-    accounts = {r.account_id: r.account for r in records if isinstance(r, AccountRecord)}
-    counts = Counter(record.account_id for record in records if isinstance(record, AccountRecord))
-    for account_id, count in counts.items():
-        if count > 1:
-            raise refuse("records", account_id, "one record of each account")
+    accounts: dict[str, Account] = {}
+    for record in records:
+        if isinstance(record, AccountRecord):
+            if record.account_id in accounts:
+                raise refuse("records", record.account_id, "one record of each account")
+            accounts[record.account_id] = record.account
     for record in records:
         if record.account_id not in accounts:
             raise refuse("records", record.account_id, "an account that has a record of its own")

@@ -17,6 +17,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import FileError, InvalidRequestError
+from ledgerkit.localnet.rpc.node import RPC_ADDRESS
 from ledgerkit.localnet.sandbox import genesis
 from ledgerkit.localnet.sandbox.world import SandboxWorld
 from ledgerkit.localnet.settings import SECOND_NS
@@ -24,7 +25,6 @@ from ledgerkit.protocol import AccountId, SecretKey
 
 CONFIG, NODE_KEY, VALIDATOR_KEY = "config.json", "node_key.json", "validator_key.json"
 VALIDATOR = "test.near"
-RPC_ADDRESS = "127.0.0.1:3030"
 # The shortest and the longest time between blocks, in milliseconds.
 _FAST_BLOCK_MS, _BLOCK_MS = (120, 500), (600, 2000)
 _LETTERS, _RANDOM_LETTERS = string.ascii_letters + string.digits, 5
