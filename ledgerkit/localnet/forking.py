@@ -27,24 +27,21 @@ from ledgerkit.localnet.chain_types import NO_CODE, Account
 from ledgerkit.localnet.clock import UnansweredError
 from ledgerkit.localnet.fees import PROFILES
 from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.rpc import params
+from ledgerkit.localnet.rpc.errors import ParseError
+from ledgerkit.localnet.sandbox import records as state_records
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore, VersionedTable, nonce_key, split_nonce_key
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     AccessKey,
     CryptoHash,
-    FullAccess,
-    FunctionCallPermission,
-    GasKeyFullAccess,
-    GasKeyFunctionCall,
     PublicKey,
 )
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.validation import HASH_BYTES, decode_base58
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.state import Journal
-    from ledgerkit.protocol.access_keys import Permission
 
 Read = Callable[[str, Any], Any]  # calls a method of the network's JSON-RPC, returns its result
 P = ParamSpec("P")
@@ -69,6 +66,9 @@ def _once(
                 source.values[key] = read(source, *args, **kwargs)
             except LedgerError as error:
                 raise SourceError(error) from error
+            except ParseError as error:
+                reason = error.message.removeprefix(params.FAILED)
+                raise SourceError(DecodeError(reason, path="$.result")) from error
         value: V = source.values[key]
         return value
 
@@ -86,8 +86,8 @@ class Source:
     def _query(self, request_type: str, **fields: Any) -> dict[str, Any]:
         # JSON has no account ids, which are texts of their own class.
         texts = {name: str(v) if isinstance(v, str) else v for name, v in fields.items()}
-        params = {"request_type": request_type, "block_id": self.block_hash, **texts}
-        result = self._read("query", params)
+        query = {"request_type": request_type, "block_id": self.block_hash, **texts}
+        result = self._read("query", query)
         if not isinstance(result, dict) or result.get("block_hash") != self.block_hash:
             msg = f"{self.network} sent no {request_type} at block {self.block_hash}"
             raise DecodeError(msg, path="$.result.block_hash")
@@ -97,9 +97,10 @@ class Source:
     def account(self, account_id: str) -> Account | None:
         """Return an account, or None."""
         try:
-            account = _account(self._query("view_account", account_id=account_id))
+            result = self._query("view_account", account_id=account_id)
         except UnknownAccountError:
             return None
+        account = state_records.account(result | {"version": "V2"})
         self.codes.owners.setdefault(account.code_hash, account_id)
         return account
 
@@ -224,7 +225,7 @@ class Source:
             result = self._query(**_global_request(name))
         except (NoGlobalContractCodeError, NoContractCodeError, UnknownAccountError):
             return None
-        code_hash = _hash(result["hash"])
+        code_hash = params.member(result, "hash", params.crypto_hash)
         self.codes.setdefault(code_hash, _code(result, code_hash))
         return code_hash
 
@@ -246,43 +247,13 @@ def _global_request(name: str) -> dict[str, str]:
     return {"request_type": "view_global_contract_code_by_account_id", "account_id": name}
 
 
-def _hash(text: str) -> CryptoHash:
-    data = decode_base58(text, HASH_BYTES)
-    if data is None:
-        raise DecodeError(f"{text!r} is not a hash", path="$.result")
-    return CryptoHash(data)
-
-
-def _account(result: dict[str, Any]) -> Account:
-    by_hash, owner_id = result.get("global_contract_hash"), result.get("global_contract_account_id")
-    return Account(
-        int(result["amount"]),
-        int(result["locked"]),
-        _hash(result["code_hash"]),
-        int(result["storage_usage"]),
-        owner_id if by_hash is None else _hash(by_hash),
-    )
-
-
-def _access_key(result: dict[str, Any]) -> AccessKey:
-    return AccessKey(int(result["nonce"]), _permission(result["permission"]))
-
-
-def _permission(value: Any) -> Permission:
-    if value == "FullAccess":
-        return FullAccess()
-    [(kind, members)] = value.items()
-    if kind == "GasKeyFullAccess":
-        return GasKeyFullAccess(int(members["balance"]), members["num_nonces"])
-    allowance = members["allowance"]
-    limit = None if allowance is None else int(allowance)
-    call = (limit, members["receiver_id"], tuple(members["method_names"]))
-    if kind == "FunctionCall":
-        return FunctionCallPermission(*call)
-    if kind == "GasKeyFunctionCall":
-        return GasKeyFunctionCall(int(members["balance"]), members["num_nonces"], *call)
-    msg = f"an access key has the permission {kind!r}, which is not known"
-    raise DecodeError(msg, path="$.result.permission")
+def _access_key(result: Any) -> AccessKey:
+    """Read an access key, whose permission for calls with gas is one object in a node's views."""
+    permission = params.member(params.members(result), "permission", params.anything)
+    if isinstance(permission, dict) and "GasKeyFunctionCall" in permission:
+        both = permission["GasKeyFunctionCall"]
+        result = result | {"permission": {"GasKeyFunctionCall": [both, both]}}
+    return state_records.access_key(result)
 
 
 def _code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:

@@ -43,6 +43,7 @@ class Network:
         self.ledger = lk.connect("local", world=self.world, make_default=False)
         self.methods: list[str] = []
         self.faults: dict[str, Reply] = {}
+        self.changes: dict[str, dict[str, Any]] = {}  # of results, by method
 
     def answer(self, _method: str, _path: str, _headers: Any, data: bytes) -> Reply:
         """Answer a call as the world does, or with the fault of its method."""
@@ -55,7 +56,12 @@ class Network:
             return self.faults[name]
         coroutine = rpc_api.respond(self.world, data, InstantClock(self.world))
         response = drive(coroutine)
-        return Reply(response.status, response.body, {"content-type": "application/json"})
+        body = response.body
+        if name in self.changes:
+            document = json.loads(body)
+            document["result"] |= self.changes[name]
+            body = json.dumps(document).encode()
+        return Reply(response.status, body, {"content-type": "application/json"})
 
 
 @pytest.fixture
@@ -247,6 +253,30 @@ def test_a_value_that_cannot_be_read_is_not_missing(network, name) -> None:
     assert fork.world.chain.head.height == height
     trace = lk.simulate(call, "gold.near", signer_id="alice.near", ledger=ledger)
     assert trace.verdict == "fully_succeeded"
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("view_account", {"amount": -5}),
+        ("view_account", {"code_hash": "0"}),
+        ("view_access_key", {"permission": {"Everything": {}}}),
+        ("view_access_key", {"permission": {"GasKeyFunctionCall": {"balance": "1"}}}),
+    ],
+    ids=range(4),
+)
+def test_a_malformed_value_is_the_networks_error(network, name, members) -> None:
+    """A response that is not as a node documents it is a DecodeError, and nothing is guessed."""
+    source, ledger = network
+    source.changes[name] = members
+    with pytest.raises(errors.DecodeError):
+        lk.transfer(
+            "bob.near",
+            "1 NEAR",
+            signer_id="alice.near",
+            key=source.world.keys()["alice.near"],
+            ledger=fork_of(ledger),
+        )
 
 
 def test_a_block_is_produced_whole_or_not_at_all(network) -> None:

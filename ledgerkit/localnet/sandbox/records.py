@@ -87,7 +87,8 @@ def state_record(value: Any) -> StateRecord:
     return record(account_id, *[read.member(members, *field) for field in fields.items()])
 
 
-def _account_value(value: Any) -> Account:
+def account(value: Any) -> Account:
+    """Read an account."""
     members = read.members(value)
     version = read.optional(members, "version", read.one_of(_VERSIONS)) or "V1"
     code_hash = read.member(members, "code_hash", read.crypto_hash)
@@ -107,7 +108,8 @@ def _account_value(value: Any) -> Account:
     )
 
 
-def _access_key(value: Any) -> AccessKey:
+def access_key(value: Any) -> AccessKey:
+    """Read an access key."""
     members = read.members(value)
     nonce = read.member(members, "nonce", read.u64)
     return AccessKey(nonce, read.member(members, "permission", _permission))
@@ -161,10 +163,10 @@ def _u16(value: Any) -> int:
 
 
 _KINDS: dict[str, tuple[Callable[..., StateRecord], dict[str, Callable[[Any], Any]]]] = {
-    "Account": (AccountRecord, {"account": _account_value}),
+    "Account": (AccountRecord, {"account": account}),
     "Data": (DataRecord, {"data_key": read.base64, "value": read.base64}),
     "Contract": (ContractRecord, {"code": read.base64}),
-    "AccessKey": (AccessKeyRecord, {"public_key": read.public_key, "access_key": _access_key}),
+    "AccessKey": (AccessKeyRecord, {"public_key": read.public_key, "access_key": access_key}),
     "GasKeyNonce": (
         GasKeyNonceRecord,
         {"public_key": read.public_key, "index": _u16, "nonce": read.u64},
