@@ -144,11 +144,6 @@ def _code_hash(code: bytes) -> str:
     return base64(sha256(code).digest())  # other hashes are base58
 
 
-def raw_action(record: Action) -> Object:
-    """Build the JSON of an action inside a delegated action."""
-    return {record.name: _members(record)}
-
-
 def global_contract(identifier: CryptoHash | str) -> Object:
     """Build the JSON of a global contract's identifier."""
     is_hash = isinstance(identifier, CryptoHash)
@@ -193,7 +188,8 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
     PublicKey: base58,
     Signature: str,
     bytes: base64,
-    tuple: lambda each: [raw_action(a) if isinstance(a, Action) else a for a in each],
+    # Actions inside a delegated action, or names of methods.
+    tuple: lambda each: [{a.name: _members(a)} if isinstance(a, Action) else a for a in each],
     dict: lambda each: {base64(key): base64(value) for key, value in each.items()},
     AccessKey: _members,
     FullAccess: lambda _: "FullAccess",

@@ -187,18 +187,15 @@ def _page(
     page = ordered[:limit]
     response: _Object = {"entries": [_entry(row, metadata=args.include_metadata) for row in page]}
     if len(page) == limit:
-        response["page_token"] = _token(page[-1], members)
+        fields = {member: getattr(page[-1], _FIELDS[member]) for member in sorted(members)}
+        token = urlsafe_b64encode(msgspec.json.encode(fields))
+        response["page_token"] = token.rstrip(b"=").decode()
     return response
 
 
 def _sort_key(members: str) -> Callable[[KeyValueRow], tuple[Any, ...]]:
     names = [_FIELDS[member] for member in members]
     return lambda row: tuple(getattr(row, name) for name in names)
-
-
-def _token(row: KeyValueRow, members: str) -> str:
-    document = {member: getattr(row, _FIELDS[member]) for member in sorted(members)}
-    return urlsafe_b64encode(msgspec.json.encode(document)).rstrip(b"=").decode()
 
 
 def _parse_token(args: Body | KeyBody, members: str) -> _Object | None:

@@ -110,16 +110,16 @@ def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
     for number in range(POOLS):
         delegators = _draw_people(people, max(1, len(people) // (3 + 2 * number)), rng)
         stakes = {
-            name: (rng.randrange(1, 10**9) * 10**18, _draw_unstaked(rng)) for name in delegators
+            name: (
+                rng.randrange(1, 10**9) * 10**18,
+                rng.randrange(10**24) if rng.random() < _UNSTAKING else 0,
+            )
+            for name in delegators
         }
         genesis.staking_pool(f"pool{number}.poolv1.near", "near", 100_000 * NEAR, stakes)
     liquid_holders = _draw_people(people, max(1, len(people) // 5), rng)
     deposits = {name: rng.randrange(1, 10**7) * 10**20 for name in liquid_holders}
     genesis.liquid_staking("near", deposits, ["pool0.poolv1.near"])
-
-
-def _draw_unstaked(rng: random.Random) -> int:
-    return rng.randrange(10**24) if rng.random() < _UNSTAKING else 0
 
 
 def _summarize(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:

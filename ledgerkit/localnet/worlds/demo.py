@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from ledgerkit.localnet.contract_sdk import U128, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
@@ -22,7 +20,7 @@ from ledgerkit.localnet.contracts.fungible_token import (
     FungibleToken,
     WrappedNear,
 )
-from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
 from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
@@ -411,9 +409,9 @@ def _send_mint(
     *,
     copies: int | None,
 ) -> None:
-    metadata = TokenMetadata(title=title, media=f"{token_id}.svg", copies=copies)
-    members = {k: v for k, v in structs.asdict(metadata).items() if v is not None}
-    args = {"token_id": token_id, "receiver_id": receiver_id, "metadata": members}
+    metadata: dict[str, Any] = {"title": title, "media": f"{token_id}.svg"}
+    metadata |= {} if copies is None else {"copies": copies}
+    args = {"token_id": token_id, "receiver_id": receiver_id, "metadata": metadata}
     call = function_call("nft_mint", args, gas=30, deposit="0.1 NEAR")
     sender.send(f"{title} minted", "grace.near", f"{name}.grace.near", call)
 
