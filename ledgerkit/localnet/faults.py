@@ -30,43 +30,19 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """
-    A fault to inject into responses or into the chain.
+    """A fault to inject into responses or into the chain."""
 
-    Parameters
-    ----------
-    latency
-        Seconds to wait before anything else.
-    status
-        The HTTP status of a failure that replaces the response.
-    retry_after
-        The header `Retry-After` of that failure: seconds or a date.
-    html
-        True to send an HTML page in place of JSON; without `status` its status is 502.
-    drop
-        Close the connection before the request is processed, or after.
-    truncate
-        The number of bytes of the body that are sent.
-    times
-        The number of requests that fail; None is every request. A header fails its own request.
-    drop_transactions
-        The number of transactions that are accepted next but never included in a block.
-    skip_blocks
-        The number of heights to skip before the next block.
-    hold_finality
-        True to stop blocks from becoming final, False to resume.
-    """
-
-    latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0
+    latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0  # seconds, before anything else
+    # The HTTP status and the header `Retry-After` of a failure that replaces the response.
     status: Annotated[int, Meta(ge=400, le=599)] | None = None
     retry_after: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_ ,:.+-]{1,40}$")] | None = None
-    html: bool = False
-    drop: Literal["before", "after"] | None = None
-    truncate: Annotated[int, Meta(ge=0)] | None = None
-    times: Count | None = None
-    drop_transactions: Count | None = None
-    skip_blocks: Count | None = None
-    hold_finality: bool | None = None
+    html: bool = False  # an HTML page in place of JSON; without `status` its status is 502
+    drop: Literal["before", "after"] | None = None  # the connection, before or after processing
+    truncate: Annotated[int, Meta(ge=0)] | None = None  # the bytes of the body that are sent
+    times: Count | None = None  # the requests that fail; None: every request
+    drop_transactions: Count | None = None  # accepted next, but never included in a block
+    skip_blocks: Count | None = None  # the heights before the next block
+    hold_finality: bool | None = None  # True stops blocks from becoming final, False resumes
 
     @property
     def replaces_response(self) -> bool:
