@@ -8,8 +8,9 @@ that block, and then change only here. Nothing is ever sent there.
 from __future__ import annotations
 
 import copy
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -54,6 +55,15 @@ class SourceError(UnansweredError):
     """A value of the network could not be read; the chain is as it was before."""
 
 
+@contextmanager
+def _decoding() -> Iterator[None]:
+    try:
+        yield
+    except ParseError as error:
+        reason = error.message.removeprefix(params.FAILED)
+        raise DecodeError(reason, path="$.result") from error
+
+
 def _once(
     read: Callable[Concatenate[Source, P], V],
 ) -> Callable[Concatenate[Source, P], V]:
@@ -63,12 +73,10 @@ def _once(
         key = (read.__name__, *args)
         if key not in source.values:
             try:
-                source.values[key] = read(source, *args, **kwargs)
+                with _decoding():
+                    source.values[key] = read(source, *args, **kwargs)
             except LedgerError as error:
                 raise SourceError(error) from error
-            except ParseError as error:
-                reason = error.message.removeprefix(params.FAILED)
-                raise SourceError(DecodeError(reason, path="$.result")) from error
         value: V = source.values[key]
         return value
 
@@ -129,9 +137,9 @@ class Source:
         page: dict[str, Any] = {}
         while True:
             result = self._query("view_access_key_list", account_id=account_id, **page)
-            for entry in result["keys"]:
-                packed = PublicKey.from_text(entry["public_key"]).stored
-                keys[packed] = _access_key(entry["access_key"])
+            for entry in params.member(result, "keys", params.many(params.members)):
+                packed = params.member(entry, "public_key", params.stored_key).stored
+                keys[packed] = params.member(entry, "access_key", _access_key)
             last_key = result.get("last_key")
             if last_key is None or last_key == page.get("after_key"):
                 return keys
@@ -159,7 +167,8 @@ class Source:
     @_once
     def _gas_key_nonces(self, account_id: str, packed: bytes) -> list[int]:
         fields = {"account_id": account_id, "public_key": str(PublicKey.from_stored(packed))}
-        return [int(nonce) for nonce in self._query("view_gas_key_nonces", **fields)["nonces"]]
+        result = self._query("view_gas_key_nonces", **fields)
+        return params.member(result, "nonces", params.many(params.u64))
 
     def record(self, account_id: str, key: bytes) -> bytes | None:
         """Return a record's value: from the whole state if it is small or listed, else by key."""
@@ -210,8 +219,8 @@ class Source:
         """Return the records of a page, and the last key if more pages follow."""
         encoded = b64encode(prefix).decode()
         result = self._query("view_state", account_id=account_id, prefix_base64=encoded, **page)
-        records = {b64decode(each["key"]): b64decode(each["value"]) for each in result["values"]}
-        return records, result.get("last_key")
+        records = params.member(result, "values", params.many(_record))
+        return dict(records), params.optional(result, "last_key", params.text)
 
     @_once
     def code(self, account_id: str, code_hash: CryptoHash) -> bytes:
@@ -233,10 +242,11 @@ class Source:
     def height_of(self, block_hash: CryptoHash) -> int | None:
         """Return the height of a block of the network, or None."""
         try:
-            header = self._read("block", {"block_id": str(block_hash)})["header"]
+            block = self._read("block", {"block_id": str(block_hash)})
         except UnknownBlockError:
             return None
-        return int(header["height"])
+        header = params.member(params.members(block), "header", params.members)
+        return params.member(header, "height", params.u64)
 
 
 def _global_request(name: str) -> dict[str, str]:
@@ -256,9 +266,15 @@ def _access_key(result: Any) -> AccessKey:
     return state_records.access_key(result)
 
 
+def _record(value: Any) -> tuple[bytes, bytes]:
+    members = params.members(value)
+    key = params.member(members, "key", params.base64)
+    return key, params.member(members, "value", params.base64)
+
+
 def _code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:
     """Read code, which must have the hash."""
-    code = b64decode(result["code_base64"])
+    code = params.member(result, "code_base64", params.base64)
     if CryptoHash.of(code) != code_hash:
         raise DecodeError(f"the code of {code_hash} has another hash", path="$.result.code_base64")
     return code
@@ -344,21 +360,24 @@ class ForkedWorld(World):
     """A world that continues another network, named for messages, after one of its blocks."""
 
     def __init__(self, read: Read, network: str, block_hash: str) -> None:
-        header = read("block", {"block_id": block_hash})["header"]
+        block = read("block", {"block_id": block_hash})
         status = read("status", [])
         validators = read("validators", [None])
         self.source = Source(read, block_hash, network)
         genesis = Genesis(ForkedStore(self.source))
-        genesis.total_supply = int(header["total_supply"])
-        settings = Settings(
-            chain_id=f"fork-of-{network}",
-            profile=_profile(status["protocol_version"]),
-            genesis_height=header["height"],
-            genesis_time_ns=int(header["timestamp_nanosec"]),
-            gas_price=int(header["gas_price"]),
-        )
+        with _decoding():
+            header = params.member(params.members(block), "header", params.members)
+            genesis.total_supply = params.member(header, "total_supply", state_records.balance)
+            settings = Settings(
+                chain_id=f"fork-of-{network}",
+                profile=_profile(params.member(status, "protocol_version", params.u64)),
+                genesis_height=params.member(header, "height", params.u64),
+                genesis_time_ns=params.member(header, "timestamp_nanosec", state_records.balance),
+                gas_price=params.member(header, "gas_price", state_records.balance),
+            )
+            epoch_height = params.member(validators, "epoch_height", params.u64)
         super().__init__(settings, genesis)
-        self.epochs.current.height = validators["epoch_height"]
+        self.epochs.current.height = epoch_height
 
     def __repr__(self) -> str:
         """Return the network and block of the fork, and the number of values read."""

@@ -262,21 +262,38 @@ def test_a_value_that_cannot_be_read_is_not_missing(network, name) -> None:
         ("view_account", {"code_hash": "0"}),
         ("view_access_key", {"permission": {"Everything": {}}}),
         ("view_access_key", {"permission": {"GasKeyFunctionCall": {"balance": "1"}}}),
+        ("view_access_key_list", {"keys": [{"public_key": "ed25519:1"}]}),
+        ("view_access_key_list", {"keys": None}),
+        ("view_state", {"values": [{"key": "AA=="}]}),
+        ("view_state", {"values": [{"key": "?", "value": "AA=="}]}),
+        ("view_code", {"code_base64": 5}),
     ],
-    ids=range(4),
+    ids=range(9),
 )
 def test_a_malformed_value_is_the_networks_error(network, name, members) -> None:
     """A response that is not as a node documents it is a DecodeError, and nothing is guessed."""
     source, ledger = network
     source.changes[name] = members
+    fork = fork_of(ledger)
+    signer: dict[str, Any] = {"signer_id": "alice.near", "ledger": fork}
+    signer["key"] = source.world.keys()["alice.near"]
+    reads = {
+        "view_access_key_list": lambda: lk.keys("alice.near", ledger=fork),
+        "view_state": lambda: lk.contract_state("gold.near", ledger=fork),
+        "view_code": lambda: lk.contract_code("gold.near", ledger=fork),
+    }
+    read = reads.get(name, lambda: lk.transfer("bob.near", "1 NEAR", **signer))
     with pytest.raises(errors.DecodeError):
-        lk.transfer(
-            "bob.near",
-            "1 NEAR",
-            signer_id="alice.near",
-            key=source.world.keys()["alice.near"],
-            ledger=fork_of(ledger),
-        )
+        read()
+
+
+@pytest.mark.parametrize("name", ["status", "validators"])
+def test_a_fork_of_a_malformed_answer_is_not_opened(network, name) -> None:
+    """What a fork begins with is checked when it is opened."""
+    source, ledger = network
+    source.changes[name] = {"protocol_version": "86", "epoch_height": None}
+    with pytest.raises(errors.DecodeError):
+        fork_of(ledger)
 
 
 def test_a_block_is_produced_whole_or_not_at_all(network) -> None:
