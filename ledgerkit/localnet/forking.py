@@ -34,11 +34,7 @@ from ledgerkit.localnet.sandbox import records as state_records
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore, VersionedTable, nonce_key, split_nonce_key
 from ledgerkit.localnet.world import World
-from ledgerkit.protocol import (
-    AccessKey,
-    CryptoHash,
-    PublicKey,
-)
+from ledgerkit.protocol import AccessKey, CryptoHash, PublicKey
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:

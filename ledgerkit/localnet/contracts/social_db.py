@@ -26,11 +26,7 @@ from ledgerkit.localnet.contract_sdk import (
     to_json,
     view,
 )
-from ledgerkit.localnet.contracts.fungible_token import (
-    TOO_LARGE,
-    TOO_SMALL,
-    StorageBalance,
-)
+from ledgerkit.localnet.contracts.fungible_token import TOO_LARGE, TOO_SMALL, StorageBalance
 from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm

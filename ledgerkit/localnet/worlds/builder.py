@@ -13,13 +13,7 @@ from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import AccountSummary, TransactionSummary, World, WorldSummary
-from ledgerkit.protocol import (
-    Action,
-    FunctionCall,
-    SecretKey,
-    SignedTransaction,
-    Transaction,
-)
+from ledgerkit.protocol import Action, FunctionCall, SecretKey, SignedTransaction, Transaction
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 

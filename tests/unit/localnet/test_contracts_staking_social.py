@@ -14,12 +14,7 @@ from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.promises import Promise, ReceiptDraft
-from ledgerkit.protocol import (
-    FunctionCall,
-    PublicKey,
-    Stake,
-    Transfer,
-)
+from ledgerkit.protocol import FunctionCall, PublicKey, Stake, Transfer
 from tests.unit.localnet.contracts import CALLER_KEY, ContractChain, ContractHarness
 
 if TYPE_CHECKING:
