@@ -106,33 +106,32 @@ def _fee(fee: Fee) -> Object:
 
 def _limits(settings: Settings, profile: Profile) -> Object:
     has_87 = profile.has(Feature.STATE_INIT_LIMIT)
-    return (
-        {
-            "max_gas_burnt": fees.MAX_GAS_BURNT,
-            "max_total_prepaid_gas": limits.MAX_PREPAID_GAS,
-            "max_actions_per_receipt": limits.MAX_ACTIONS,
-            "max_deploy_actions_per_receipt": limits.MAX_DEPLOY_ACTIONS,
-            "max_length_method_name": limits.MAX_METHOD_NAME_BYTES,
-            "max_number_bytes_method_names": limits.MAX_KEY_METHODS_BYTES,
-            "max_arguments_length": limits.MAX_ARGS_BYTES,
-            "max_contract_size": limits.MAX_CODE_BYTES,
-            "max_transaction_size": limits.MAX_TRANSACTION_BYTES,
-            "max_number_logs": vm.MAX_LOGS,
-            "max_total_log_length": vm.MAX_LOG_BYTES,
-            "max_promises_per_function_call_action": promises.MAX_PROMISES,
-            "max_number_input_data_dependencies": promises.MAX_INPUT_DATA,
-            "max_length_returned_data": vm.MAX_RESULT_BYTES,
-            "max_length_storage_key": limits.MAX_KEY_BYTES,
-            "max_length_storage_value": limits.MAX_VALUE_BYTES,
-            "max_yield_payload_size": promises.MAX_YIELD_PAYLOAD_BYTES,
-            "yield_timeout_length_in_blocks": settings.yield_timeout,
-            "account_id_validity_rules_version": 2,
-            "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
-            "max_state_init_entries": (limits.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1),
-        }
-        | ({"min_contract_size_per_local": modules.MODULE_BYTES_PER_LOCAL} if has_87 else {})
-        | _MODULE_LIMITS
-    )
+    config = {
+        "max_gas_burnt": fees.MAX_GAS_BURNT,
+        "max_total_prepaid_gas": limits.MAX_PREPAID_GAS,
+        "max_actions_per_receipt": limits.MAX_ACTIONS,
+        "max_deploy_actions_per_receipt": limits.MAX_DEPLOY_ACTIONS,
+        "max_length_method_name": limits.MAX_METHOD_NAME_BYTES,
+        "max_number_bytes_method_names": limits.MAX_KEY_METHODS_BYTES,
+        "max_arguments_length": limits.MAX_ARGS_BYTES,
+        "max_contract_size": limits.MAX_CODE_BYTES,
+        "max_transaction_size": limits.MAX_TRANSACTION_BYTES,
+        "max_number_logs": vm.MAX_LOGS,
+        "max_total_log_length": vm.MAX_LOG_BYTES,
+        "max_promises_per_function_call_action": promises.MAX_PROMISES,
+        "max_number_input_data_dependencies": promises.MAX_INPUT_DATA,
+        "max_length_returned_data": vm.MAX_RESULT_BYTES,
+        "max_length_storage_key": limits.MAX_KEY_BYTES,
+        "max_length_storage_value": limits.MAX_VALUE_BYTES,
+        "max_yield_payload_size": promises.MAX_YIELD_PAYLOAD_BYTES,
+        "yield_timeout_length_in_blocks": settings.yield_timeout,
+        "account_id_validity_rules_version": 2,
+        "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
+        "max_state_init_entries": limits.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1,
+    }
+    if has_87:
+        config["min_contract_size_per_local"] = modules.MODULE_BYTES_PER_LOCAL
+    return config | _MODULE_LIMITS
 
 
 # What this ledger does not compute with, from nearcore's core/parameters/src/snapshots, files
