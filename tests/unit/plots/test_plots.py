@@ -107,7 +107,7 @@ def legend(ax: Any) -> list[str]:
 
 def overlapping(ax: Any) -> list[tuple[str, str]]:
     """List neighbouring names of rows of which one covers the other."""
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     told = [(text.get_window_extent(), text.get_text()) for text in ax.get_yticklabels()]
     told.sort(key=lambda item: item[0].y0)
     return [(a[1], b[1]) for a, b in pairwise(told) if a[0].y1 > b[0].y0 + 1]
@@ -335,7 +335,7 @@ def test_accounts_and_methods_may_have_any_name():
 def test_names_in_boxes_are_cut_to_their_room():
     """No name is wider than its box."""
     ax = plots.gas_icicle(tangle(300))
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     own = {(p.get_x() + p.get_width() / 2, p.get_y() + 0.5): p for p in ax.patches}
     for text in ax.texts:
         box = own[text.get_position()].get_window_extent()
@@ -496,7 +496,7 @@ def test_names_of_accounts_never_cover_each_other():
         ax = plots.token_flow(
             frame("transfers", told), ax=None if figure is None else figure.add_subplot()
         )
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
         for side in ("left", "right"):
             tops = sorted(
                 (text.get_window_extent().y0, text.get_window_extent().y1)

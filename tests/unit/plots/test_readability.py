@@ -37,7 +37,6 @@ STYLES = {
     "default": {},
     "dark_background": {},
     "ggplot": {},
-    "seaborn-v0_8": {},
     "Solarize_Light2": {},
     # What older kernels set for a dark theme: a transparent figure with light texts.
     "transparent": {
@@ -117,7 +116,7 @@ def test_texts_and_shapes_are_visible_on_every_background(name: str, style: str)
     draw, make = PLOTS[name]
     with plt.style.context([style if not STYLES[style] else "default", STYLES[style]]):
         ax = draw(make("mainnet"))
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
         written = [t for t in ax.figure.findobj(Text) if t.get_text().strip() and t.get_visible()]
         assert len(written) > 5
         for text in written:
@@ -152,7 +151,7 @@ def test_a_subfigure_is_as_dark_as_its_figure():
     part: Any = figure.subfigures()
     ax = part.add_subplot(facecolor="none")
     plots.gas_icicle(every_state("mainnet"), ax=ax)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     assert colors.to_hex(ax.xaxis.label.get_color()) == "#ffffff"
 
 
@@ -181,7 +180,7 @@ def test_ids_are_cut_in_the_middle_where_there_is_none(width: float, least: int,
     for draw in (plots.receipt_tree, plots.timeline):
         figure = Figure(figsize=(width, 4), layout="constrained")
         ax = draw(rows, ax=figure.add_subplot())
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         label = ax.get_yticklabels()[1]
         name = label.get_text().partition(" · ")[2]
         if name != long:
@@ -203,7 +202,7 @@ def test_nothing_leaves_the_figure(name: str):
             rows[column] = [LONG] * len(rows)
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = draw(rows, ax=figure.add_subplot())
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     box = ax.get_tightbbox()
     assert box.x0 >= -1
     assert box.x1 <= figure.bbox.x1 + 1
@@ -249,11 +248,11 @@ def test_amounts_of_any_length_leave_room_for_the_plot():
     least = {"contract_id": "b.near", "symbol": "LEAST", "decimals": 255, "balance": 1}
     usual = {"account_id": LONG, "status": "ok"}
     ax = plots.balances(frame("ft_metadata", [{**usual, **most}, {**usual, **least}]))
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     assert written(ax) == {"340,282,366,920,938,463,463.37 MOST", "1e-255 LEAST"}
     moved = transfers().tail(1).assign(amount=2**128 - 1, sender_id=LONG, receiver_id=LONG)
     ax = plots.token_flow(moved)
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     assert {text.rpartition(" · ")[2] for text in written(ax)} >= {"3.4e38 units"}
 
 
