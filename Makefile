@@ -76,7 +76,8 @@ $(VENV)/core.stamp: pyproject.toml | $(VENV)/made.stamp
 	@$(PIP) -e . matplotlib  # draws the plots of the demo
 	@touch $@
 
+# Not compiled: the checks compile what they import, a third of the modules, on all cores.
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/made.stamp
 	@echo "installing ledgerkit and its test dependencies (a minute or two, the first time)"
-	@$(PIP) -e ".[dev]"
+	@$(PIP) --no-compile -e ".[dev]"
 	@touch $(VENV)/core.stamp $@
