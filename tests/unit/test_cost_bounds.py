@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import ledgerkit as lk
 from ledgerkit.localnet import transaction_validity
@@ -45,7 +45,6 @@ def has_known_fee(action: Action) -> bool:
     return not isinstance(action, UNKNOWN)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(TRANSACTION)
 def test_the_bound_is_what_a_ledger_takes_at_the_least_price(tx: Transaction) -> None:
     """Whatever the actions, the bound is the ledger's own sum, or missing where a fee is."""

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerkit import protocol
@@ -293,7 +293,7 @@ def rust():
     return py_near_primitives
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(
     tx=st.builds(
         protocol.Transaction, ACCOUNT, st.just(ALICE.public_key), U64, ACCOUNT, HASH, SHARED_ALL
@@ -317,7 +317,6 @@ def test_nearcore_agrees(rust, tx):
     assert bytes(theirs.to_vec(pair)) == tx.sign(ALICE).encode()
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(action=st.builds(protocol.DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY))
 def test_nearcore_agrees_on_what_a_delegate_signs(rust, action):
     """Random delegated actions have the bytes and the signed hash of nearcore's own types."""

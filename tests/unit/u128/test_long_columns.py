@@ -68,10 +68,11 @@ def test_quotients_of_multiples(divisor: int, factor: int, beside: int) -> None:
 
 def test_long_columns_by_one_divisor(subtests: pytest.Subtests) -> None:
     """One divisor serves a long column."""
+    ints = many(1)
+    amounts = column(ints)
     for divisor in [1, 10, 10**8, 2**32, 10**16, 2**64 - 1, 10**24, 2**127, TOP]:
         with subtests.test(divisor=divisor):
-            ints = many(divisor % 1000)
-            quotient, rest = divmod(column(ints), divisor)
+            quotient, rest = divmod(amounts, divisor)
             assert quotient.tolist() == [value // divisor for value in ints]
             assert rest.tolist() == [value % divisor for value in ints]
 
@@ -85,10 +86,8 @@ def test_long_columns() -> None:
     assert (column(a) // column([y + 1 for y in b])).tolist() == [x // (y + 1) for x, y in pairs]
     assert (column(a) + column(b)).tolist() == [x + y for x, y in pairs]
     for bits in (28, 64, 100):
-        c = many(4, bits=128 - bits)
-        assert (column(many(5, bits)) * column(c)).tolist() == [
-            x * y for x, y in zip(many(5, bits), c, strict=True)
-        ]
+        c, d = many(4, bits=128 - bits), many(5, bits)
+        assert (column(c) * column(d)).tolist() == [x * y for x, y in zip(c, d, strict=True)]
 
 
 def test_order_of_long_columns() -> None:
