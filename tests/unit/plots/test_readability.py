@@ -37,7 +37,6 @@ STYLES = {
     "default": {},
     "dark_background": {},
     "ggplot": {},
-    "Solarize_Light2": {},
     # What older kernels set for a dark theme: a transparent figure with light texts.
     "transparent": {
         "figure.facecolor": "#00000000",

@@ -336,26 +336,27 @@ def compared(result, wanted):
     assert result.tolist() == [GAP if v is None else v for v in wanted]
 
 
-@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
-@few
-@given(rows=pairs)
+@given(op=st.sampled_from(COMPARISONS), rows=pairs)
 def test_columns_compare_like_ints(op, rows):
     """Two columns compare row by row; with a gap it is unknown."""
     first, second = [a for a, _ in rows], [b for _, b in rows]
     compared(op(column(first), column(second)), expected(op, first, second))
 
 
-@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
-@few
-@given(values=st.lists(cells, max_size=12), number=st.one_of(signed, floats, st.fractions()))
+@given(
+    op=st.sampled_from(COMPARISONS),
+    values=st.lists(cells, max_size=12),
+    number=st.one_of(signed, floats, st.fractions()),
+)
 def test_columns_compare_exactly_with_any_number(op, values, number):
     """Ints of any size and sign, floats, infinities and fractions compare exactly."""
     compared(op(column(values), number), expected(op, values, [number] * len(values)))
 
 
-@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
-@few
-@given(rows=st.lists(st.tuples(cells, st.one_of(signed, floats)), max_size=12))
+@given(
+    op=st.sampled_from(COMPARISONS),
+    rows=st.lists(st.tuples(cells, st.one_of(signed, floats)), max_size=12),
+)
 def test_columns_compare_with_mixed_arrays(op, rows):
     """An array of ints and floats compares row by row, as Python does."""
     first, second = [a for a, _ in rows], [b for _, b in rows]

@@ -335,10 +335,13 @@ def test_sorting_is_stable_and_exact(values):
     assert s.is_monotonic_increasing is (not gaps and known(values) == sorted(known(values)))
 
 
-@pytest.mark.parametrize("method", ["average", "min", "max", "first", "dense"])
-@settings(max_examples=40)
-@given(values=columns, ascending=st.booleans(), keep=st.sampled_from(["keep", "top", "bottom"]))
-def test_ranks(method, values, ascending, keep):
+@given(
+    values=columns,
+    method=st.sampled_from(["average", "min", "max", "first", "dense"]),
+    ascending=st.booleans(),
+    keep=st.sampled_from(["keep", "top", "bottom"]),
+)
+def test_ranks(values, method, ascending, keep):
     """Ranks are those of the places of the ints among all, as float64."""
     places = {v: float(place) for place, v in enumerate(sorted(set(known(values))))}
     reference = pd.Series([places.get(v, math.nan) for v in values], dtype="float64")
@@ -413,9 +416,8 @@ def test_searchsorted_takes_any_number_and_no_gaps():
         column([1, None]).array.searchsorted(1)
 
 
-@pytest.mark.parametrize("keep", ["first", "last", "all"])
-@given(values=columns, n=st.integers(0, 5))
-def test_nlargest_and_nsmallest(keep, values, n):
+@given(values=columns, n=st.integers(0, 5), keep=st.sampled_from(["first", "last", "all"]))
+def test_nlargest_and_nsmallest(values, n, keep):
     """The largest and smallest rows are those of the values' places among all."""
     places = {v: float(place) for place, v in enumerate(sorted(set(known(values))))}
     reference = pd.Series([places.get(v, math.nan) for v in values], dtype="float64")
