@@ -18,6 +18,18 @@ from ledgerkit.transport import networks
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = f'#!/bin/sh\nexec "{sys.executable}" -m ledgerkit "$@"\n'
+# Completes each line in a fork, as argcomplete ends the process that completes.
+COMPLETING = """
+import os, sys
+import argcomplete, ledgerkit.cli
+ledgerkit.cli.build_parser()  # loads what every fork would load
+for number, line in enumerate(sys.argv[1:]):
+    if not os.fork():
+        names = {"_ARGCOMPLETE_STDOUT_FILENAME": f"candidates-{number}"}
+        os.environ.update(names, COMP_LINE=line, COMP_POINT=str(len(line)))
+        ledgerkit.cli.main([])
+    assert os.wait()[1] == 0
+"""
 # Each script prints what the shell would offer for a line, by the function of the printed script.
 SHELLS = {
     "bash": """
@@ -50,39 +62,38 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), **variables}
 
 
-def candidates(tmp_path: Path, line: str) -> dict[str, str]:
-    """Return the candidates for the last word of a line, with their descriptions."""
-    found = tmp_path / "candidates"
+def candidates(folder: Path, *lines: str) -> list[dict[str, str]]:
+    """Return the candidates for the last word of each line, with their descriptions."""
     variables = {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_DFS": "\t",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_SHELL": "fish",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(found),
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
     }
-    program = [sys.executable, "-m", "ledgerkit"]
-    subprocess.run(program, check=True, env=environment(tmp_path, **variables))
-    return dict(row.split("\t") for row in found.read_text().splitlines())
+    program = [sys.executable, "-c", COMPLETING, *lines]
+    subprocess.run(program, check=True, cwd=folder, env=environment(folder, **variables))
+    texts = [(folder / f"candidates-{at}").read_text() for at in range(len(lines))]
+    return [dict(row.split("\t") for row in text.splitlines()) for text in texts]
 
 
 def test_commands_are_completed_with_their_help(tmp_path):
     """All commands are candidates, and options of the program after a dash."""
     commands = {name: command.help for name, command in COMMANDS.items()}
-    assert candidates(tmp_path, "ledgerkit ") == commands
-    assert candidates(tmp_path, "ledgerkit his") == {"history": COMMANDS["history"].help}
-    assert set(candidates(tmp_path, "ledgerkit --")) == {"--help", "--version"}
+    history = {"history": COMMANDS["history"].help}
+    every, some, options = candidates(tmp_path, "ledgerkit ", "ledgerkit his", "ledgerkit --")
+    assert (every, some, set(options)) == (commands, history, {"--help", "--version"})
 
 
-@pytest.mark.parametrize("name", ["ft", "transactions", "collect", "doctor"])
-def test_options_are_those_of_the_command(name, tmp_path):
+def test_options_are_those_of_the_command(subtests, tmp_path):
     """Every long option of a command is a candidate with its help, and no other."""
-    options = {a.name: a.options["help"] for a in COMMANDS[name].arguments if a.is_option}
-    offered = candidates(tmp_path, f"ledgerkit {name} --")
-    assert offered.keys() - {"--help", "--no-success"} == options.keys()
-    assert {option: offered[option] for option in options} == options
+    names = ["ft", "transactions", "collect", "doctor"]
+    lines = [f"ledgerkit {name} --" for name in names]
+    for name, offered in zip(names, candidates(tmp_path, *lines), strict=True):
+        with subtests.test(name=name):
+            options = {a.name: a.options["help"] for a in COMMANDS[name].arguments if a.is_option}
+            assert offered.keys() - {"--help", "--no-success"} == options.keys()
+            assert {option: offered[option] for option in options} == options
 
 
 def test_values_are_those_that_the_command_accepts(subtests, tmp_path):
@@ -110,18 +121,20 @@ def test_values_are_those_that_the_command_accepts(subtests, tmp_path):
         ("ledgerkit ft ali", []),
         ("ledgerkit world demo ", []),
     ]
-    for line, expected in cases:
+    (tmp_path / "saved.json").touch()
+    lines = [line.format(folder=tmp_path) for line, _ in cases]
+    for (line, expected), offered in zip(cases, candidates(tmp_path, *lines), strict=True):
         with subtests.test(line=line):
-            (tmp_path / "saved.json").touch()
-            offered = candidates(tmp_path, line.format(folder=tmp_path))
             assert list(offered) == [text.format(folder=tmp_path) for text in expected]
 
 
 def test_columns_are_those_of_the_frame_that_is_printed(tmp_path):
     """Columns have their meanings, and an option that adds columns adds candidates."""
-    for words, schema in (("", "ft"), ("--metadata ", "ft_metadata")):
-        columns = {column.name: column.meaning for column in SCHEMAS[schema]}
-        assert candidates(tmp_path, f"ledgerkit ft {words}--columns ") == columns
+    lines = ("ledgerkit ft --columns ", "ledgerkit ft --metadata --columns ")
+    assert candidates(tmp_path, *lines) == [
+        {column.name: column.meaning for column in SCHEMAS[schema]}
+        for schema in ("ft", "ft_metadata")
+    ]
 
 
 @pytest.mark.parametrize(
