@@ -24,6 +24,7 @@ import httpx
 import ledgerkit as lk
 
 WAYS = ("own", "sync", "async")  # to a host; see `way_options`
+TOKEN = {"contract_id": "t.near", "balance": "1"}  # an account without any is looked up
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
 
 

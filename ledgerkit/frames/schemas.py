@@ -70,7 +70,12 @@ _POSITIONS = (
     _c("staked", "u128", "amount staked with the pool", YOCTO),
     _c("unstaked", "u128", "amount unstaked and not yet withdrawn", YOCTO),
     _c("can_withdraw", "boolean", "True if the unstaked amount can be withdrawn now"),
-    _c("status", "str", "ok, or not_a_pool if the contract has no staking pool's view method"),
+    _c(
+        "status",
+        "str",
+        "ok, not_a_pool (the contract has no staking pool's view method) or not_indexed (the"
+        " indexer does not know the account)",
+    ),
     _c("source", "str", "indexed (listed by the indexer), asked (passed as `pools`) or lockup"),
 )
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from ledgerkit import client, validation
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit import client, user_warnings, validation
+from ledgerkit.api import rest
+from ledgerkit.errors import DecodeError, LedgerError, cut, did_you_mean
 from ledgerkit.frames import build as frame_builder
 from ledgerkit.ledger import newest_block_in_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.ledger import Ledger, OnError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ids = str | Iterable[str]
 FrameResult = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
+
+_MAX_LOOKED_UP = 20  # accounts without a row, each of which costs a request
+_MAX_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -89,6 +93,33 @@ class Fetcher:
             else:
                 valid.append(value)
         return build(valid)
+
+    def warn_of_unknown(self, is_listed: Mapping[str, bool]) -> Collection[str]:
+        """
+        Warn of accounts without a row that the REST API does not know, and return them.
+
+        A misspelt id looks like one that holds nothing. The first 20 without a row are looked up;
+        the embedded ledger warns by itself.
+        """
+        network = self.ledger.network
+        empty_ids = [name for name, listed in is_listed.items() if not listed][:_MAX_LOOKED_UP]
+        if self.ledger.is_embedded or network.api_url is None or not empty_ids:
+            return ()
+        calls = list(map(rest.full, empty_ids))
+        responses = self.ledger.send_many(calls, on_error="collect", progress=False)
+        unknown: dict[str, str] = {}
+        for name, response in zip(empty_ids, responses, strict=True):
+            if not isinstance(response, LedgerError) and not response.is_indexed:
+                others = [other for other in is_listed if other != name and other not in unknown]
+                unknown[name] = network.account_hint(name) or did_you_mean(name, others)
+        if unknown:
+            names = [f"{name} ({hint})" if hint else name for name, hint in unknown.items()]
+            names[_MAX_NAMED:] = [f"{len(names) - _MAX_NAMED} more"] * (len(names) > _MAX_NAMED)
+            user_warnings.warn(
+                f"the REST API of {cut(self.ledger.display_name)} does not know"
+                f" {', '.join(names)}: check the spelling and the network"
+            )
+        return unknown
 
     def result(self, frame: pd.DataFrame, source: str, **read_at: object) -> FrameResult:
         """Return the frame with its provenance, and the failures if they are collected."""

@@ -80,6 +80,7 @@ def ft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "tokens")
+    fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
     tokens = (token for _, response in fetched for token in response.tokens or ())
     contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
     facts = _read_facts(fetcher, contract_ids) if metadata else None
@@ -160,6 +161,7 @@ def nft(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     calls = {name: rest.nft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "NFTs")
+    fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
 
     def build(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
         return token_frames.nft([(response.account_id, response.tokens) for response in responses])
@@ -239,12 +241,14 @@ def nft_tokens(
     pages.read(account_ids)
     failed = {subject for subject, _ in fetcher.failures}
     read_ids = [account_id for account_id in account_ids if account_id not in failed]
+    rows = pages.rows(read_ids)
+    fetcher.warn_of_unknown(dict.fromkeys(read_ids, False) | {name: True for name, _ in rows})
     notes = pages.notes(read_ids)
     for note in notes:
         user_warnings.warn(note)
     height, block_hash = pages.read_at
     return fetcher.result(
-        token_frames.nft_tokens(contract_id, pages.rows(read_ids)),
+        token_frames.nft_tokens(contract_id, rows),
         "view call nft_tokens_for_owner",
         block_height=height,
         block_hash=block_hash,
@@ -330,6 +334,7 @@ def staking(
     extra_pools = validation.account_ids(pools, "pools")
     _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
+    unknown_ids = fetcher.warn_of_unknown({name: bool(r.pools) for name, r in fetched})
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools or lockups):
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
@@ -340,6 +345,12 @@ def staking(
         rows += _lockup_rows(fetcher, account_ids)
         rows.sort(key=lambda row: order[row.account_id or ""])
     read_rows, read_positions = _read_positions(fetcher, rows)
+    read_positions = [
+        each._replace(status="not_indexed")
+        if row.account_id in unknown_ids and _stake(each) == 0
+        else each
+        for row, each in zip(read_rows, read_positions, strict=True)
+    ]
     frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
 

@@ -158,7 +158,7 @@ def test_a_listing_of_another_account(read: Callable[[lk.Ledger], object]) -> No
     account_id = "b.near"
 
     def reply(*_: object) -> Reply:
-        return as_json({"account_id": account_id, "tokens": [], "contract_ids": []})
+        return as_json({"account_id": account_id, "tokens": [], "pools": [{"pool_id": "p"}]})
 
     with asking(reply) as server:
         ledger = server.ledger

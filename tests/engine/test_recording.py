@@ -44,7 +44,7 @@ from ledgerkit.protocol import (
 from ledgerkit.transport import recording_files, secret_bytes
 from ledgerkit.transport.recording_files import RecordFile, zstd
 from ledgerkit.validation import block_reference
-from tests.loopback import Reply, serve
+from tests.loopback import TOKEN, Reply, serve
 from tests.served_world import addresses
 from tests.served_world import serve as serve_world
 
@@ -168,7 +168,7 @@ def test_extending_asks_only_for_what_is_missing(case: Path) -> None:
     def node(_method: str, path: str, _headers: object, _body: bytes) -> Reply:
         requests.append(path)
         account_id = path.split("/")[3]
-        return reply({"account_id": account_id, "tokens": [], "n": len(requests)})
+        return reply({"account_id": account_id, "tokens": [TOKEN], "n": len(requests)})
 
     with serve(node) as server:
         options: Any = {"api_url": server.url}

@@ -726,8 +726,81 @@ def test_a_response_of_another_kind(subtests: pytest.Subtests) -> None:
 def test_a_response_with_nothing_but_its_account() -> None:
     """Any list may be absent: an account without any has no rows, and nothing is known of it."""
     with asking(lambda *_: as_json({"account_id": "a.near"})):
-        assert [len(MANY[verb](["a.near"])) for verb in ("ft", "nft", "staking")] == [0, 0, 0]
+        for verb in ("ft", "nft", "staking"):
+            with pytest.warns(UserWarning, match=r"does not know a\.near"):
+                assert len(MANY[verb](["a.near"])) == 0
         assert rows(MANY["accounts"](["a.near"]), "status", "n_tokens") == [("not_indexed", None)]
+
+
+@dataclass
+class RecordedIndexer:
+    """The REST API as recorded for an unknown account: empty lists, and a state of null."""
+
+    accounts: tuple[str, ...]
+    paths: list[str] = field(default_factory=list)
+
+    def __call__(self, method: str, path: str, _headers: object, _body: bytes) -> Reply:
+        """Answer a request; in every pool an unknown account has nothing."""
+        if method == "POST":
+            zeros = {"staked_balance": "0", "unstaked_balance": "0", "can_withdraw": True}
+            return result({"result": list(as_bytes({"account_id": "x", **zeros})), "logs": []})
+        self.paths.append(path)
+        _, _, _, account_id, kind = path.split("/")
+        if kind == "staking":
+            return as_json({"account_id": account_id, "pools": []})
+        if kind != "full":
+            return as_json({"account_id": account_id, "tokens": []})
+        state = {"balance": "1", "locked": "0", "storage_bytes": 182}
+        known = account_id in self.accounts
+        return as_json(full_view(account_id, state=state if known else None))
+
+
+@pytest.mark.parametrize("verb", ["ft", "nft", "staking"])
+def test_a_misspelt_account_is_named(verb: str) -> None:
+    """What an account without tokens and no account have in common is told apart, once a call.
+
+    Unknown accounts have empty lists and `state: null`, as the service sends them.
+    """
+    ids = ["alise.near", "alice.near", "empty.near"]
+    indexer = RecordedIndexer(("alice.near", "empty.near"))
+    with asking(indexer), pytest.warns(UserWarning, match="does not know") as caught:
+        assert len(MANY[verb](ids)) == 0
+    [message] = [str(warning.message) for warning in caught]
+    assert "does not know alise.near (Did you mean 'alice.near'?): check the spelling" in message
+
+
+def test_accounts_that_hold_nothing_are_looked_up_within_a_limit() -> None:
+    """No warning names an account that exists; at most twenty accounts are looked up."""
+    ids = [f"a{number}.near" for number in range(30)]
+    indexer = RecordedIndexer(tuple(ids))
+    with asking(indexer):
+        lk.ft(ids, progress=False)
+    assert sum(path.endswith("/full") for path in indexer.paths) == 20
+
+
+def test_a_misspelt_owner_is_named_by_nft_tokens() -> None:
+    """A collection's contract returns no tokens for an account that does not exist, too."""
+    indexer = RecordedIndexer(("alice.near",))
+
+    def answer(method: str, path: str, headers: object, body: bytes) -> Reply:
+        if method == "GET":
+            return indexer(method, path, headers, body)
+        place = {"block_height": 9, "block_hash": fake_hash(9)}
+        return result({"result": list(b"[]"), "logs": [], **place})
+
+    with asking(answer), pytest.warns(UserWarning, match="does not know alise.near"):
+        lk.nft_tokens("alise.near", "c.near", progress=False)
+
+
+def test_a_position_of_an_unknown_account_says_so() -> None:
+    """A pool has zeros for any account; the status of one that is not known is not ok."""
+    indexer = RecordedIndexer(("alice.near",))
+    with asking(indexer), pytest.warns(UserWarning, match="does not know"):
+        frame = lk.staking(["alice.near", "alise.near"], pools=["p.near"], progress=False)
+    assert rows(frame, "account_id", "staked", "status") == [
+        ("alice.near", 0, "ok"),
+        ("alise.near", 0, "not_indexed"),
+    ]
 
 
 def test_a_query_passes_through() -> None:
