@@ -169,6 +169,17 @@ _HOMES = {
     "widgets.table": "show",
 }
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
+_SYNONYMS = {  # names that people look for, and the verbs that answer
+    "activity": "account_transactions",
+    "balance": "accounts",
+    "events": "trace",
+    "holders": "top_holders",
+    "rewards": "statement",
+    "stake": "staking",
+    "tokens": "ft",
+    "transaction": "tx",
+    "txs": "account_transactions",
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(("__version__", "errors", *_HOME_OF))  # noqa: PLE0605 - a list of texts
@@ -189,7 +200,9 @@ def __getattr__(name: str) -> Any:
 
         # An import of a module that is not loaded yet asks here first: it is no misspelt name.
         is_module = name.isidentifier() and find_spec(f"{__name__}.{name}") is not None
-        raise missing_attribute(__name__, name, () if is_module else __dir__())
+        if is_module:
+            raise missing_attribute(__name__, name, ())
+        raise missing_attribute(__name__, name, __dir__(), **_SYNONYMS)
     globals()[name] = value
     return value
 

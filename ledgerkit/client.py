@@ -288,7 +288,7 @@ def connect(
         cache=stored,
         recorder=recorder,
     )
-    return _open(settings, make_default=make_default)
+    return _open(settings, make_default=validation.flag(make_default, "make_default"))
 
 
 def _open(settings: Settings, *, make_default: bool) -> Ledger:

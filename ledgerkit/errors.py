@@ -123,9 +123,13 @@ def quote(value: object, limit: int = _SHOWN) -> str:
     return cut(repr_of(value), limit) if secret is None else f"({secret}, not shown)"
 
 
-def did_you_mean(name: object, choices: Iterable[str]) -> str:
-    """Return "Did you mean 'mainnet'?" for a misspelt name; "" if no choice is like it."""
-    spellings = {choice.casefold(): choice for choice in choices}
+def did_you_mean(name: object, choices: Iterable[str], **synonyms: str) -> str:
+    """
+    Return "Did you mean 'mainnet'?" for a misspelt name; "" if no choice is like it.
+
+    A name that is like a synonym means the choice that is its value.
+    """
+    spellings = synonyms | {choice.casefold(): choice for choice in choices}
     if not isinstance(name, str) or not spellings:
         return ""
     from difflib import get_close_matches
@@ -134,10 +138,13 @@ def did_you_mean(name: object, choices: Iterable[str]) -> str:
     return f"Did you mean {quote(spellings[matches[0]])}?" if matches else ""
 
 
-def missing_attribute(module: str, name: str, choices: Iterable[str]) -> AttributeError:
-    """Build the error for a name that a module does not have."""
+def missing_attribute(
+    module: str, name: str, choices: Iterable[str], **synonyms: str
+) -> AttributeError:
+    """Build the error for a name that a module does not have, as `did_you_mean` completes it."""
     # Interpreters and notebooks look for private names such as `_repr_html_` in every object.
-    hint = "" if name.startswith("_") else did_you_mean(name, choices)
+    looked_for = name.removeprefix("get_")
+    hint = "" if name.startswith("_") else did_you_mean(looked_for, choices, **synonyms)
     hint = f"; {hint[0].lower()}{hint[1:]}" if hint else ""
     # With `obj` unset, Python does not append a suggestion of its own.
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)

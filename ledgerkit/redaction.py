@@ -13,6 +13,8 @@ import re
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Never
 from urllib.parse import unquote
@@ -248,9 +250,13 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def repr_of(value: object) -> str:
-    """Return the repr of a value that a caller passed; only its type if it has none."""
+    """Return the repr of a value without its class; only its type if it has none."""
     try:
-        return repr(value)
+        if isinstance(value, str):
+            return str.__repr__(value)  # an AccountId's names its class
+        if isinstance(value, PathLike | datetime):
+            return repr(str(value))
+        return str(value) if isinstance(value, Real) else repr(value)  # numpy's name their class
     except Exception:  # noqa: BLE001 - an int of 5,000 digits, lists nested too deep, any class
         return f"<{type(value).__name__}>"
 

@@ -7,14 +7,14 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeGuard
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut, quote
 from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
@@ -34,6 +34,7 @@ KEY_RULE = (
 )
 _MAX_METHOD_BYTES = 256
 HASH_BYTES = 32
+_MISSING = ("nan", "<NA>", "NaT", "None")  # as texts, by which pandas need not be imported
 _U64_MAX = 2**64 - 1
 _NS = 1_000_000_000
 
@@ -44,6 +45,7 @@ class BlockReference:
 
     params: dict[str, str | int]
     timestamp_ns: int | None = None
+    written: object = field(default=None, compare=False, repr=False)  # a time, as it was passed
 
     @property
     def height(self) -> int | None:
@@ -94,13 +96,39 @@ def account_ids(value: object, field: str = "account_id") -> list[str]:
     """Check one or many account ids; return them in order, without repeats."""
     if isinstance(value, str):
         return [account_id(value, field)]
-    # A DataFrame would iterate over its column names.
-    is_table = hasattr(value, "columns")
-    if not hasattr(value, "__iter__") or isinstance(value, bytes | dict) or is_table:
-        expected = "an account id, or a list, Series or Index of account ids"
+    expected = "an account id, or a list, Series or Index of account ids"
+    return _listed_ids(value, field, expected)
+
+
+def account_id_list(value: object, field: str) -> list[str]:
+    """Check a list of account ids, of which one alone is refused."""
+    expected = "a list, Series or Index of account ids"
+    if not isinstance(value, str):
+        return _listed_ids(value, field, expected)
+    error = InvalidRequestError.refuse(field, value, expected)
+    if error.value is not None:  # not a secret
+        error.remedy = f"Pass a list: {field}=[{quote(value)}]."
+    raise error
+
+
+def _listed_ids(value: object, field: str, expected: str) -> list[str]:
+    if hasattr(value, "columns"):  # a DataFrame, which would iterate over its column names
+        sentence = f"{field} is a whole DataFrame: expected {expected}"
+        remedy = 'Pass one of its columns, such as df["account_id"].'
+        raise InvalidRequestError(sentence, field=field, rule=expected, remedy=remedy)
+    if not hasattr(value, "__iter__") or isinstance(value, bytes | dict):
         raise InvalidRequestError.refuse(field, value, expected)
     ids: Iterable[object] = value
-    return list(dict.fromkeys(account_id(item, field) for item in ids))
+    ids_by_row = (_listed_id(item, field, row) for row, item in enumerate(ids))
+    return list(dict.fromkeys(ids_by_row))
+
+
+def _listed_id(value: object, field: str, row: int) -> str:
+    if str(value) not in _MISSING or isinstance(value, str):
+        return account_id(value, field)
+    sentence = f"{field} is missing ({value}) in row {row}, counted from 0: expected {ACCOUNT_RULE}"
+    remedy = "Drop missing ids first, for example with dropna()."
+    raise InvalidRequestError(sentence, field=field, rule=ACCOUNT_RULE, remedy=remedy)
 
 
 def crypto_hash(value: object, field: str = "tx_hash") -> str:
@@ -232,9 +260,9 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
 
 def flag(value: object, field: str) -> bool:
     """Check a yes or no."""
-    if not isinstance(value, bool):
+    if type(value).__name__ not in ("bool", "bool_"):  # Python's, and numpy's in each version
         raise InvalidRequestError.refuse(field, value, "True or False")
-    return value
+    return bool(value)
 
 
 def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
@@ -269,12 +297,12 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
         return BlockReference({"block_id": block_height(value, field)})
     # NaT of pandas and numpy is not equal to itself.
     if isinstance(value, datetime) and value == value:  # noqa: PLR0124 - excludes NaT
-        return BlockReference({}, _nanoseconds(value))
+        return BlockReference({}, _nanoseconds(value), value)
     if type(value).__name__ == "datetime64":  # numpy's, without importing numpy
         exact = value.astype("M8[ns]")  # type: ignore[attr-defined]  # known by its name
         if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
-            return BlockReference({}, int(exact.astype("int64")))
-    raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE)
+            return BlockReference({}, int(exact.astype("int64")), value)
+    raise _refused_reference(value, field)
 
 
 def received_hash(text: str) -> BlockReference:
@@ -301,9 +329,18 @@ def _text_reference(value: str, field: str) -> BlockReference:
     # fromisoformat would read digits alone as a date; a height must be an int.
     timestamp_ns = None if value.isdigit() else _iso_nanoseconds(value)
     if timestamp_ns is None:
-        names = (*FINALITIES, *CHECKPOINTS)
-        raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE, choices=names)
-    return BlockReference({}, timestamp_ns)
+        raise _refused_reference(value, field)
+    return BlockReference({}, timestamp_ns, value)
+
+
+def _refused_reference(value: object, field: str) -> InvalidRequestError:
+    """Build the error for what is no block; digits in a text or a float may mean a height."""
+    names = (*FINALITIES, *CHECKPOINTS)
+    error = InvalidRequestError.refuse(field, value, _REFERENCE_RULE, choices=names)
+    digits = str(value).removesuffix(".0") if isinstance(value, str | float) else ""
+    if digits.isascii() and digits.isdecimal() and len(digits) <= len(str(_U64_MAX)):
+        error.remedy = f"Pass a height as an integer: {field}={digits}."
+    return error
 
 
 def _iso_nanoseconds(text: str) -> int | None:

@@ -116,7 +116,7 @@ def point_of(block: chain.Block) -> Point:
 def _search(batch: _Batch, reference: BlockReference, *, is_alone: bool) -> Search:
     """Return the search for a block; it yields the blocks that it needs next."""
     if reference.timestamp_ns is not None:
-        return _search_time(batch, reference.timestamp_ns, is_alone=is_alone)
+        return _search_time(batch, reference, reference.timestamp_ns, is_alone=is_alone)
     [at] = reference.params.values()
     return _search_height(batch, at) if isinstance(at, int) else _search_one(batch, at)
 
@@ -160,7 +160,9 @@ def _search_below(batch: _Batch, height: int, above: Point) -> Search:
     return _missing_blocks(height, above.height - 1)
 
 
-def _search_time(batch: _Batch, time_ns: int, *, is_alone: bool) -> Search:
+def _search_time(
+    batch: _Batch, reference: BlockReference, time_ns: int, *, is_alone: bool
+) -> Search:
     """Read the last final block at or before a time."""
     last = batch.known.last
     if last is None:
@@ -176,7 +178,7 @@ def _search_time(batch: _Batch, time_ns: int, *, is_alone: bool) -> Search:
         low, _ = batch.known.around(time_ns)
     if low is None:
         first = batch.blocks["genesis"]
-        return _before_genesis(time_ns, first) if isinstance(first, Point) else first
+        return _before_genesis(reference, first) if isinstance(first, Point) else first
     return (yield from _narrow(batch, low, high, time_ns, is_alone=is_alone))
 
 
@@ -229,10 +231,10 @@ def _length(interval: tuple[Point, Point]) -> int:
     return high.height - low.height
 
 
-def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
+def _before_genesis(reference: BlockReference, first: Point) -> InvalidRequestError:
     genesis = f"{_iso_text(first.time_ns)} ({first.time_ns} ns since 1970)"
     expected = f"a time not before the first block, {genesis}"
-    return InvalidRequestError.refuse("at", time_ns, expected)
+    return InvalidRequestError.refuse("at", reference.written, expected)
 
 
 def _iso_text(time_ns: int) -> str:

@@ -175,7 +175,8 @@ def collect(
         engine=engine,
     )
     base = client.current(ledger)
-    return (run.print_plan if dry_run else run.execute)(base, out, options)
+    is_planned = validation.flag(dry_run, "dry_run")
+    return (run.print_plan if is_planned else run.execute)(base, out, options)
 
 
 class SourceRun(Run):

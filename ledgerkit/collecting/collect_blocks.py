@@ -221,7 +221,8 @@ def collect_blocks(
         workers=workers,
     )
     run = BlockRun(manifest, *ends)
-    return (run.print_plan if dry_run else run.execute)(base, out, options)
+    is_planned = validation.flag(dry_run, "dry_run")
+    return (run.print_plan if is_planned else run.execute)(base, out, options)
 
 
 def _choose_source(ledger: Ledger, source: str | None) -> str:

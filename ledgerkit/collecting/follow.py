@@ -167,6 +167,7 @@ def follow(
     180000049 1 0
     180000050 0 0
     """
+    validation.flag(progress, "progress")
     base = client.current(ledger)
     if max_blocks is not None:
         validation.integer(max_blocks, "max_blocks", least=1, most=_MOST_BLOCKS)

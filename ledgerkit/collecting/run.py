@@ -145,6 +145,8 @@ class Run(ABC):
     def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_Opened]:
         """Check all arguments, and find the subjects."""
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
+        for name in ("resume", "retry_failed", "progress"):
+            validation.flag(getattr(options, name), name)
         engine = dask_engine.choose(options.engine, options.workers, ledger)
         if out is None:
             raise InvalidRequestError.required("out", "the folder to write to")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import units
+from ledgerkit import units, validation
 from ledgerkit.plots import canvas, inks, texts, token_units
 from ledgerkit.plots.token_units import TokenUnit
 
@@ -113,6 +113,7 @@ def history(
     >>> ax.get_title(loc="left")
     'balance of alice.near'
     """
+    validation.flag(change, "change")
     parts = dict.fromkeys(part for names in _PARTS.values() for part in names)
     canvas.check_columns(frame, (*_COLUMNS, *parts), "lk.history")
     views = canvas.distinct_values(frame, "view", view, "a view of the frame")

@@ -107,7 +107,7 @@ def statement(
     1  nep141:gold.near          3       0
     2  nep141:wrap.near          2       0
     """
-    if dry_run:
+    if validation.flag(dry_run, "dry_run"):
         planned = plan(account_id, start, stop, assets, ledger)
         print(planned)  # noqa: T201 - the purpose of a dry run
         return planned
@@ -136,6 +136,7 @@ def _scope(
     progress: bool = True,
 ) -> Scope:
     account_id = validation.account_id(account_id)
+    validation.flag(progress, "progress")
     checked = None if assets is None else check_assets(assets)
     ledger = client.current(ledger)
     return Scope(ledger, account_id, *locate_ends(ledger, start, stop), checked, progress)

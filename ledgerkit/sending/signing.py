@@ -197,7 +197,7 @@ class Draft:
 
     def run(self, *, dry_run: bool) -> Submission | pd.DataFrame:
         """Return the frame of a dry run, or send the transaction."""
-        return self._dry_run() if dry_run else self._send()
+        return self._dry_run() if validation.flag(dry_run, "dry_run") else self._send()
 
     def _send(self) -> Submission:
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s

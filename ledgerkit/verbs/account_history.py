@@ -294,6 +294,7 @@ def transfers_of(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     ids = validation.account_ids(account_ids, "account_ids")
+    validation.flag(metadata, "metadata")
     asset_id = None if asset is None else _asset_id(asset)
     if direction is not None:
         validation.one_of(direction, "direction", ("sender", "receiver"))

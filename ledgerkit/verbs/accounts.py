@@ -242,7 +242,8 @@ def accounts_of(
     >>> lk.accounts_of(key)["account_id"].tolist()
     ['alice.near', '6e980912b718be64126cec4ca8e5ad4fb65a7775e3d99ccb01081f06f05d65d8']
     """
-    call = rest.accounts_of(validation.public_key(public_key), every_kind=include_limited)
+    every_kind = validation.flag(include_limited, "include_limited")
+    call = rest.accounts_of(validation.public_key(public_key), every_kind=every_kind)
     source = "GET /v1/public_key/{public_key}" + ("/all" if include_limited else "")
     return read_frame(ledger, call, account_frames.accounts_of, source)
 

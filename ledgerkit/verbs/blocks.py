@@ -150,6 +150,7 @@ def blocks(
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
     validation.flag(verify, "verify")
+    validation.flag(progress, "progress")
     is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
     checks = HeaderChecks(Headers(ledger)) if verify else None
     read: Callable[[range], Reads]

@@ -72,6 +72,7 @@ def view(
     >>> lk.view("gold.near", "ft_balance_of", {"account_id": "alice.near"})
     '1252998400'
     """
+    validation.flag(raw, "raw")
     ledger = client.current(ledger)
     call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
     data = rpc.result_bytes(ledger.send(call), call.request)
@@ -115,6 +116,7 @@ def view_many(
     >>> lk.view_many([("counter.near", "get_num"), ("dave.near", "get_num")])
     [42, NoContractCodeError('Account dave.near has no contract at block 180000050')]
     """
+    validation.flag(progress, "progress")
     ledger = client.current(ledger)
     checked = [_check_tuple(request, number) for number, request in enumerate(requests)]
     if not checked:

@@ -41,6 +41,7 @@ class Fetcher:
 
     def __post_init__(self) -> None:
         validation.one_of(self.on_error, "on_error", ("raise", "collect"))
+        validation.flag(self.progress, "progress")
 
     def fetch(self, calls: Mapping[str, Call[T]], label: str) -> list[tuple[str, T]]:
         """Send the call of each subject; return the subjects that succeeded, with their values."""

@@ -80,7 +80,7 @@ class SamplingRange:
     def _between(self, first: int, last: int) -> Sequence[int]:
         """List evenly spaced points from `first` on, up to `last` if the spacing meets it."""
         if first > last:
-            stop = next(iter(self.stop.params.values()), self.stop.timestamp_ns)
+            stop = next(iter(self.stop.params.values()), self.stop.written)
             raise InvalidRequestError.refuse("stop", stop, "a point that is not before start")
         max_points = MAX_READINGS // self.width
         if not max_points:

@@ -78,12 +78,13 @@ def ft(
     1   torn.near         <NA>  broken   TORN         8      <NA>
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
+    with_metadata = validation.flag(metadata, "metadata")
     calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
     fetched = fetcher.fetch(calls, "tokens")
     fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
     tokens = (token for _, response in fetched for token in response.tokens or ())
     contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
-    facts = _read_facts(fetcher, contract_ids) if metadata else None
+    facts = _read_facts(fetcher, contract_ids) if with_metadata else None
     frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
 
@@ -331,7 +332,8 @@ def staking(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
-    extra_pools = validation.account_ids(pools, "pools")
+    extra_pools = validation.account_id_list(pools, "pools")
+    validation.flag(positions, "positions")
     _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
     unknown_ids = fetcher.warn_of_unknown({name: bool(r.pools) for name, r in fetched})
@@ -494,6 +496,7 @@ def exposure(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
+    validation.flag(nonzero, "nonzero")
     _check_lockups(lockups, fetcher.ledger)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "exposure")
     rows = token_frames.pool_rows([response for _, response in fetched])
@@ -511,7 +514,7 @@ def exposure(
 def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -> frozenset[str]:
     """Return the liquid staking tokens passed, or the network's."""
     if liquid_tokens is not None:
-        return frozenset(validation.account_ids(liquid_tokens, "liquid_tokens"))
+        return frozenset(validation.account_id_list(liquid_tokens, "liquid_tokens"))
     if not ledger.network.liquid_tokens:
         rule = f"their contracts, since none are known for network {ledger.network.name!r}"
         raise errors.InvalidRequestError.required("liquid_tokens", rule)

@@ -155,6 +155,7 @@ def trace(
     1      1    dex.near    ft_on_transfer             failure
     """
     key, level = _check_key(tx_hash, sender), _check_level(wait_until)
+    validation.flag(blocks, "blocks")
     ledger = client.current(ledger)
     with _receipt_in_errors(ledger, key[0]):
         return _read_trace(ledger, key, level, blocks=blocks)
@@ -322,6 +323,7 @@ def traces(
         raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
     checked = list(dict.fromkeys(map(_check_item, tx_hashes)))
     level = _check_level(wait_until)
+    validation.flag(blocks, "blocks")
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     results = read_results(fetcher, checked, level)
     answers = list(results.values())
@@ -430,6 +432,7 @@ def trace_block(
     7   dex.near   ivan.near  nep141:gold.near  80000000
     """
     _check_level(wait_until)
+    validation.flag(blocks, "blocks")
     if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
         fetcher = Fetcher(client.current(ledger), on_error, progress)
         traces_read = _document_traces(fetcher, at, blocks=blocks)
