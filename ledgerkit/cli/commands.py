@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
+_ACCOUNT_IDS = ("ids", "account_ids", "account_id")  # the parameters of verbs
+_NOT_FOUND = ("not_indexed", "no_account")  # the statuses of rows
+
+
 def print_result(args: argparse.Namespace, result: Any) -> int:
     """Print a value, or a frame and the failures beside it."""
     if not isinstance(result, tuple):
@@ -83,7 +87,10 @@ class Command:
                 print_columns(self.frame(args))
             return exit_codes.SUCCESS
         with _connect(args) if "network" in args else nullcontext() as ledger:
-            return self.show(args, self.call(args, ledger))
+            result = self.call(args, ledger)
+            code = self.show(args, result)
+            ids = _ids_without_rows(args, result)
+            return _print_missing(ids, ledger) if ledger and ids and not code else code
 
     def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
         """Call the verb with those arguments that it has."""
@@ -116,6 +123,31 @@ class Command:
 
         kind = self.schema if isinstance(self.schema, str) else self.verb.partition(":")[2]
         return print_result(args, saved_responses.read(args.from_file, kind))
+
+
+def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
+    """Return the account ids of a command of which its frame knows nothing."""
+    frame = result[0] if isinstance(result, tuple) else result
+    if "account_id" not in getattr(frame, "columns", ()):
+        return []
+    ids: Any = next((vars(args)[name] for name in _ACCOUNT_IDS if vars(args).get(name)), [])
+    if "status" in frame:
+        frame = frame[~frame["status"].isin(_NOT_FOUND)]
+    known = set(frame["account_id"])
+    return [i for i in ([ids] if isinstance(ids, str) else ids) if i not in known]
+
+
+def _print_missing(ids: list[str], ledger: Ledger) -> int:
+    """Print which accounts do not exist; an indexer answers alike for those that have nothing."""
+    from ledgerkit.api import rpc
+
+    at = validation.block_reference("final")
+    calls = [rpc.view_account(account_id, at) for account_id in ids]
+    states = ledger.send_many(calls, on_error="collect", progress=False)
+    missing = [state for state in states if isinstance(state, errors.UnknownAccountError)]
+    for error in missing:
+        output.print_message(f"{error.account_id}: {error}")
+    return exit_codes.exit_code(errors.UnknownAccountError) if missing else exit_codes.SUCCESS
 
 
 def _function(path: str) -> Any:

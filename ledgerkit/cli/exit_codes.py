@@ -18,7 +18,7 @@ class ExitCode(NamedTuple):
     errors: tuple[type[errors.LedgerError], ...] = ()
 
 
-SUCCESS, FAILED, GAPS, INTERRUPTED = 0, 1, 6, 130
+SUCCESS, FAILED, GAPS, NOT_CHECKED, INTERRUPTED = 0, 1, 6, 7, 130
 _REFUSED = (
     *(errors.InvalidTransactionError, errors.ReceiptFailedError, errors.DroppedError),
     *(errors.ContractError, errors.FileError),
@@ -41,6 +41,7 @@ EXIT_CODES = (
     ExitCode(4, "the request failed: connection, rate limit or API key", _NOT_ASKED),
     ExitCode(5, "the response was not as documented, or is not proved", _NOT_BELIEVED),
     ExitCode(GAPS, "a statement has gaps: it was printed or written, and does not add up"),
+    ExitCode(NOT_CHECKED, "a statement adds up as far as it was checked, but not all of it was"),
     ExitCode(INTERRUPTED, "interrupted by Ctrl-C (serve: 0)"),
 )
 

@@ -113,7 +113,13 @@ def _check_statement(args: argparse.Namespace) -> None:
             raise errors.InvalidRequestError.refuse(name, value, expected)
 
 
+# The first character of a statement's verdict.
+_CODES_OF_MARKS = {"✓": exit_codes.SUCCESS, "⚠": exit_codes.GAPS, "?": exit_codes.NOT_CHECKED}
+
+
 def _print_statement(args: argparse.Namespace, result: Any) -> int:
+    from ledgerkit.reconciling import summary
+
     if args.dry_run and args.format == "json":
         limits = {name: str(limit) for name, limit in result.limits.items()}
         output.print_json({**vars(result), "limits": limits, "seconds": result.seconds})
@@ -134,7 +140,7 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
         output.print_text(repr(result), raw=args.raw_texts)
     else:
         output.print_value(getattr(result, args.frame or "entries"), args)
-    return exit_codes.SUCCESS if result.gaps.empty else exit_codes.GAPS
+    return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
 
 
 _IDS: dict[str, Any] = {

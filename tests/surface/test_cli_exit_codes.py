@@ -59,6 +59,31 @@ def test_a_missing_argument_is_named(words, sentence, capsys):
     assert capsys.readouterr().err == f"ledgerkit: {sentence}.\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["account"], ["ft"], ["nft"], ["staking"], ["keys"], ["transactions"], ["transfers"]),
+        ["history", "genesis", "final", "--every", "50"],
+        *(["statement"], ["view", "get"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_missing_account_is_code_3(words, capsys):
+    """Each command that reads an account exits with 3 for one that does not exist."""
+    words.insert(1, "nobody.near")
+    assert main([*words, "--network", "local"]) == 3
+    assert "Account nobody.near does not exist at block " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["nft", "nick.near"], ["history", "nina.near", "genesis", "180000004"]]
+)
+def test_an_account_without_rows_may_exist(words, capsys):
+    """An account that has nothing, or began later, is a success."""
+    assert main([*words, "--network", "local"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_command_exits_as_the_help_says(case, capsys):
     """Each outcome has its code; a failure prints one line on stderr, and nothing else."""
@@ -79,7 +104,7 @@ def test_help_and_guide_list_the_codes_and_each_is_tried(capsys):
     listed = re.findall(r"^  (\d+) +(\S.*)$", capsys.readouterr().out, flags=re.MULTILINE)
     page = (ROOT / "docs" / "guides" / "command_line.md").read_text(encoding="utf-8")
     assert listed == re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE)
-    elsewhere = {6, 130}  # gaps and Ctrl-C
+    elsewhere = {6, 7, 130}  # statements and Ctrl-C
     assert {int(code) for code, _ in listed} == elsewhere | {code for *_, code in CASES.values()}
 
 

@@ -39,6 +39,19 @@ def test_a_statement_is_a_summary(capsys: pytest.CaptureFixture[str]):
     assert out.rstrip("\n") == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [(["--assets", "foo.near"], "? not held: "), (["--start", "final"], "? not checked: ")],
+)
+def test_what_was_not_checked_is_no_success(
+    words: list[str], verdict: str, capsys: pytest.CaptureFixture[str]
+):
+    """A statement of which something is open exits with 7, in each format."""
+    code, out, _ = run(capsys, "statement", "alice.near", *words)
+    assert (code, verdict in out) == (7, True)
+    assert run(capsys, "statement", "alice.near", *words, "--format", "csv")[0] == 7
+
+
 @pytest.mark.parametrize("name", ["entries", "gaps", "totals", "rewards"])
 def test_each_frame_is_printed_exactly(name: str, capsys: pytest.CaptureFixture[str]):
     """JSON and CSV have the frame's columns and all digits."""
