@@ -32,15 +32,19 @@ COMMANDS = {
         "print a script that completes commands in bash, zsh or fish",
         "",
         Argument("shell", "the shell that reads the script", choices=arguments.SHELLS),
+        example="bash",
         show=arguments.print_script,
     ),
 }
 _EPILOG = f"""\
 {exit_codes.help_text()}
 
-environment: LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_API_URL,
-LEDGERKIT_TRANSACTIONS_URL, LEDGERKIT_TRANSFERS_URL, LEDGERKIT_BLOCKS_URL, LEDGERKIT_KV_URL;
-NO_COLOR=1 prints without colours
+environment:
+  LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_API_URL,
+  LEDGERKIT_TRANSACTIONS_URL, LEDGERKIT_TRANSFERS_URL, LEDGERKIT_BLOCKS_URL,
+  LEDGERKIT_KV_URL; NO_COLOR=1 prints without colours
+
+example: ledgerkit account alice.near --network mainnet
 """
 
 
@@ -81,7 +85,10 @@ def build_parser(words: Container[str] | None = None) -> Parser:
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=command.help, description=command.help)
+        example = f"example: ledgerkit {name} {command.example}"
+        subparser = subparsers.add_parser(
+            name, help=command.help, description=command.help, epilog=example
+        )
         subparser.set_defaults(spec=command)
         if words is None or name in words:  # declaring one imports its verb
             command.declare(subparser)

@@ -152,10 +152,16 @@ def form_arguments(*formats: str) -> tuple[Argument, ...]:
     all_formats = ("table", "csv", "json", *formats)
     return (
         Argument("--format", "output format", choices=all_formats, default="table"),
+        *(_short_form(name) for name in ("csv", "json")),
         Argument("--columns NAME,…", "the columns to print, in this order; default: all", **LIST),
         Argument("--exact", exact, **FLAG),
         Argument("--raw", raw, "raw_texts", **FLAG),  # the verb `view` has an option `raw`
     )
+
+
+def _short_form(name: str) -> Argument:
+    text = f"short for --format {name}"
+    return Argument(f"--{name}", text, "format", action="store_const", const=name)
 
 
 FORM = form_arguments()

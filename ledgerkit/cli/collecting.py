@@ -88,6 +88,7 @@ COLLECTING = {
         Argument("--column", "the column of ids in the file"),
         *_RUN,
         show=_print_summary,
+        example="people.txt march --views ft --rate 5",
     ),
     "collect-blocks": Command(
         "read a range of blocks into Parquet files",
@@ -101,6 +102,7 @@ COLLECTING = {
         Argument("--workers N", "number of processes"),
         *_RUN,
         show=_print_summary,
+        example="180000010 180000012 blocks --views chunks",
     ),
     "follow": Command(
         "print each new block, and store the blocks in Parquet files",
@@ -115,6 +117,7 @@ COLLECTING = {
         schema=lambda args: schema_name(args.views[0] if args.views else "blocks"),
         show=_print_blocks,
         check=_check_views,
+        example="--max-blocks 3 --views transactions --csv",
     ),
     "diff": Command(
         "compare two collections",
@@ -125,5 +128,6 @@ COLLECTING = {
         *FORM,
         schema=lambda args: f"diff_{args.view}",
         show=_print_changes,
+        example="march april --view ft",
     ),
 }

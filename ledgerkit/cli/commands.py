@@ -51,7 +51,8 @@ class Command:
 
     `schema` is that of the frame it prints, if it has not the verb's name. `show` prints the
     result and returns the exit code. `load` is the function that reads a saved response, if it is
-    not `read`. `check` raises for arguments that do not fit together.
+    not `read`. `check` raises for arguments that do not fit together. `example` is a line of
+    arguments for the help.
     """
 
     def __init__(
@@ -63,10 +64,12 @@ class Command:
         show: Callable[[argparse.Namespace, Any], int] = print_result,
         load: str = "",
         check: Callable[[argparse.Namespace], None] | None = None,
+        example: str = "",
     ) -> None:
         self.help, self.verb, self.arguments = help_text, verb, arguments
         self.schema = verb.partition(":")[2] if schema is None else schema
         self.show, self.load, self.check = show, load, check
+        self.example = example
 
     def declare(self, parser: Parser) -> None:
         """Declare the arguments; this imports the verb, and most verbs load pandas."""

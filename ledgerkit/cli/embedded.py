@@ -84,7 +84,7 @@ _IGNORED = "ignored"  # the help of an option of the binary that has no meaning 
 
 
 def _ignored(names: str) -> tuple[Argument, ...]:
-    return tuple(Argument(f"--{name}", _IGNORED) for name in names.split())
+    return tuple(Argument(f"--{name} VALUE", _IGNORED) for name in names.split())
 
 
 _COMMON = (
@@ -124,8 +124,12 @@ class _Sandbox(Command):
         version = f"near-sandbox of ledgerkit {__version__} (release {VERSION})"
         parser.add_argument("--version", action="version", version=version)
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        init = actions.add_parser("init", help="write the configuration, the genesis and the keys")
-        run = actions.add_parser("run", help="serve a new chain from the genesis file")
+        init_help = "write the configuration, the genesis and the keys"
+        run_help = "serve a new chain from the genesis file"
+        init_example = "example: ledgerkit sandbox --home node init --fast"
+        run_example = "example: ledgerkit sandbox --home node run --rpc-addr 127.0.0.1:3030"
+        init = actions.add_parser("init", help=init_help, epilog=init_example)
+        run = actions.add_parser("run", help=run_help, epilog=run_example)
         for subparser, arguments in ((parser, self.arguments), (init, _INIT), (run, _RUN)):
             for argument in arguments:
                 argument.declare(subparser)
@@ -195,8 +199,14 @@ EMBEDDED = {
         Argument("--allow-origin ORIGIN", _ALLOWED_ORIGIN, "allow_origins", **REPEATED),
         Argument("--spec-errors", _SPEC_ERRORS),
         show=_serve,
+        example="--port 3030 --world demo",
     ),
-    "sandbox": _Sandbox("stand in for the near-sandbox binary", "", *_COMMON),
+    "sandbox": _Sandbox(
+        "stand in for the near-sandbox binary",
+        "",
+        *_COMMON,
+        example="--home node init",
+    ),
     "world": Command(
         "list the accounts, contracts and transactions of a world",
         "localnet.worlds:open_world",
@@ -204,5 +214,6 @@ EMBEDDED = {
         Argument("world", "the name", "name", nargs="?", default="demo"),
         Argument("--json", "print one JSON document", **FLAG),
         show=_print_world,
+        example="demo --json",
     ),
 }

@@ -29,13 +29,13 @@ EXIT_CODES = (
     ExitCode(SUCCESS, "success; or the reader of the output closed it"),
     ExitCode(
         FAILED,
-        "the ledger refused the request, a contract failed, or a file could not be written",
+        "the ledger refused it, a contract failed, or a file could not be written",
         _REFUSED,
     ),
     ExitCode(2, "an argument is not valid", (errors.InvalidRequestError,)),
     ExitCode(
         3,
-        "not found: no such account, key, block or transaction, or not on this host",
+        "no such account, key, block or transaction, or not on this host",
         (errors.NotFoundError,),
     ),
     ExitCode(4, "the request failed: connection, rate limit or API key", _NOT_ASKED),

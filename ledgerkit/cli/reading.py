@@ -164,23 +164,31 @@ _LISTED = "to read; can be repeated; default: those that the indexer lists"
 _ROLE = "only with this role of the account, such as signer, receiver or function_call"
 _SUCCESS = "only transactions that succeeded, or with --no-success that did not"
 _EVERY = "the spacing: a number of heights, or 6h, 1D or MS; default: 24 readings"
-_FRAME = "print this frame, not the explanation; default of CSV and JSON: receipts"
+_FRAME = (
+    f"print a frame, not the explanation: {', '.join(TRACE_FRAMES)}; default of CSV and JSON: "
+    "receipts"
+)
 _SOURCE = "where the proof is read from: paths of a node, or block documents; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
 _FINAL_BLOCK = "a height, a hash, final, or an ISO time"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
 _STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
-_LEVEL = "the level to wait for; default: FINAL"
+_LEVEL = f"the level to wait for: {', '.join(validation.WAIT_LEVELS)}; default: FINAL"
 _TRANSACTION = (
     Argument("tx_hash", "the transaction's hash", nargs="?"),
     Argument("sender", "the account id of its signer; default: looked up by the hash"),
-    Argument("--wait-until", _LEVEL, choices=validation.WAIT_LEVELS),
+    Argument("--wait-until LEVEL", _LEVEL, choices=validation.WAIT_LEVELS),
 )
 
 READING = {
     "account": Command(
-        "balances, storage and holdings of accounts", "verbs.accounts:accounts", _ID, _AT, *_SAVABLE
+        "balances, storage and holdings of accounts",
+        "verbs.accounts:accounts",
+        _ID,
+        _AT,
+        *_SAVABLE,
+        example="alice.near bob.near --network mainnet",
     ),
     "ft": Command(
         "fungible tokens of accounts",
@@ -189,8 +197,15 @@ READING = {
         Argument("--metadata", "add the columns symbol, decimals and amount"),
         *_SAVABLE,
         schema=lambda args: "ft_metadata" if args.metadata else "ft",
+        example="alice.near --metadata --csv",
     ),
-    "nft": Command("NFT collections of accounts", "verbs.tokens:nft", _ID, *_SAVABLE),
+    "nft": Command(
+        "NFT collections of accounts",
+        "verbs.tokens:nft",
+        _ID,
+        *_SAVABLE,
+        example="alice.near --json",
+    ),
     "staking": Command(
         "staking pools of accounts",
         "verbs.tokens:staking",
@@ -199,8 +214,16 @@ READING = {
         Argument("--pool POOL", "another pool to read; can be repeated", "pools", **REPEATED),
         *_SAVABLE,
         schema=lambda args: "staking_positions" if args.positions or args.pools else "staking",
+        example="alice.near --positions",
     ),
-    "keys": Command("access keys of accounts", "verbs.accounts:keys", _ID, _AT, *_SAVABLE),
+    "keys": Command(
+        "access keys of accounts",
+        "verbs.accounts:keys",
+        _ID,
+        _AT,
+        *_SAVABLE,
+        example="alice.near --network mainnet",
+    ),
     "history": Command(
         "holdings of an account at several blocks",
         "verbs.history:history",
@@ -212,6 +235,7 @@ READING = {
         Argument("--contract ID", f"a token contract {_LISTED}", "contracts", **REPEATED),
         Argument("--pool ID", f"a staking pool {_LISTED}", "pools", **REPEATED),
         *_OPTIONS,
+        example="alice.near 2026-08-01 final --every 10s",
     ),
     "transactions": Command(
         "transactions that accounts took part in",
@@ -221,6 +245,7 @@ READING = {
         Argument("--success", _SUCCESS),
         Argument("--limit", "the newest transactions, at most this many"),
         *_SAVABLE,
+        example="alice.near --no-success --limit 10",
     ),
     "transfers": Command(
         "transfers of accounts, as an indexer lists them",
@@ -231,6 +256,7 @@ READING = {
         Argument("--metadata", "read symbols and decimals of tokens"),
         Argument("--limit", "the newest transfers, at most this many"),
         *_SAVABLE,
+        example="alice.near --asset near --metadata",
     ),
     "block": Command(
         "one block",
@@ -238,6 +264,7 @@ READING = {
         Argument("block", "a height, a hash, final, or an ISO time", "at"),
         *_SAVABLE,
         schema="blocks",
+        example="final",
     ),
     "view": Command(
         "the result of a contract's view method",
@@ -248,16 +275,18 @@ READING = {
         *(_AT, *_SAVABLE),
         schema="",
         load="verbs.saved_responses:returned_value",
+        example='gold.near ft_balance_of \'{"account_id": "alice.near"}\'',
     ),
     "trace": Command(
         "what a transaction did: its explanation, or a frame of its receipts",
         "verbs.transactions:trace",
         *_TRANSACTION,
-        Argument("--frame", _FRAME, choices=TRACE_FRAMES),
+        Argument("--frame NAME", _FRAME, choices=TRACE_FRAMES),
         *_SAVABLE,
         schema=lambda args: args.frame or "receipts",
         show=_print_trace,
         load="tracing.trace:Trace.load",
+        example="8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE",
     ),
     "verify": Command(
         "prove the outcomes of a transaction",
@@ -268,6 +297,7 @@ READING = {
         *_OPTIONS,
         schema="proof",
         show=_print_proof,
+        example="8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE",
     ),
     "receipts": Command(
         "the receipts of a transaction",
@@ -275,12 +305,14 @@ READING = {
         *(*_TRANSACTION, *_SAVABLE),
         schema="receipts",
         show=lambda args, trace: _print_below(trace.headline(), args, trace.receipts),
+        example="8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE --csv",
     ),
     "doctor": Command(
         "check the hosts of the network",
         "verbs.doctor:doctor",
         *(*NETWORK, *FORM, Argument("--save FILE.lk", _SAVE)),
         show=_print_doctor,
+        example="--network mainnet",
     ),
     "inspect": Command(
         "list the requests of a recording",
@@ -289,6 +321,7 @@ READING = {
         *FORM,
         schema="recording",
         show=_print_recording,
+        example="case.lk",
     ),
     "statement": _Statement(
         "everything that changed an account's balances, and whether it adds up",
@@ -305,5 +338,6 @@ READING = {
         schema=_statement_schema,
         show=_print_statement,
         check=_check_statement,
+        example="bob.near --assets near --frame entries",
     ),
 }
