@@ -80,9 +80,13 @@ def account_id(value: object, field: str = "account_id") -> str:
     """Check an account id by the rule of the chain."""
     if is_account_id(value):
         return plain_str(value)
+    raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=similar_account_ids(value))
+
+
+def similar_account_ids(value: object) -> list[str]:
+    """Return the account id that a malformed one may mean, if there is one."""
     lower = value.strip().lower() if isinstance(value, str) else ""
-    choices = [lower] if is_account_id(lower) else []
-    raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=choices)
+    return [lower] if is_account_id(lower) else []
 
 
 def is_account_id(value: object) -> TypeGuard[str]:

@@ -9,7 +9,7 @@ import textwrap
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import errors
+from ledgerkit import errors, remedies
 from ledgerkit.redaction import hide
 from ledgerkit.visible_text import escape_invisible
 
@@ -49,8 +49,9 @@ def _writing() -> Iterator[None]:
 
 
 def print_message(message: str, style: str = "") -> None:
-    """Print a warning or an error to stderr, in one line."""
-    say(f"ledgerkit: {' '.join(hide(message).split())}", style=style, file=sys.stderr)
+    """Print a warning or an error to stderr, in one line, with options as remedies."""
+    line = " ".join(hide(remedies.for_command_line(message)).split())
+    say(f"ledgerkit: {line}", style=style, file=sys.stderr)
 
 
 def print_text(text: str, *, raw: bool) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ledgerkit.widgets import _html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
 
@@ -87,11 +87,13 @@ class Content:
     value: Any = None
     error: Exception | None = None
     warnings: tuple[str, ...] = ()
+    words: Callable[[str], str] = str  # rewrites messages for their reader
     number: int = field(default_factory=lambda: next(_NUMBERS))  # of no other content
 
     @property
     def message(self) -> str:
-        lines = "<br>".join(_html.text(line, 600) for line in (self.status, *self.warnings))
+        texts = (self.status, *map(self.words, self.warnings))
+        lines = "<br>".join(_html.text(line, 600) for line in texts)
         if self.error is None:
             return _html.status(lines)
-        return _html.alert(self.error) + (_html.status(lines) if lines else "")
+        return _html.alert(self.error, self.words) + (_html.status(lines) if lines else "")

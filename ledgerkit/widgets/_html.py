@@ -13,7 +13,7 @@ from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible, html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pandas as pd
 
@@ -57,10 +57,10 @@ def status(html: str) -> str:
     return f'<div role="status" aria-live="polite">{html}</div>'
 
 
-def alert(error: Exception) -> str:
-    """Format an error: what is wrong, then what to do."""
+def alert(error: Exception, words: Callable[[str], str] = str) -> str:
+    """Format an error: what is wrong, then what to do, in the words of the reader."""
     if isinstance(error, LedgerError):
-        message, remedy = str(error), escape_invisible(error.remedy)
+        message, remedy = words(str(error)), words(escape_invisible(error.remedy))
         message = message.removesuffix(remedy).rstrip() if remedy else message
     else:
         message, remedy = f"{type(error).__name__}: {error}", ""

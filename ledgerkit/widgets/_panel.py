@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from ledgerkit import client, validation
+from ledgerkit import client, remedies, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.files import replacing
@@ -297,7 +297,9 @@ class Panel(Displayable):
         self.window.finish(self)
 
     def _show(self, content: Content) -> None:
-        self.content = content
+        words = remedies.for_explorer if self.window.has_network_tab else str
+        # A result that is shown again stays the same object, by which visits are told apart.
+        self.content = content if content.words is words else replace(content, words=words)
         self.window.send_panel(self)
 
     def _show_error(self, error: Exception) -> None:

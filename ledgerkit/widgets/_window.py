@@ -85,6 +85,11 @@ class Window:
         self._is_shown = False
         self._sent: Content | None = None  # what the front ends show
 
+    @property
+    def has_network_tab(self) -> bool:
+        """True if a person can choose the network here."""
+        return self.has_tabs and self.ledger is None
+
     @cached_property
     def view(self) -> Any:
         """The widget, built when it is needed first."""

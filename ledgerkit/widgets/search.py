@@ -120,7 +120,8 @@ def _kind_of(text: str, ledger: Ledger) -> str:
     if validation.is_account_id(text):
         return "account"
     if not validation.decode_base58(text, validation.HASH_BYTES):
-        raise InvalidRequestError.refuse("search", text, _RULE)
+        choices = validation.similar_account_ids(text)
+        raise InvalidRequestError.refuse("search", text, _RULE, choices=choices)
     return _kind_of_hash(text, ledger)
 
 

@@ -366,9 +366,10 @@ def test_the_command_line_says_who_answers(
     assert main(["ft", "root.near"]) == 3
     out, err = capsys.readouterr()
     assert out.startswith("no rows (account_id")
+    unknown = UNKNOWN.replace("empty", "demo").replace('connect("mainnet")', "--network mainnet")
     assert err.splitlines()[:2] == [
         "ledgerkit: using the embedded ledger; --network mainnet reads from the public network",
-        f"ledgerkit: {UNKNOWN.replace('empty', 'demo')}",
+        f"ledgerkit: {unknown}",
     ]
     assert err.splitlines()[2].startswith("ledgerkit: root.near: Account root.near does not exist")
     assert main(["account", "near", "--network", "local"]) == 0

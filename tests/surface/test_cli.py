@@ -162,7 +162,7 @@ def test_a_dry_run_reaches_no_host(capsys):
     [
         (["block", "-1"], "-1"),
         (["transactions", "a.near", "--start", "final", "--stop", "x"], "stop 'x'"),
-        (["block", "7", "--api-url", "https://x.test", "--network", "lab"], "rpc_url"),
+        (["block", "7", "--api-url", "https://x.test", "--network", "lab"], "LEDGERKIT_RPC_URL"),
     ],
     ids=["malformed", "second", "no-service"],
 )
