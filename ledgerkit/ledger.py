@@ -682,7 +682,7 @@ def locate_arguments(ledger: Ledger, places: Mapping[str, object]) -> dict[str, 
     points = dict(zip(places, ledger.locate_many(references) if places else [], strict=True))
     for name, point in points.items():
         if isinstance(point, LedgerError):
-            refuse_place(point, name, places[name])
+            refuse_place(point, name, getattr(places[name], "written", places[name]))
             raise point
     return cast("dict[str, Point]", points)
 

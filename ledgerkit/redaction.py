@@ -254,6 +254,8 @@ def repr_of(value: object) -> str:
     try:
         if isinstance(value, str):
             return str.__repr__(value)  # an AccountId's names its class
+        if type(value) is list:
+            value = [str.__str__(item) if isinstance(item, str) else item for item in value]
         if isinstance(value, PathLike | datetime):
             return repr(str(value))
         return str(value) if isinstance(value, Real) else repr(value)  # numpy's name their class

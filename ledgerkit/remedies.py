@@ -15,6 +15,9 @@ class _Wording(NamedTuple):
 
 
 _WORDINGS = (
+    _Wording(
+        r'Use connect\("(\w+)"\)', r"Use --network \1", r"Choose the network \1 in the tab Network"
+    ),
     _Wording(r'connect\("(\w+)"\)', r"--network \1", r"the network \1 (tab Network)"),
     _Wording(
         r"API key passed to connect\(\)",

@@ -14,9 +14,10 @@ from ledgerkit.collecting.blocks import BlockReader, DocumentReader
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.collecting.sources import height_subject
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
+from ledgerkit.ledger import locate_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -258,14 +259,11 @@ def blocks_manifest(
     )
 
 
-def resolve_height(ledger: Ledger, at: BlockReference) -> int:
-    """Return the height of a block reference."""
-    if at.height is not None:
-        return at.height
-    [point] = ledger.locate_many([at])
-    if isinstance(point, LedgerError):
-        raise point
-    return point.height
+def resolve_height(ledger: Ledger, at: BlockReference, field: str) -> int:
+    """Return the height of the block that an argument refers to."""
+    return (
+        at.height if at.height is not None else locate_arguments(ledger, {field: at})[field].height
+    )
 
 
 class BlockRun(Run):
@@ -281,7 +279,10 @@ class BlockRun(Run):
 
     def open(self, ledger: Ledger, manifest: Manifest) -> BlockReader | DocumentReader:
         """Find the heights of the range; raise if one of them is not final."""
-        first, last = (resolve_height(ledger, end) for end in self._ends)
+        first, last = (
+            resolve_height(ledger, end, field)
+            for end, field in zip(self._ends, ("start", "stop"), strict=True)
+        )
         if last < first:
             expected = f"a height from start on, which is {first}"
             raise InvalidRequestError.refuse("stop", last, expected)

@@ -200,14 +200,14 @@ def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
     reference = validation.block_reference(until, "until")
     if reference.timestamp_ns is not None:
         return Target(time_ns=reference.timestamp_ns, max_blocks=max_blocks)
-    return Target(height=resolve_height(ledger, reference), max_blocks=max_blocks)
+    return Target(height=resolve_height(ledger, reference, "until"), max_blocks=max_blocks)
 
 
 def _first_height(ledger: Ledger, start: BlockReference) -> int:
     """Return the height of a block; the last final one is that of the block documents."""
     if start.params == {"finality": "final"}:
         return final_header(ledger).height
-    return resolve_height(ledger, start)
+    return resolve_height(ledger, start, "start")
 
 
 def _frames(

@@ -169,12 +169,18 @@ def test_a_time_is_repeated_as_it_was_written(time, shown):
         assert str(error).startswith(f"at {shown} is not valid: expected a time not before")
     error = refusal(lk.history, "alice.near", "2026-08-01", time)
     assert str(error).startswith(f"stop {shown} is not valid: ")
+    for call in (lk.statement, lk.account_transactions):
+        assert str(refusal(call, "alice.near", start=time)).startswith(f"start {shown} is not ")
+    error = refusal(lk.collect_blocks, time, "final", "transactions", "blocks", dry_run=True)
+    assert str(error).startswith(f"start {shown} is not valid: ")
+    assert str(refusal(lk.follow, time)).startswith(f"start {shown} is not valid: ")
 
 
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
         (AccountId("alice.near"), "'alice.near'"),
+        ([AccountId("alice.near")], "['alice.near']"),
         (np.int64(5), "5"),
         (np.float64(1.5), "1.5"),
     ],

@@ -39,7 +39,12 @@ def test_no_remedy_of_a_class_speaks_python_to_the_command_line(subtests):
         (
             'Use connect("mainnet") to read from the public network.',
             "Use --network mainnet to read from the public network.",
-            "Use the network mainnet (tab Network) to read from the public network.",
+            "Choose the network mainnet in the tab Network to read from the public network.",
+        ),
+        (
+            'Did you mean connect("testnet")?',
+            "Did you mean --network testnet?",
+            "Did you mean the network testnet (tab Network)?",
         ),
         (
             errors.RateLimitedError.remedy,
@@ -76,7 +81,7 @@ def test_the_explorer_speaks_of_its_tab():
     """The same warning names the tab Network, which a panel alone and a fixed ledger lack."""
     pytest.importorskip("ipywidgets")
     with lk.connect("local") as ledger:
-        assert "(tab Network)" in lk.explore("nobody.near").account.content.message
+        assert "in the tab Network" in lk.explore("nobody.near").account.content.message
         fixed = lk.explore("nobody.near", ledger=ledger)
         assert "Use connect(&quot;mainnet&quot;)" in fixed.account.content.message
 
