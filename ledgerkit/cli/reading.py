@@ -139,6 +139,11 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
     elif args.format == "table" and args.frame is None and args.columns is None:
         output.print_text(repr(result), raw=args.raw_texts)
     else:
+        if args.frame == "rewards" and args.format == "table":
+            from ledgerkit.reconciling import earnings
+
+            earned = earnings.sentences(result.facts, result.totals)
+            output.print_text("\n".join(earned), raw=args.raw_texts)
         output.print_value(getattr(result, args.frame or "entries"), args)
     return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
 

@@ -295,7 +295,7 @@ class Statement:
     def _repr_html_(self) -> str:
         return cards.statement_card(
             headline=summary.headline(self.facts),
-            sentences=summary.sentences(self.facts, len(self.store)),
+            sentences=summary.sentences(self.facts, len(self.store), self.totals),
             verdict=summary.verdict(self.totals, self.gaps),
             totals=self.totals,
             gaps=self.gaps,

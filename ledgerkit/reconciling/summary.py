@@ -9,6 +9,7 @@ import pandas as pd
 from ledgerkit import cards, units
 from ledgerkit.errors import cut
 from ledgerkit.frames.human import plain_text
+from ledgerkit.reconciling import earnings
 from ledgerkit.reconciling.model import NEAR
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ def headline(facts: Facts) -> str:
     return f"Statement of {facts.account_id}"
 
 
-def sentences(facts: Facts, n_entries: int) -> list[str]:
-    """Return the period, the number of entries, and notes about what is not final."""
+def sentences(facts: Facts, n_entries: int, totals: pd.DataFrame) -> list[str]:
+    """Return the period, the number of entries, the earnings, and what is not final."""
     entries = "1 entry" if n_entries == 1 else f"{n_entries:,} entries"
     start, stop = facts.start, facts.stop
     ends = f"after block {start.height}{_time(start)} up to block {stop.height}{_time(stop)}"
-    lines = [f"{entries} {ends}"]
+    lines = [f"{entries} {ends}", *earnings.sentences(facts, totals)]
     if facts.unfinished:
         unfinished = units.count_text(len(facts.unfinished), "transaction")
         lines.append(f"still running at the end: {unfinished}, of which later changes are missing")
@@ -74,7 +75,7 @@ def text(facts: Facts, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame)
     """Return a statement as a few lines of text."""
     lines = [
         f"{headline(facts)} on {facts.network}",
-        *sentences(facts, n_entries),
+        *sentences(facts, n_entries, totals),
         verdict(totals, gaps),
     ]
     assets = cards.records(totals, len(totals))

@@ -75,6 +75,13 @@ def test_columns_and_assets_are_chosen(capsys: pytest.CaptureFixture[str]):
     assert list(rows(out)[0]) == ["asset", "change"]
 
 
+def test_the_rewards_say_why_they_are_empty(capsys: pytest.CaptureFixture[str]):
+    """The table is below the sentence of the summary."""
+    code, out, _ = run(capsys, "statement", "ivan.near", "--frame", "rewards")
+    assert code == 0
+    assert out.startswith("no staking rewards: no balance with a staking pool is known")
+
+
 def test_files_for_tax_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """They are printed, or written with --out; both have the same rows."""
     for form in ("koinly", "cointracking", "csv"):

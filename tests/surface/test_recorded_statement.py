@@ -86,6 +86,17 @@ def test_the_rewards_are_those_recorded(statement: lk.Statement) -> None:
     ]
 
 
+def test_the_earnings_are_a_sentence(recorded: History, statement: lk.Statement) -> None:
+    """Text and card say what was earned, in how many epochs, and the recorded yearly rate."""
+    # Source: shared/vectors/history/account.json: a stake of 1,000 NEAR grew by 18.698… NEAR.
+    times = {record["block"]: record["timestamp"] for record in recorded.records}
+    years = (times[171_115_200] - times[161_048_664]) / (365 * 24 * 3600 * 10**9)
+    rate = 1.018698318922593 ** (1 / years) - 1
+    earned = f"earned 18.698 NEAR in 233 epochs, {rate:.1%}".replace("%", " % a year")
+    assert f"{earned} in 224 of them, with {POOL.removeprefix('stake:')}\n" in repr(statement)
+    assert f"<p>{earned} in 224 of them" in statement._repr_html_()
+
+
 def test_the_totals_hold_with_the_gaps(statement: lk.Statement) -> None:
     """What totals say is missing is the sum of the gaps, and nothing else."""
     missing: dict[str, int] = defaultdict(int)

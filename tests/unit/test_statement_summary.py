@@ -8,7 +8,7 @@ import pytest
 
 from ledgerkit import cards
 from ledgerkit.reconciling import summary
-from ledgerkit.reconciling.model import Gap, Token
+from ledgerkit.reconciling.model import Gap, Reward, Token
 from tests.unit.statement_frames import ONE, Frames, entry, statement
 from tests.unit.test_cards import Page
 
@@ -29,7 +29,7 @@ def text(frames: Frames) -> str:
 def card(frames: Frames) -> str:
     return cards.statement_card(
         headline=summary.headline(frames.facts),
-        sentences=summary.sentences(frames.facts, len(frames.entries)),
+        sentences=summary.sentences(frames.facts, len(frames.entries), frames.totals),
         verdict=summary.verdict(frames.totals, frames.gaps),
         totals=frames.totals,
         gaps=frames.gaps,
@@ -44,6 +44,7 @@ def test_a_statement_in_words():
     assert text(statement(ENTRIES, tokens=TOKENS, opening={"near": ONE})).splitlines() == [
         "Statement of alice.near on testnet",
         f"4 entries after block 100 ({day} 00:00:00 UTC) up to block 200 ({day} 00:01:40 UTC)",
+        "no staking rewards: no balance with a staking pool is known in this period",
         "✓ every balance adds up: opening + entries = closing, with no gaps",
         "  near: 1 NEAR → 4.00 NEAR (in 3 NEAR, out -0.0001 NEAR)",
         "  nep141:dust.near: 0 units → 1 unit (in 1 unit, out 0 units)",
@@ -54,7 +55,7 @@ def test_a_statement_in_words():
 def test_a_change_of_unknown_cause_has_no_tick():
     """Balances add up with it, and the verdict says that it is not explained."""
     lines = text(statement([*ENTRIES, entry(114, "near", "unknown", -ONE)])).splitlines()
-    assert lines[2] == (
+    assert lines[3] == (
         "? every balance adds up, but changes of unknown cause are among them: near"
     )
 
@@ -64,7 +65,7 @@ def test_a_gap_stands_first():
     gaps = [Gap("near", 150, 151, -5 * ONE, "no transaction"), Gap(GOLD, 160, 180, None, "?")]
     frames = statement(ENTRIES, tokens=TOKENS, opening={"near": 9 * ONE}, gaps=gaps)
     lines = text(frames).splitlines()
-    assert lines[2:5] == [
+    assert lines[3:6] == [
         "⚠ 2 gaps: changes that no entry explains",
         "  gap: near -5 NEAR, after block 150 up to block 151: no transaction",
         "  gap: nep141:gold.near unknown, after block 160 up to block 180: ?",
@@ -92,7 +93,7 @@ def test_what_is_not_final_is_said():
     frames = statement(ENTRIES)
     frames.facts.unfinished.append("T")
     frames.facts.notes.append("one pool could not be read")
-    assert summary.sentences(frames.facts, 1)[1:] == [
+    assert summary.sentences(frames.facts, 1, frames.totals)[2:] == [
         "still running at the end: 1 transaction, of which later changes are missing",
         "one pool could not be read",
     ]
@@ -114,6 +115,72 @@ def test_a_card():
     ]
 
 
+def reward(pool_id: str, **more: Any) -> Reward:
+    """Build a reward of 0.01 NEAR on 100 NEAR in an epoch of half a day."""
+    facts: dict[str, Any] = {
+        "total_before": 100 * ONE,
+        "total_after": 100 * ONE + ONE // 100,
+        "apy": 0.0757,
+    }
+    period = {"epoch_id": "E1", "start_height": 1, "stop_height": 2, "timestamp_ns": 10**18}
+    return Reward(pool_id=pool_id, deposits=0, withdrawals=0, **{**period, **facts, **more})
+
+
+def earnings(rewards: list[Reward], *rows: Any, **more: Any) -> list[str]:
+    """Return the sentences about earnings of a statement with these rewards and entries."""
+    frames = statement(rows, **more)
+    frames.facts.rewards = rewards
+    return summary.sentences(frames.facts, 0, frames.totals)[1:]
+
+
+def test_earnings_are_said_for_each_pool_and_in_all():
+    """A rate is that of the epochs with a known one; epochs without a row before it count."""
+    later: dict[str, Any] = {
+        "total_before": 100 * ONE + ONE // 100,
+        "total_after": 100 * ONE + ONE // 50,
+    }
+    later |= {"epoch_id": "E3", "timestamp_ns": 10**18 + 86_400 * 10**9}
+    rewards = [reward("a.pool"), reward("a.pool", **later), reward("b.pool", apy=None)]
+    assert earnings(rewards) == [
+        "earned 0.03 NEAR in 2 epochs, 5.0 % a year, in all",
+        "with a.pool: 0.02 NEAR in 2 epochs, 5.0 % a year",
+        "with b.pool: 0.01 NEAR in 1 epoch, yearly rate unknown",
+    ]
+
+
+def test_a_row_of_several_epochs_and_a_lockup():
+    """Their number is a lower bound, and the contract that stakes is named."""
+    rewards = [reward("a.pool", epoch_id=None, apy=None, account_id="x.lockup.near")]
+    assert earnings(rewards) == [
+        "earned 0.01 NEAR in at least 2 epochs, yearly rate unknown, with a.pool by x.lockup.near"
+    ]
+
+
+def test_the_earnings_of_a_validator_are_said():
+    """What an account earned as a validator is no row of the rewards."""
+    [first, _] = earnings([], entry(110, "near", "validator_reward", 5 * ONE))
+    assert first == "earned 5 NEAR as a validator"
+
+
+@pytest.mark.parametrize(
+    ("opening", "gaps", "words"),
+    [
+        ({}, [], "no balance with a staking pool is known in this period"),
+        ({"stake:a.pool": ONE}, [], "the balance with 1 pool did not grow by itself; a pool "),
+        ({"stake:a.pool": None}, [], "balances with a.pool are unknown or have gaps"),
+        (
+            {"stake:a.pool": ONE},
+            [Gap("stake:a.pool", 150, 151, 7, "?")],
+            "balances with a.pool are unknown or have gaps",
+        ),
+    ],
+)
+def test_why_there_is_no_reward(opening: Any, gaps: list[Gap], words: str):
+    """No stake, a stake that did not grow, and one that is unknown differ."""
+    [reason] = earnings([], opening=opening, gaps=gaps)
+    assert words in reason
+
+
 def test_texts_of_the_chain_are_escaped():
     """An asset, a symbol and a note are no markup, and have no invisible characters."""
     asset = "nep141:<script>\u202e"
@@ -130,7 +197,7 @@ def test_many_rows_are_counted():
     gaps = [Gap("nep141:t1.near", at, at + 1, 1, "") for at in range(120)]
     frames = statement(rows, gaps=gaps)
     lines = text(frames).splitlines()
-    assert len(lines) == 3 + 2 * 11
-    assert lines[13] == "  … and 110 more gaps"
+    assert len(lines) == 4 + 2 * 11
+    assert lines[14] == "  … and 110 more gaps"
     assert lines[-1] == "  … and 290 more assets"
     assert "and 100 more in the frame" in card(frames)

@@ -1,0 +1,98 @@
+"""What an account earned by staking, in words: the amount, the epochs and the yearly rate."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ledgerkit import units
+from ledgerkit.errors import cut
+from ledgerkit.reconciling.model import NEAR, STAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.reconciling.model import Facts, Reward
+
+_DIGITS = 3
+_YEAR_NS = 365 * 24 * 3600 * 10**9
+
+
+def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
+    """Yield what was earned in all and with each pool, or why there is no reward."""
+    own = totals.loc[totals["asset"] == NEAR, "in_by_cause"]
+    validated = sum(causes.get("validator_reward", 0) for causes in own)
+    if validated:
+        yield f"earned {units.near_amount(validated, _DIGITS)} as a validator"
+    by_pool: dict[str, list[Reward]] = {}
+    for row in facts.rewards:
+        lockup = row.account_id if row.account_id not in (None, facts.account_id) else None
+        name = cut(row.pool_id) if lockup is None else f"{cut(row.pool_id)} by {cut(lockup)}"
+        by_pool.setdefault(name, []).append(row)
+    if not by_pool:
+        yield _reason(facts, totals)
+    elif len(by_pool) == 1:
+        yield f"earned {_earned(facts.rewards)}, with {next(iter(by_pool))}"
+    else:
+        yield f"earned {_earned(facts.rewards)}, in all"
+        yield from (f"with {name}: {_earned(rows)}" for name, rows in by_pool.items())
+
+
+def _reason(facts: Facts, totals: pd.DataFrame) -> str:
+    stakes = totals[totals["asset"].str.startswith(STAKE)]
+    if stakes.empty and facts.assets is not None:
+        return "staking rewards were not read: the chosen assets include no stake"
+    if stakes.empty:
+        return "no staking rewards: no balance with a staking pool is known in this period"
+    gaps = {gap.asset for gap in facts.gaps}
+    is_doubtful = stakes["asset"].isin(gaps) | stakes["missing"].isna()
+    if is_doubtful.any():
+        names = ", ".join(cut(name.removeprefix(STAKE)) for name in stakes["asset"][is_doubtful])
+        return f"staking rewards are unknown: balances with {names} are unknown or have gaps"
+    return (
+        f"no staking rewards: the balance with {units.count_text(len(stakes), 'pool')} did not "
+        "grow by itself; a pool adds rewards once an epoch, when it is called"
+    )
+
+
+def _earned(rewards: Sequence[Reward]) -> str:
+    amount = units.near_amount(sum(row.reward for row in rewards), _DIGITS)
+    n_known = len({row.epoch_id for row in rewards if row.apy is not None})
+    epochs = {row.epoch_id for row in rewards}
+    n_epochs = units.count_text(len(epochs), "epoch")
+    if None in epochs:  # its row spans several
+        n_epochs = f"at least {units.count_text(max(2, len(epochs) - 1), 'epoch')}"
+    rate = _annual_rate(rewards)
+    if rate is None:
+        return f"{amount} in {n_epochs}, yearly rate unknown"
+    known = "" if n_known == len(epochs) else f" in {n_known:,} of them"
+    return f"{amount} in {n_epochs}, {rate:.1%}".replace("%", f" % a year{known}")
+
+
+def _annual_rate(rewards: Sequence[Reward]) -> float | None:
+    """
+    Return the mean compounded yearly rate of the rows with a known one; None if there is none.
+
+    It is weighted by stake and time. A row may contain the rewards of epochs without a row before
+    it, so its time begins where the row before ended, if the stake has not moved since.
+    """
+    growth = stake_years = 0.0
+    for before, row in pairwise((None, *rewards)):
+        if row is None or not row.apy or row.apy <= -1:
+            continue
+        log_growth = math.log1p(row.reward / row.total_before)
+        years = log_growth / math.log1p(row.apy)
+        if before is not None and _continues(before, row):
+            years = ((row.timestamp_ns or 0) - (before.timestamp_ns or 0)) / _YEAR_NS
+        growth += row.total_before * log_growth
+        stake_years += row.total_before * years
+    return math.expm1(growth / stake_years) if stake_years > 0 else None
+
+
+def _continues(before: Reward, row: Reward) -> bool:
+    is_same = (before.account_id, before.pool_id) == (row.account_id, row.pool_id)
+    is_timed = before.timestamp_ns is not None and row.timestamp_ns is not None
+    return is_same and is_timed and before.total_after == row.total_before
