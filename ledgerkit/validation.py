@@ -25,6 +25,7 @@ ACCOUNT = re.compile(r"(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+", re.
 ACCOUNT_LENGTHS = range(2, 65)
 ACCOUNT_RULE = "2 to 64 characters: a-z, 0-9, and single - _ . between them"
 _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})", re.ASCII)
+_PERIOD = re.compile(r"(\d{4})-(0[1-9]|1[0-2])|(last|this) (month|year)", re.ASCII)
 _BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes in base58, 43 or 44 characters"
 KEY_BYTES = {"ed25519": 32, "secp256k1": 64, "ml-dsa-65": 1952}
@@ -307,6 +308,31 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
         if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
             return BlockReference({}, int(exact.astype("int64")), value)
     raise _refused_reference(value, field)
+
+
+def period_ends(start: object, stop: object) -> tuple[object, object]:
+    """Replace periods such as "2026-07" by dates; one that has no `stop` is both ends."""
+    first, last = _months(start), _months(start if stop is None else stop)
+    return start if first is None else first[0], stop if last is None else last[1]
+
+
+def _months(period: object) -> tuple[str, str] | None:
+    """Return the first day of a period of months and the day after it; None if it is none."""
+    words = _PERIOD.fullmatch(period) if isinstance(period, str) else None
+    if words is None:
+        return None
+    year, month, which, unit = words.groups()
+    today = datetime.now(UTC)
+    length = 12 if unit == "year" else 1
+    first = (12 * today.year + today.month - 1) // length - (which == "last")
+    if year:
+        first = 12 * int(year) + int(month) - 1
+    return _first_day(first * length), _first_day((first + 1) * length)
+
+
+def _first_day(month: int) -> str:
+    """Return the date of the first day of a month, which is counted from the year 0."""
+    return f"{month // 12:04}-{month % 12 + 1:02}-01"
 
 
 def received_hash(text: str) -> BlockReference:

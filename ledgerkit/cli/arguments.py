@@ -135,7 +135,7 @@ _OPTIONS_OF_TYPES: dict[str, dict[str, Any]] = {
 FLAG: dict[str, Any] = {"action": "store_true"}
 LIST: dict[str, Any] = {"type": split_names}
 REPEATED: dict[str, Any] = {"action": "append", "default": [], "type": str}
-BLOCK = "a height, a hash, genesis, final, or an ISO time"
+BLOCK = "a height, a hash, genesis, final, an ISO time, or a period: 2026-07, last month"
 _NETWORKS = "mainnet, testnet, local, any name with addresses, or a recording (FILE.lk)"
 NETWORK = (
     Argument("--network", _NETWORKS),

@@ -175,7 +175,6 @@ _FRAME = (
 )
 _SOURCE = "where the proof is read from: paths of a node, or block documents; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
-_FINAL_BLOCK = "a height, a hash, final, or an ISO time"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
 _STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
@@ -332,7 +331,7 @@ READING = {
         "everything that changed an account's balances, and whether it adds up",
         "reconciling.verbs:statement",
         Argument("account_id", "the account id"),
-        Argument("--start", f"the block before the first entry: {_FINAL_BLOCK}"),
+        Argument("--start", f"the block before the first entry: {BLOCK}"),
         Argument("--stop", "the block of the last entry, as --start; default: final"),
         Argument("--assets", _ASSETS),
         Argument("--frame", _STATEMENT_FRAME, choices=("entries", "gaps", "totals", "rewards")),

@@ -210,6 +210,7 @@ def collect_blocks(
     """
     base = client.current(ledger)
     manifest = blocks_manifest(base, _choose_source(base, source), views, verify=verify)
+    start, stop = validation.period_ends(start, stop)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
     options = Options(
         in_flight=in_flight,

@@ -70,7 +70,7 @@ def statements(
         The folder to write to: a new one, or one with a run of the same period to continue; or
         an fsspec address.
     start
-        The block after which the statements begin, as for `statement`.
+        The block after which the statements begin, or a period, as for `statement`.
     stop
         The last block, as for `statement`. The first call finds both blocks and stores their
         heights in the folder; the calls that continue the run use these.
@@ -151,7 +151,7 @@ class StatementRun(SourceRun):
 
     def __init__(self, source: Source, start: object, stop: object) -> None:
         super().__init__(source)
-        self._start, self._stop = start, stop
+        self._start, self._stop = validation.period_ends(start, stop)
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
         """Return the manifest, with the heights at both ends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ledgerkit import validation
 from ledgerkit.api import services
 from ledgerkit.collecting.plan import duration_text
 from ledgerkit.errors import InvalidRequestError
@@ -150,6 +151,7 @@ class Scope:
 
 def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
     """Find the blocks at the ends of a statement."""
+    start, stop = validation.period_ends(start, stop)
     ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
     points = locate_arguments(ledger, ends)
     first, last = points.get("start"), points["stop"]

@@ -59,7 +59,9 @@ def statement(
     start, stop
         The ends, each a height, block hash, finality name or time: the entries are those after
         block `start`, up to block `stop`. None starts before the first change that a service
-        lists, and stops at the final block.
+        lists, and stops at the final block. A period in UTC has two ends: ``"2026-07"``,
+        ``"last month"``, ``"this month"``, ``"last year"`` or ``"this year"``; as `start` without a
+        `stop` it is both.
     assets
         The only assets: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
         ``stake:pool`` or ``gas_key:public_key``; the contract of a token alone names it too. None

@@ -146,7 +146,8 @@ def account_transactions(
     ----------
     start
         The first block: a height, block hash, finality name or time. None is the first one
-        that is indexed.
+        that is indexed. A period such as ``"2026-07"`` or ``"last month"`` has two ends, as in
+        `statement`.
     stop
         The block after the last one, as in `range`, given as `start`. None is no end.
     role
@@ -252,7 +253,8 @@ def transfers_of(
     ----------
     start
         The first block or time: a height, block hash, finality name or time. None is the first
-        one that is indexed.
+        one that is indexed. A period such as ``"2026-07"`` or ``"last month"`` has two ends, as in
+        `statement`.
     stop
         The block or time after the last one, as in `range`. None is no end.
     asset
@@ -469,6 +471,7 @@ def _range(
     A position is a height or a time. `stated` returns that of a reference, if it needs no
     request, and `located` that of the block that was located for it.
     """
+    start, stop = validation.period_ends(start, stop)
     ends = {"start": start, "stop": stop}
     references = {f: validation.block_reference(at, f) for f, at in ends.items() if at is not None}
     for position in (_stated_height, _stated_time):

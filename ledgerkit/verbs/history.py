@@ -38,7 +38,7 @@ _SOURCES = {
 def history(
     account_id: str,
     start: object,
-    stop: object,
+    stop: object = None,
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
@@ -50,7 +50,7 @@ def history(
 def history(
     account_id: str,
     start: object,
-    stop: object,
+    stop: object = None,
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
@@ -62,7 +62,7 @@ def history(
 def history(
     account_id: str,
     start: object,
-    stop: object,
+    stop: object = None,
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
@@ -78,8 +78,9 @@ def history(
     Parameters
     ----------
     start, stop
-        The ends of the range, each a height, block hash, finality name or time. `stop` is
-        read only if the spacing meets it.
+        The ends of the range, each a height, block hash, finality name or time; None stops at
+        the final block. `stop` is read only if the spacing meets it. A period such as ``"2026-07"``
+        or ``"last month"`` has two ends, as in `statement`.
     every
         The spacing: a number of heights; or a duration as pandas writes it, such as
         ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as by

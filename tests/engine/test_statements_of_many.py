@@ -86,6 +86,13 @@ def assert_same_rows(collection: lk.Collection, whole: lk.Statement) -> None:
         assert_frame_equal(rows, frame)
 
 
+def test_a_period_is_that_of_each_statement(ledger: lk.Ledger, tmp_path: Path) -> None:
+    """A month is both ends of a run, and the run continues with the same word."""
+    for ids in (IDS[:1], IDS[:2]):
+        collection = collect(ids, tmp_path / "out", ledger, start="2026-08")
+    assert_same_rows(collection, statement(IDS[1], ledger, start="2026-08-01", stop="2026-09-01"))
+
+
 def test_statements_of_lying_services_are_those_of_one(tmp_path: Path) -> None:
     """Gaps, and what only the node knows, are the same in the tables."""
     world, n_gaps = FullWorld(4).run(120), 0

@@ -82,6 +82,16 @@ def test_the_rewards_say_why_they_are_empty(capsys: pytest.CaptureFixture[str]):
     assert out.startswith("no staking rewards: no balance with a staking pool is known")
 
 
+def test_a_period_is_both_ends(capsys: pytest.CaptureFixture[str]):
+    """A month has the entries between its ends, and one that is not over ends with the chain."""
+    code, out, _ = run(capsys, "statement", "bob.near", "--start", "2026-08")
+    assert code == 0
+    assert "after block 180000000 (2026-08-01 00:00:00 UTC) up to block 180000050 " in out
+    assert run(capsys, "statement", "bob.near", "--start", "2026-08-01")[1] == out
+    code, out, _ = run(capsys, "history", "bob.near", "2026-08", "--format", "csv")
+    assert (code, {row["block_height"] for row in rows(out)}) == (0, {"180000000", "180000050"})
+
+
 def test_files_for_tax_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """They are printed, or written with --out; both have the same rows."""
     for form in ("koinly", "cointracking", "csv"):

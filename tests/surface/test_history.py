@@ -192,6 +192,53 @@ def test_months_and_the_future() -> None:
     assert frame["time"].tolist() == [first, final]
 
 
+def test_a_period_is_both_ends() -> None:
+    """A month begins and ends at midnight of UTC, and one that is not over ends with the chain."""
+    world = open_world("empty", block_time_ns=10**9 * 3600 * 12)
+    world.advance(100)
+    lk.connect(world=world)
+    august = lk.history("near", "2026-08")
+    pd.testing.assert_frame_equal(august, lk.history("near", "2026-08-01", "2026-09-01"))
+    september = lk.history("near", "2026-09", every="1D")
+    assert september["time"].iloc[0] <= pd.Timestamp("2026-09-01", tz="UTC")
+    assert september["time"].iloc[-1] == time_of(world.chain.final)
+    both = lk.history("near", "2026-08", "2026-09", every="1D")
+    pd.testing.assert_frame_equal(both, lk.history("near", "2026-08-01", "2026-10-01", every="1D"))
+    rows = lk.account_transactions("near", "2026-08")
+    assert rows.equals(lk.account_transactions("near", "2026-08-01", "2026-09-01"))
+
+
+@pytest.mark.parametrize(("period", "months"), [("last month", 1), ("last year", 12)])
+def test_a_period_by_the_calendar_of_today(period: str, months: int) -> None:
+    """The last month and the last year are whole ones before today's, in UTC."""
+    this = pd.Timestamp.now("UTC").normalize().replace(day=1)
+    this = this if months == 1 else this.replace(month=1)
+    start = this - pd.DateOffset(months=months)
+    genesis = start - pd.Timedelta(10, "D")
+    world = open_world("empty", block_time_ns=10**9 * 3600 * 12, genesis_time_ns=genesis.value)
+    world.advance(2 * (20 + 31 * months))
+    lk.connect(world=world)
+    frame = lk.history("near", period, every="1D")
+    pd.testing.assert_frame_equal(frame, lk.history("near", start, this, every="1D"))
+    assert len(frame) == (this - start).days + 1
+    whole = lk.statement("near", period, progress=False)
+    times = pd.to_datetime(
+        [whole.facts.start.timestamp_ns, whole.facts.stop.timestamp_ns], utc=True
+    )
+    half_day = pd.Timedelta(12, "h")
+    assert start - half_day < times[0] <= start
+    assert this - half_day < times[1] <= this
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-1", "next month", "July"])
+def test_what_is_no_period(text: str) -> None:
+    """A malformed period is refused by the name of its argument and as it was written."""
+    lk.connect("local")
+    with pytest.raises(lk.errors.InvalidRequestError, match="start") as caught:
+        lk.history("near", text)
+    assert text in str(caught.value)
+
+
 def test_without_a_spacing() -> None:
     """24 readings are spread evenly, both ends among them; of fewer blocks each is read once."""
     world = open_world("empty")
