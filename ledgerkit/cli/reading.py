@@ -177,6 +177,7 @@ _SOURCE = "where the proof is read from: paths of a node, or block documents; de
 _SAVE = "record requests and responses in a file, without the API key"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
 _STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
+_STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
 _LEVEL = f"the level to wait for: {', '.join(validation.WAIT_LEVELS)}; default: FINAL"
 _TRANSACTION = (
@@ -334,7 +335,7 @@ READING = {
         Argument("--start", f"the block before the first entry: {BLOCK}"),
         Argument("--stop", "the block of the last entry, as --start; default: final"),
         Argument("--assets", _ASSETS),
-        Argument("--frame", _STATEMENT_FRAME, choices=("entries", "gaps", "totals", "rewards")),
+        Argument("--frame", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
         *form_arguments(*TAX_FORMATS),
         Argument("--out FILE", "write the entries to a CSV file"),
         *NETWORK,

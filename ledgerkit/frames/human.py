@@ -6,6 +6,7 @@ import json
 import math
 from datetime import UTC
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,14 @@ import pandas as pd
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames import html_tables
-from ledgerkit.frames.schemas import AMOUNT_UNIT, FRACTION, YOCTO, declared_columns, schema_names
+from ledgerkit.frames.schemas import (
+    AMOUNT_UNIT,
+    FRACTION,
+    UNITS_BY_ASSET,
+    YOCTO,
+    declared_columns,
+    schema_names,
+)
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import is_missing
 from ledgerkit.visible_text import html_text
@@ -194,7 +202,7 @@ def column_formats(
     formats: dict[str, Format] = {}
     for name, column in declared_columns(frame).items():
         if column.dtype in ("u128", "object") and column.unit:
-            formats[name] = _amount_format(column.unit, digits)
+            formats[name] = _amount_format(column.unit, digits, frame.attrs.get("tokens"))
         elif column.dtype == "Int64" and column.unit in ("count", "byte"):
             formats[name] = _grouped
         elif column.unit == FRACTION:
@@ -304,7 +312,9 @@ def _text(value: object) -> object:
     return value
 
 
-def _amount_format(unit: str, digits: int | None) -> Format:
+def _amount_format(unit: str, digits: int | None, tokens: Any) -> Format:
+    if unit == UNITS_BY_ASSET:
+        return partial(_changes, tokens, digits)
     if unit == YOCTO:
         return lambda value: _amount(value, NEAR, digits)
     if unit == "gas":
@@ -412,6 +422,17 @@ def _unit(tokens: Any, asset: Any) -> TokenUnit:
 
 def _is_decimals(value: Any) -> bool:
     return _is_integer(value) and 0 <= value <= units.MAX_DECIMALS
+
+
+def _changes(tokens: Any, digits: int | None, value: Any) -> str:
+    """Write the changes of assets, a dict by asset; each but NEAR is followed by its asset."""
+    if not isinstance(value, dict):
+        return plain_text(value)
+    return ", ".join(
+        unit_text(change, NEAR if is_near(asset) else _unit(tokens, asset), digits)
+        + ("" if asset == "near" else f" ({_short_name(asset)})")
+        for asset, change in value.items()
+    )
 
 
 def is_near(asset: object) -> bool:

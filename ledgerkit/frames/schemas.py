@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AMOUNT_UNIT = "smallest unit of the token"
+UNITS_BY_ASSET = "smallest unit of each asset"
 FRACTION = "fraction"
 YOCTO = "yoctoNEAR"
 
@@ -680,6 +681,23 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "proved (both balances were read), derived (from receipts) or indexed (only a "
             "service says so)",
         ),
+    ),
+    "statement_by_transaction": (
+        _c("time", "time", "timestamp of the first entry's block; missing if unknown"),
+        _c("causes", "str", "causes of the entries, joined by commas; fee if there is no other"),
+        _c(
+            "changes",
+            "object",
+            "net change of each asset without the fee, a dict by asset; without those of 0",
+            UNITS_BY_ASSET,
+        ),
+        _c("fee", "object", "sum of the fees, exact, negative if the account paid", YOCTO),
+        _c("counterparties", "str", "accounts at the other ends, joined by commas"),
+        _c("methods", "str", "methods of the receipts' calls, joined by commas"),
+        _c("n_entries", "Int64", "entries of the transaction", "count"),
+        _c("block_height", "Int64", "block of the first entry", "block"),
+        _c("tx_hash", "str", "hash of the transaction; missing for an entry without one"),
+        _ACCOUNT,
     ),
     "statement_gaps": (
         _ACCOUNT,

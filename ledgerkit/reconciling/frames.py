@@ -16,7 +16,7 @@ from ledgerkit.reconciling.model import NEAR, Gap, Token, fungible
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -27,6 +27,7 @@ T = TypeVar("T")
 PART_SIZE = 8_192  # entries in a part
 _NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _UNKNOWN_TOKEN = Token(None, None)
+_TRANSACTIONS = SCHEMAS["statement_by_transaction"]
 _TOTALS = SCHEMAS["statement_totals"]
 
 
@@ -81,6 +82,38 @@ def _entries_frame(
     if not columns["time"]:
         return build.empty_frame("statement")
     return build.build_frame("statement", columns)
+
+
+def by_transaction_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+    """Build the frame of the transactions; an entry without one has a row of its own."""
+    groups: dict[str | int, list[Entry]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        groups[entry.tx_hash or position].append(entry)
+    rows = [_transaction(facts, group) for group in groups.values()]
+    columns = {column.name: [row[column.name] for row in rows] for column in _TRANSACTIONS}
+    return build.build_frame("statement_by_transaction", columns)
+
+
+def _transaction(facts: Facts, group: Sequence[Entry]) -> dict[str, Any]:
+    first, changes = group[0], Counter[str]()
+    for entry in group:
+        changes["fee" if entry.cause == "fee" else entry.asset] += entry.change
+    return {
+        "time": first.timestamp_ns,
+        "causes": _joined(e.cause for e in group if e.cause != "fee") or "fee",
+        "fee": changes.pop("fee", 0),
+        "changes": {asset: change for asset, change in changes.items() if change},
+        "counterparties": _joined(e.counterparty_id for e in group),
+        "methods": _joined(e.method_name for e in group),
+        "n_entries": len(group),
+        "block_height": first.block_height,
+        "tx_hash": first.tx_hash,
+        "account_id": facts.account_id,
+    }
+
+
+def _joined(texts: Iterable[str | None]) -> str | None:
+    return ", ".join(dict.fromkeys(filter(None, texts))) or None
 
 
 class RunningBalances:

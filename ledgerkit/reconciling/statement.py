@@ -62,6 +62,16 @@ class Statement:
         return self._described(frames.entries_frame(self.facts, self.store))
 
     @cached_property
+    def by_transaction(self) -> pd.DataFrame:
+        """
+        One row per transaction with its net changes and fee.
+
+        An entry without a transaction has a row of its own. Rows are in the order of their first
+        entries, typed as ``schema("statement_by_transaction")``.
+        """
+        return self._described(frames.by_transaction_frame(self.facts, self.store))
+
+    @cached_property
     def gaps(self) -> pd.DataFrame:
         """One row per change that no entry explains, typed as ``schema("statement_gaps")``."""
         return self._described(frames.gaps_frame(self.facts))

@@ -187,13 +187,16 @@ class StatementExplorer(Panel):
             page.append(f'<div style="background:{LIGHT}">{svg_text(statement.plot)}</div>')
         rows = entries.drop(columns="account_id")
         entries_page = Page("Entries", Table(rows, name="statement", slim=True))
-        pages = [Page("Statement", *page), entries_page]
+        transactions = statement.by_transaction
+        rows = transactions.drop(columns="account_id")
+        transactions_page = Page("Transactions", Table(rows, name="transactions", slim=True))
+        pages = [Page("Statement", *page), transactions_page, entries_page]
         for title, frame in {"Gaps": gaps, "Rewards": rewards}.items():
             if len(frame):
                 table = Table(frame.drop(columns="account_id"), name=title.lower())
                 pages.append(Page(title, table))
         frames = {"statement": entries, "gaps": gaps}
-        frames |= {"totals": statement.totals, "rewards": rewards}
+        frames |= {"by_transaction": transactions, "totals": statement.totals, "rewards": rewards}
         counts = f"{units.count_text(len(entries), 'row')}, {units.count_text(len(gaps), 'gap')}"
         n_unknown = int(statement.totals["missing"].isna().sum())
         if n_unknown:

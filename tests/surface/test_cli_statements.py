@@ -52,7 +52,7 @@ def test_what_was_not_checked_is_no_success(
     assert run(capsys, "statement", "alice.near", *words, "--format", "csv")[0] == 7
 
 
-@pytest.mark.parametrize("name", ["entries", "gaps", "totals", "rewards"])
+@pytest.mark.parametrize("name", ["entries", "by_transaction", "gaps", "totals", "rewards"])
 def test_each_frame_is_printed_exactly(name: str, capsys: pytest.CaptureFixture[str]):
     """JSON and CSV have the frame's columns and all digits."""
     code, out, _ = run(capsys, "statement", "bob.near", "--frame", name, "--format", "json")

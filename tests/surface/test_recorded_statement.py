@@ -107,6 +107,17 @@ def test_the_totals_hold_with_the_gaps(statement: lk.Statement) -> None:
         assert amount == missing[asset]
 
 
+def test_transactions_add_up_to_the_recorded_balances(
+    recorded: History, statement: lk.Statement
+) -> None:
+    """Net changes, fees and gaps of NEAR are what the recorded balance changed by."""
+    rows, gaps = statement.by_transaction, statement.gaps
+    change = sum(changes.get("near", 0) for changes in rows["changes"]) + sum(rows["fee"])
+    missing = sum(gaps.loc[gaps["asset"] == "near", "missing"])
+    assert change + missing == recorded.near.values[-1] - recorded.near.at(recorded.first - 1)
+    assert sum(rows["n_entries"]) == len(statement.entries)
+
+
 def test_balances_are_those_recorded(recorded: History, statement: lk.Statement) -> None:
     """The balance after the last entry of a block, with the block's gap, is the recorded one."""
     entries = statement.entries[statement.entries["asset"] == "near"]

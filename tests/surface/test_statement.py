@@ -58,6 +58,36 @@ def test_the_balance_after_an_entry_is_that_of_the_chain(ledger: lk.Ledger) -> N
     assert len(near) > 5
 
 
+def test_a_transaction_is_one_row(ledger: lk.Ledger) -> None:
+    """A swap is its net changes and its fee: what the transaction's trace says it moved."""
+    rows = statement(ledger, "ivan.near").by_transaction
+    assert rows["tx_hash"].is_unique
+    swap = rows[rows["methods"].str.contains("ft_transfer_call", na=False)].iloc[0]
+    trace = lk.trace(swap["tx_hash"], ledger=ledger)
+    assert "swapped 120 GOLD for 1.50 wNEAR" in trace.headline()
+    moved = trace.balance_changes.set_index("account_id").loc["ivan.near"]
+    net = {asset: swap["changes"].get(asset, 0) for asset in moved["asset"]}
+    net["near"] += swap["fee"]
+    assert net == dict(zip(moved["asset"], moved["change"], strict=True))
+    assert swap["changes"]["near"] == -1
+    assert (swap["causes"], swap["n_entries"]) == ("deposit, token", 9)
+
+
+def test_a_reward_has_a_row_of_its_own() -> None:
+    """An entry without a transaction is a row without a hash."""
+    with lk.connect("local", make_default=False) as own:
+        key = own.world.keys()["bob.near"]
+        for _ in range(3):
+            own.world.advance(2, skip=43_200)
+            lk.call("north.poolv1.near", "ping", signer_id="bob.near", key=key, ledger=own)
+        whole = statement(own, "bob.near", "genesis")
+    rows = whole.by_transaction[whole.by_transaction["causes"] == "staking_reward"]
+    assert rows["tx_hash"].isna().all()
+    expected = [{"stake:north.poolv1.near": reward} for reward in whole.rewards["reward"]]
+    assert rows["changes"].tolist() == expected
+    assert len(expected) >= 2
+
+
 def test_a_statement_of_a_part(ledger: lk.Ledger) -> None:
     """The entries between two blocks are those of the whole statement in these blocks."""
     whole = statement(ledger, "ivan.near").entries

@@ -360,6 +360,8 @@ def test_a_statement_is_in_units_of_its_tokens():
     assert texts["change"].tolist() == ["1 NEAR", "-2.5 GOLD"]
     assert texts["balance_before"].tolist() == ["0 NEAR", "9.5 GOLD"]
     assert texts["cause"].tolist() == ["staking reward", "token"]
+    changes = lk.human(whole.by_transaction).texts()["changes"].tolist()
+    assert changes == ["1 NEAR", "-2.5 GOLD (nep141:gold.near)"]
     assert lk.human(whole.gaps).texts()["missing"].tolist() == ["-0.000007 GOLD"]
     totals = lk.human(whole.totals).texts()
     assert totals["in_by_cause"].tolist() == ["staking reward: 1 NEAR", ""]

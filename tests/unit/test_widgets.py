@@ -1165,13 +1165,13 @@ def test_a_statement_has_its_card_its_picture_and_its_tables():
     assert panel.error is None
     assert panel.content.status == "bob.near on local: 7 rows, 0 gaps."
     front = FrontEnd(panel)
-    assert front.titles == ["Statement", "Entries"]
+    assert front.titles == ["Statement", "Transactions", "Entries"]
     card, picture = (block["html"] for block in front.panel["pages"][0]["blocks"])
     assert "every balance adds up" in card
     assert picture.startswith('<div style="background:#ffffff"><svg')
     assert panel.result is not None
     assert panel.result.equals(lk.statement("bob.near").entries)
-    saved = front.ask_block([1, 0], {"do": "save", "format": "csv"})
+    saved = front.ask_block([2, 0], {"do": "save", "format": "csv"})
     assert (saved["name"], saved["n_rows"]) == ("statement.csv", 7)
 
 
