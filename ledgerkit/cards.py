@@ -398,14 +398,13 @@ def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
 
 
 def _reward_table(rewards: Sequence[Record]) -> str:
-    head = ("Pool", "After block", "Up to block", "Reward", "APY", "Stake after it")
+    head = ("Time", "Reward", "APY", "Pool", "Stake after it")
     body = [
         (
-            _text(row["pool_id"]),
-            _text(row["start_height"]),
-            _text(row["stop_height"]),
+            _text(human.plain_text(row["time"])),
             _known(row["reward"], near_amount),
             "" if row["apy"] is None else f"{row['apy']:.2%}",
+            _text(row["pool_id"]),
             _known(row["total_after"], near_amount),
         )
         for row in rewards
