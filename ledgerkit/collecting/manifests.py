@@ -235,6 +235,8 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
         return None
     for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas", "verified"):
         before, now = getattr(manifest, field), getattr(new, field)
+        if field == "schemas":  # columns are read by name: their order may differ
+            before, now = ({name: sorted(c) for name, c in s.items()} for s in (before, now))
         if before != now:
             expected = (
                 f"the folder of the same run: its {field} is {before}, and this run's is {now}"

@@ -43,7 +43,7 @@ _RIGHT = "text-align:right;white-space:nowrap"
 
 _WORD_COLUMNS = frozenset(
     "status before_status after_status metadata_status kind change exposure_class before after "
-    "stage state outcome verdict evidence view source cause".split()
+    "stage state outcome verdict evidence view source cause causes".split()
 )
 _WORDS = {
     "success_value": "succeeded",

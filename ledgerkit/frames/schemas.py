@@ -694,9 +694,9 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("fee", "object", "sum of the fees, exact, negative if the account paid", YOCTO),
         _c("counterparties", "str", "accounts at the other ends, joined by commas"),
         _c("methods", "str", "methods of the receipts' calls, joined by commas"),
-        _c("n_entries", "Int64", "entries of the transaction", "count"),
-        _c("block_height", "Int64", "block of the first entry", "block"),
         _c("tx_hash", "str", "hash of the transaction; missing for an entry without one"),
+        _c("block_height", "Int64", "block of the first entry", "block"),
+        _c("n_entries", "Int64", "entries of the transaction", "count"),
         _ACCOUNT,
     ),
     "statement_gaps": (

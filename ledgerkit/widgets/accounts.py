@@ -171,7 +171,11 @@ class StatementExplorer(Panel):
     ) -> None:
         fields = {
             "account_id": Field("Account", account_id, "alice.near"),
-            "start": Field("After block", start, f"{_BLOCK}; empty: the first change"),
+            "start": Field(
+                "After block",
+                start,
+                f"{_BLOCK}, or a period: 2026-07, last month; empty: the first change",
+            ),
             "stop": Field("Up to block", stop, f"{_BLOCK}; empty: the final one"),
         }
         super().__init__(fields, ledger)

@@ -14,6 +14,7 @@ from ledgerkit.localnet.worlds import open_world
 from ledgerkit.reconciling import entry_store, extending
 from ledgerkit.verbs import account_history
 from tests import lying_services
+from tests.unit.collecting.builders import rewrite
 from tests.unit.localnet.chaos import PEOPLE, Chaos
 from tests.unit.localnet.full_world import POOL, WRAP, FullWorld
 from tests.unit.localnet.ledger import START
@@ -84,6 +85,17 @@ def assert_same_rows(collection: lk.Collection, whole: lk.Statement) -> None:
         rows.attrs.clear()
         frame.attrs.clear()
         assert_frame_equal(rows, frame)
+
+
+def test_a_run_continues_with_columns_in_another_order(ledger: lk.Ledger, tmp_path: Path) -> None:
+    """Parts of an older order of columns and new ones are read by the names of columns."""
+    collect(IDS[:1], tmp_path / "out", ledger)
+    manifest = tmp_path / "out/manifest.json"
+    rewrite(manifest, lambda document: document["schemas"]["entries"].reverse())
+    collection = collect(IDS[:2], tmp_path / "out", ledger)
+    for account_id in IDS[:2]:
+        assert_same_rows(collection, statement(account_id, ledger))
+    collection.check_files()
 
 
 def test_a_period_is_that_of_each_statement(ledger: lk.Ledger, tmp_path: Path) -> None:
