@@ -174,7 +174,7 @@ class StatementExplorer(Panel):
             "start": Field(
                 "After block",
                 start,
-                f"{_BLOCK}, or a period: 2026-07, last month; empty: the first change",
+                "2026-07, last month, an ISO time or a height; empty: all",
             ),
             "stop": Field("Up to block", stop, f"{_BLOCK}; empty: the final one"),
         }
