@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from ledgerkit import units
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.model import Facts, Reward
 
 _DIGITS = 3
+_MAX_POOLS = 10
 _YEAR_NS = 365 * 24 * 3600 * 10**9
 
 
 def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
     """Yield what was earned in all and with each pool, or why there is no reward."""
-    own = totals.loc[totals["asset"] == NEAR, "in_by_cause"]
-    validated = sum(causes.get("validator_reward", 0) for causes in own)
+    inflows = totals.loc[totals["asset"] == NEAR, "in_by_cause"]
+    validated = sum(causes.get("validator_reward", 0) for causes in inflows)
     if validated:
         yield f"earned {units.near_amount(validated, _DIGITS)} as a validator"
     by_pool: dict[str, list[Reward]] = {}
@@ -38,7 +39,10 @@ def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
         yield f"earned {_earned(facts.rewards)}, with {next(iter(by_pool))}"
     else:
         yield f"earned {_earned(facts.rewards)}, in all"
-        yield from (f"with {name}: {_earned(rows)}" for name, rows in by_pool.items())
+        lines = (f"with {name}: {_earned(rows)}" for name, rows in by_pool.items())
+        yield from islice(lines, _MAX_POOLS)
+        if len(by_pool) > _MAX_POOLS:
+            yield f"and {units.count_text(len(by_pool) - _MAX_POOLS, 'more pool')}"
 
 
 def _reason(facts: Facts, totals: pd.DataFrame) -> str:
@@ -50,8 +54,8 @@ def _reason(facts: Facts, totals: pd.DataFrame) -> str:
     gaps = {gap.asset for gap in facts.gaps}
     is_doubtful = stakes["asset"].isin(gaps) | stakes["missing"].isna()
     if is_doubtful.any():
-        names = ", ".join(cut(name.removeprefix(STAKE)) for name in stakes["asset"][is_doubtful])
-        return f"staking rewards are unknown: balances with {names} are unknown or have gaps"
+        pools = units.count_text(int(is_doubtful.sum()), "pool")
+        return f"staking rewards are unknown: the balance with {pools} is unknown or has gaps"
     return (
         f"no staking rewards: the balance with {units.count_text(len(stakes), 'pool')} did not "
         "grow by itself; a pool adds rewards once an epoch, when it is called"
@@ -69,7 +73,7 @@ def _earned(rewards: Sequence[Reward]) -> str:
     if rate is None:
         return f"{amount} in {n_epochs}, yearly rate unknown"
     known = "" if n_known == len(epochs) else f" in {n_known:,} of them"
-    return f"{amount} in {n_epochs}, {rate:.1%}".replace("%", f" % a year{known}")
+    return f"{amount} in {n_epochs}, {100 * rate:.1f} % a year{known}"
 
 
 def _annual_rate(rewards: Sequence[Reward]) -> float | None:

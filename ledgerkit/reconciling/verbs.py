@@ -77,9 +77,10 @@ def statement(
     Returns
     -------
     statement
-        Its `entries`, `gaps`, `totals` and `rewards` are frames. Opening balance plus entries is
-        the closing balance of each asset, to the smallest unit; where it is not, `gaps` has the
-        missing amount. With ``dry_run=True`` a `StatementPlan`.
+        Its `entries`, `by_transaction`, `gaps`, `totals` and `rewards` are frames, and its text
+        says what was earned. Opening balance plus entries is the closing balance of each asset, to
+        the smallest unit; where it is not, `gaps` has the missing amount. With
+        ``dry_run=True`` a `StatementPlan`.
 
     Raises
     ------

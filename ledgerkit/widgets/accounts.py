@@ -145,7 +145,7 @@ class KeyLookup(Panel):
 
 class StatementExplorer(Panel):
     """
-    The statement of an account: balances, entries, gaps and rewards.
+    The statement of an account: balances, transactions, entries, gaps and rewards.
 
     Parameters
     ----------

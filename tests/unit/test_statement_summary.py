@@ -148,6 +148,13 @@ def test_earnings_are_said_for_each_pool_and_in_all():
     ]
 
 
+def test_many_pools_are_counted():
+    """Ten pools have a sentence, and the others are counted."""
+    lines = earnings([reward(f"{number}.pool") for number in range(25)])
+    assert lines[0] == "earned 0.25 NEAR in 1 epoch, 7.6 % a year, in all"
+    assert (len(lines), lines[-1]) == (12, "and 15 more pools")
+
+
 def test_a_row_of_several_epochs_and_a_lockup():
     """Their number is a lower bound, and the contract that stakes is named."""
     rewards = [reward("a.pool", epoch_id=None, apy=None, account_id="x.lockup.near")]
@@ -167,11 +174,11 @@ def test_the_earnings_of_a_validator_are_said():
     [
         ({}, [], "no balance with a staking pool is known in this period"),
         ({"stake:a.pool": ONE}, [], "the balance with 1 pool did not grow by itself; a pool "),
-        ({"stake:a.pool": None}, [], "balances with a.pool are unknown or have gaps"),
+        ({"stake:a.pool": None}, [], "the balance with 1 pool is unknown or has gaps"),
         (
             {"stake:a.pool": ONE},
             [Gap("stake:a.pool", 150, 151, 7, "?")],
-            "balances with a.pool are unknown or have gaps",
+            "the balance with 1 pool is unknown or has gaps",
         ),
     ],
 )
