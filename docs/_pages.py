@@ -21,6 +21,7 @@ GROUPS = {
     "ledgerkit.verbs.accounts": "Accounts",
     "ledgerkit.verbs.history": "Accounts",
     "ledgerkit.verbs.account_history": "Accounts",
+    "ledgerkit.verbs.activity": "Accounts",
     "ledgerkit.reconciling": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
     "ledgerkit.verbs.contracts": "Contracts",

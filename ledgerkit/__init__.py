@@ -82,6 +82,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.accounts import gas_key_nonces as gas_key_nonces
     from ledgerkit.verbs.accounts import keys as keys
     from ledgerkit.verbs.accounts import snapshot as snapshot
+    from ledgerkit.verbs.activity import activity as activity
     from ledgerkit.verbs.blocks import block as block
     from ledgerkit.verbs.blocks import blocks as blocks
     from ledgerkit.verbs.blocks import changes as changes
@@ -155,6 +156,7 @@ _HOMES = {
     "u128.parquet": "read_parquet to_arrow write_parquet",
     "verbs.account_history": "account_transactions kv transfers_of",
     "verbs.accounts": "Snapshot accounts accounts_of gas_key_nonces keys snapshot",
+    "verbs.activity": "activity",
     "verbs.blocks": "block blocks changes chunk chunks transactions",
     "verbs.cache": "cache_info clear_cache",
     "verbs.contracts": "contract_code contract_state global_contract_code view view_many",

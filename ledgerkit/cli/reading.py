@@ -41,6 +41,25 @@ def _print_trace(args: argparse.Namespace, trace: Trace) -> int:
     return print_result(args, getattr(trace, args.frame or "receipts"))
 
 
+def _print_activity(args: argparse.Namespace, result: tuple[pd.DataFrame, pd.DataFrame]) -> int:
+    from ledgerkit import cards
+    from ledgerkit.frames.human import readable
+
+    frame, failures = result
+    if args.format != "table" or args.columns is not None or args.exact or frame.empty:
+        return print_result(args, result)
+    tables = (cards.records(table, len(frame)) for table in (frame, readable(frame)))
+    for row, texts in zip(*tables, strict=True):
+        lines = (
+            f"{texts['time']}  {texts['verdict'] or 'not read'}",
+            row["headline"],
+            row["amounts"] and f"{row['account_id']}: {row['amounts']}",
+            f"{row['tx_hash']}\n",
+        )
+        output.print_text("\n".join(filter(None, lines)) + "\n", raw=args.raw_texts)
+    return print_failures(failures, "subject")
+
+
 def _print_proof(args: argparse.Namespace, trace: Trace) -> int:
     proof = trace.verify(args.trusted, source=args.source)
     if not proof.is_complete:
@@ -241,6 +260,14 @@ READING = {
         Argument("--pool ID", f"a staking pool {_LISTED}", "pools", **REPEATED),
         *_OPTIONS,
         example="alice.near 2026-08-01 final --every 10s",
+    ),
+    "activity": Command(
+        "what accounts did lately: the newest transactions, each in a sentence",
+        "verbs.activity:activity",
+        _HISTORY[0],
+        Argument("--limit", "the newest transactions, at most this many; default: 20"),
+        *_OPTIONS,
+        show=_print_activity,
     ),
     "transactions": Command(
         "transactions that accounts took part in",

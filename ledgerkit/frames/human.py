@@ -54,7 +54,7 @@ _WORDS = {
 
 _ID_KINDS = {
     "account": (
-        "account_id owner_id signer_id sender_id receiver_id predecessor_id author "
+        "account_id owner_id signer_id sender_id receiver_id predecessor_id counterparty_id author "
         "author_account_id"
     ),
     "transaction": "tx_hash",

@@ -606,6 +606,24 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("tx_index", "Int64", "place in that block; missing in answers of 2024", "count"),
         *(_c(name, "boolean", text) for name, text in ACCOUNT_FLAGS.items()),
     ),
+    "activity": (
+        _ACCOUNT,
+        _c("time", "time", "timestamp of the block that includes the transaction"),
+        _c("headline", "str", "who did what, or tried to, and what came back; missing if unread"),
+        _c("verdict", "str", "result over all receipts, as `Trace.verdict`; missing if unread"),
+        _c("amounts", "str", "changes of the account's balances in whole tokens, rounded"),
+        _c(
+            "counterparty_id",
+            "str",
+            "the one other account of its token transfers; else whom it called or paid, or the "
+            "sender",
+        ),
+        _c("method_name", "str", "methods that the transaction calls, joined by +"),
+        _TX_HASH,
+        _c("tx_block_height", "Int64", "block that includes the transaction", "block"),
+        _c("near_change", "object", "exact change of its NEAR, fees included, or missing", YOCTO),
+        _c("token_changes", "object", "exact signed change by asset, as in transfers; a dict"),
+    ),
     "transfers_of": (
         _ACCOUNT,
         _c("block_height", "Int64", "block in which the transfer took place", "block"),

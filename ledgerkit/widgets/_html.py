@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_TEXT = 100  # characters
+_MAX_HEADLINE = 600
 _MAX_LONG_TEXT = 20_000  # characters of an explanation or a decoded result
 STYLE = f"<style>{files(__package__).joinpath('static', 'static.css').read_text('utf-8')}</style>"
 CLASSES = f"ledgerkit ledgerkit-panel {html_tables.NO_MATH}"
@@ -49,7 +50,7 @@ def badge(word: str) -> str:
 def link(kind: str, id_: str, label: str = "") -> str:
     """Format an id, which a front end makes a link to its view."""
     target = f'data-kind="{text(kind)}" data-id="{html_text(id_)}"'
-    return f"<span {target}>{text(label or id_)}</span>"
+    return f"<span {target}>{text(label or id_, _MAX_HEADLINE)}</span>"
 
 
 def status(html: str) -> str:

@@ -7,30 +7,34 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from ledgerkit import units
+from ledgerkit import cards, units
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import readable
 from ledgerkit.frames.tokens import CLASSES
 from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
+from ledgerkit.verbs.activity import activity
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table, error_pages
+from ledgerkit.widgets._trace_view import VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
+_MAX_ACTIVITY = 20  # transactions: one request for their documents
 _BLOCK = "a height or an ISO time"
 
 
 class AccountExplorer(Panel):
     """
-    The state, tokens, NFTs and stake of an account.
+    The state, latest transactions, tokens, NFTs and stake of an account.
 
     Parameters
     ----------
@@ -67,6 +71,19 @@ class AccountExplorer(Panel):
             exposure = tokens.exposure(snapshot.account_id, progress=False, ledger=ledger)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
         pages = [Page("Account", _account_card(state, exposure))]
+        if ledger.network.transactions_url is not None:
+            lately, unread = activity(
+                snapshot.account_id,
+                limit=_MAX_ACTIVITY,
+                metadata=values["details"],
+                on_error="collect",
+                progress=False,
+                ledger=ledger,
+            )
+            errors = pd.concat([errors, unread], ignore_index=True)
+            frames["activity"] = lately
+            if len(lately) or unread.empty:
+                pages.append(Page("Activity", _activity_table(lately, snapshot.account_id)))
         for title, frame in {"Tokens": ft, "NFTs": snapshot.nft, "Staking": staking}.items():
             rows = frame.drop(columns=_HIDDEN, errors="ignore")
             pages.append(Page(title, Table(rows, name=title.lower())))
@@ -103,6 +120,33 @@ def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
     account_id = str(state["account_id"].iloc[0])
     statement = _html.link("statement", account_id, f"Statement of {account_id}")
     return f"<p>Staking exposure: {_html.badge(word)}</p><p>{statement}</p>{_html.record(state)}"
+
+
+def _activity_table(frame: pd.DataFrame, account_id: str) -> str:
+    if frame.empty:
+        return _html.paragraph(f"No transaction of {account_id} is indexed.")
+    rows = map(_activity_row, cards.records(frame), cards.records(readable(frame)))
+    table = html_tables.table(rows, css_class="facts")
+    if len(frame) < _MAX_ACTIVITY:
+        return table
+    code = f'ledgerkit.activity("{account_id}", limit=200)'
+    return table + _html.paragraph(f"The newest {_MAX_ACTIVITY} transactions; {code} reads more.")
+
+
+def _activity_row(row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Format a transaction: its headline links to it, and the other facts wrap below."""
+    mark, words, tone = VERDICTS[row["verdict"] or "unknown"]
+    result = f'<span class="lk-tone-{tone}" style="color:var(--lk-tone)">{mark} {words}</span>'
+    counterparty_id = row["counterparty_id"]
+    facts = (
+        result,
+        _html.text(texts["method_name"]),
+        counterparty_id and f"with {_html.link('account', counterparty_id)}",
+        row["amounts"] and _html.text(f"{row['account_id']}: {row['amounts']}", 600),
+    )
+    headline = _html.link("transaction", row["tx_hash"], row["headline"] or "not read")
+    cell = html_tables.cell(f"{headline}<br>{' · '.join(filter(None, facts))}")
+    return html_tables.row([cell], name=_html.text(texts["time"]))
 
 
 class KeyLookup(Panel):

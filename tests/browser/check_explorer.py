@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 import ledgerkit as lk
-from tests.browser.person import Person, cell_text, cells
+from tests.browser.person import AGE, NEWS, Person, cell_text, cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +89,7 @@ def test_enter_shows_what_an_account_holds(at, local):
     person.answered(ALICE)
     state = lk.accounts("alice.near", ledger=local).iloc[0]
 
-    assert person.titles() == ["Account", "Tokens", "NFTs", "Staking"]
+    assert person.titles() == ["Account", "Activity", "Tokens", "NFTs", "Staking"]
     assert person.panel.locator(".badge").inner_text() == "mixed"
     facts = person.facts()
     spendable = person.panel.locator("tr", has_text="spendable").locator("span")
@@ -113,6 +113,22 @@ def test_enter_shows_what_an_account_holds(at, local):
     assert ["north.poolv1.near", "", "150000000000000000123456789", "0"] in [
         row[:4] for row in person.grid()
     ]
+
+
+def test_why_a_swap_failed_takes_a_search_and_two_clicks(explorer):
+    """The latest transactions of an account are sentences, and each opens its transaction."""
+    explorer.search("ivan.near")
+    explorer.answered("ivan.near on local")
+    explorer.open("Activity")
+    times = [row[0] for row in explorer.table()]
+    assert times == sorted(times, reverse=True)
+    swap = explorer.tables.locator("tr", has_text="tried to swap 80 GOLD").first
+    expect(swap).to_contain_text("! succeeded, but receipts failed · ft_transfer_call")
+    explorer.picture("account_activity")
+
+    explorer.page.locator(NEWS).evaluate_all(AGE)
+    swap.get_by_role("link", name="ivan.near tried to swap").click()
+    explorer.answered("Succeeded, but receipts failed on local: 6 receipts.")
 
 
 def test_a_click_asks_and_the_open_page_stays(at, local):

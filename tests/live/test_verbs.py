@@ -162,6 +162,13 @@ def test_account_transactions(site: Site) -> None:
     assert frame["tx_block_height"].is_monotonic_increasing
 
 
+def test_activity(site: Site) -> None:
+    """The newest transactions of an account are read and described, the newest first."""
+    frame = lk.activity(site.facts.account_id, limit=3, ledger=site.ledger)
+    assert frame["verdict"].notna().all()
+    assert frame["tx_block_height"].is_monotonic_decreasing
+
+
 def test_transfers_of(site: Site) -> None:
     """The newest transfers of an account are exact; testnet lists none."""
     if site.ledger.network.transfers_url is None:

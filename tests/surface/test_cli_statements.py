@@ -157,6 +157,7 @@ def test_a_dry_run_of_a_statement_is_its_plan(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "verb", "options"),
     [
+        (["activity", "alice.near", "--limit", "3"], "activity", {"limit": 3}),
         (["transactions", "alice.near"], "account_transactions", {}),
         (
             ["transactions", "alice.near", "--role", "signer", "--success", "--limit", "2"],
@@ -186,3 +187,20 @@ def test_rows_are_those_of_the_verb(
     assert len(frame)
     column = "tx_hash" if "tx_hash" in frame else frame.columns[0]
     assert [row[column] for row in rows(out)] == list(frame[column])
+
+
+def test_the_activity_of_an_account_is_read_in_sentences(capsys: pytest.CaptureFixture[str]):
+    """A transaction is four lines: time and verdict, headline, changes, and hash."""
+    code, out, _ = run(capsys, "activity", "ivan.near", "--limit", "1")
+    headline = (
+        "ivan.near tried to swap 80 GOLD on dex.near; the exchange panicked and the tokens came "
+        "back (the contract is paused)."
+    )
+    assert code == 0
+    assert out.splitlines() == [
+        "2026-08-01 00:00:19 UTC  succeeded with failed receipts",
+        headline,
+        "ivan.near: -0.00075 NEAR",
+        "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY",
+        "",
+    ]

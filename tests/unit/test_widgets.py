@@ -25,7 +25,8 @@ from ledgerkit.widgets import _html, contracts, gallery, search
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
-from tests import hostile
+from tests import hostile, world_copies
+from tests.local_transport import LocalTransport
 from tests.unit.front_end import FrontEnd, until
 
 w = pytest.importorskip("ipywidgets")
@@ -482,14 +483,49 @@ def test_the_account_panel_gives_the_verbs_frames():
     """Each tab's frame is what its verb gives; `.result` is the account's own row."""
     panel = lk.widgets.AccountExplorer("alice.near").press()
 
-    assert list(panel.frames) == ["account", "ft", "nft", "staking", "exposure"]
+    names = ["account", "ft", "nft", "staking", "activity", "exposure"]
+    assert list(panel.frames) == names
     assert panel.result is not None
     pd.testing.assert_frame_equal(panel.result, lk.accounts("alice.near"))
     pd.testing.assert_frame_equal(panel.frames["ft"], lk.ft("alice.near", metadata=True))
     staking = lk.staking("alice.near", positions=True)
     pd.testing.assert_frame_equal(panel.frames["staking"], staking)
-    assert FrontEnd(panel).titles == ["Account", "Tokens", "NFTs", "Staking"]
+    assert FrontEnd(panel).titles == ["Account", "Activity", "Tokens", "NFTs", "Staking"]
     assert '<strong class="badge" style="border-color:#0072B2">mixed</strong>' in panel.static()
+
+
+def test_the_activity_of_an_account_opens_its_transactions():
+    """Each row has the headline as a link, the verdict in words, and the account's changes."""
+    panel = lk.widgets.AccountExplorer("ivan.near").press()
+
+    activity = panel.frames["activity"]
+    pd.testing.assert_frame_equal(activity, lk.activity("ivan.near"))
+    html = panel.static()
+    for tx_hash, headline in zip(activity["tx_hash"], activity["headline"], strict=True):
+        assert f'data-kind="transaction" data-id="{tx_hash}">{headline}</span>' in html
+    assert "! succeeded, but receipts failed" in html
+    assert "ivan.near: -0.0012 NEAR, -120 GOLD, +1.50 wNEAR" in html
+    assert "No transaction of nobody.near is indexed." in (
+        lk.widgets.AccountExplorer("nobody.near").press().static()
+    )
+
+
+def test_transactions_that_could_not_be_listed_are_an_error_not_nothing():
+    """The page of errors names the failure, and no page says that there is no transaction."""
+    transport = LocalTransport(world_copies.open_copy("demo"))
+    url = "http://127.0.0.1:1/nothing"
+    with lk.connect("lab", transport=transport, transactions_url=url, make_default=False) as ledger:
+        panel = lk.widgets.AccountExplorer("ivan.near", ledger=ledger).press()
+        assert FrontEnd(panel).titles == ["Account", "Tokens", "NFTs", "Staking", "Errors"]
+
+
+def test_a_network_without_an_index_of_transactions_has_no_activity():
+    """Nothing is shown that could be read as an account without transactions."""
+    transport = LocalTransport(world_copies.open_copy("demo"))
+    with lk.connect("lab", transport=transport, make_default=False) as ledger:
+        assert ledger.network.transactions_url is None
+        panel = lk.widgets.AccountExplorer("ivan.near", ledger=ledger).press()
+        assert FrontEnd(panel).titles == ["Account", "Tokens", "NFTs", "Staking"]
 
 
 def test_the_account_panel_can_leave_contracts_alone():
@@ -1052,14 +1088,14 @@ def test_an_answer_belongs_to_the_result_it_was_asked_of():
     front = FrontEnd(panel)
     earlier = front.panel["result"]
     question = {"do": "cell", "row": 0, "column": 0}
-    assert front.ask_block([1, 0], question).keys() == {"text", "visible"}
+    assert front.ask_block([2, 0], question).keys() == {"text", "visible"}
 
     panel.press()
-    front.send(type="block", at=[1, 0], result=earlier, request="2", message=question)
+    front.send(type="block", at=[2, 0], result=earlier, request="2", message=question)
 
     replies = [m["payload"] for m in front.messages if m["type"] == "reply"]
     assert replies[-1] == {"error": "This result has been replaced by a newer one."}
-    assert front.ask_block([1, 0], question).keys() == {"text", "visible"}
+    assert front.ask_block([2, 0], question).keys() == {"text", "visible"}
 
 
 def test_every_message_is_answered_with_the_present_network():

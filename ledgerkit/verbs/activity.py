@@ -1,0 +1,142 @@
+"""The latest transactions of accounts, each described in a sentence."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, overload
+
+from ledgerkit import client, validation
+from ledgerkit.block_data.transaction_documents import stream_documents
+from ledgerkit.errors import LedgerError
+from ledgerkit.frames import build
+from ledgerkit.tracing.activity import Activity, describe_activity
+from ledgerkit.tracing.amount_texts import AmountTexts
+from ledgerkit.tracing.transaction_data import token_contracts
+from ledgerkit.verbs import service_pages
+from ledgerkit.verbs.declaring import verb
+from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.trace_reading import build_traces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Unpack
+
+    import pandas as pd
+
+    from ledgerkit.api.models.services import AccountTransaction
+    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.tracing.transaction_data import TransactionData
+    from ledgerkit.verbs.declaring import Collecting, Raising
+    from ledgerkit.verbs.fetching import FrameResult, Ids
+
+_MAX_TRANSACTIONS = 1_000  # of each account: 50 requests for their documents
+_MEMBERS = {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
+
+
+@overload
+def activity(
+    account_ids: Ids, *, limit: int = 20, metadata: bool = True, **options: Unpack[Raising]
+) -> pd.DataFrame: ...
+@overload
+def activity(
+    account_ids: Ids, *, limit: int = 20, metadata: bool = True, **options: Unpack[Collecting]
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
+def activity(
+    account_ids: Ids,
+    *,
+    limit: int = 20,
+    metadata: bool = True,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return what accounts did lately: their newest transactions, each with a headline and verdict.
+
+    Parameters
+    ----------
+    limit
+        Maximum number of transactions of each account, from 1 to 1,000.
+    metadata
+        Read the symbol and decimals of each fungible token from its contract; False writes
+        amounts of tokens in their smallest unit.
+
+    Returns
+    -------
+    activity
+        One row per account and transaction, each account's newest first, typed as
+        `schema("activity")`. `verdict` is that of all receipts: a swap that the exchange refused
+        is ``succeeded_with_failed_receipts``, although its status is success. `amounts` are
+        rounded for reading; `near_change` and `token_changes` are exact.
+
+    Notes
+    -----
+    Source: POST /v0/account and POST /v0/transactions of the Transactions API; the view method
+    ft_metadata. An account costs one request for up to 200 transactions, one more for every
+    twenty, and one for each token that was not met before.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> activity = lk.activity("ivan.near", limit=2)
+    >>> activity[["method_name", "counterparty_id", "verdict"]]
+            method_name counterparty_id                         verdict
+    0  ft_transfer_call        dex.near  succeeded_with_failed_receipts
+    1  ft_transfer_call        dex.near                 fully_succeeded
+    >>> activity[["amounts", "near_change"]]
+                                    amounts              near_change
+    0                         -0.00075 NEAR   -747443224752000000001
+    1  -0.0012 NEAR, -120 GOLD, +1.50 wNEAR  -1214380038570500000001
+    >>> activity["headline"][1]
+    'ivan.near swapped 120 GOLD for 1.50 wNEAR on dex.near.'
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    ids = validation.account_ids(account_ids, "account_ids")
+    most = validation.integer(limit, "limit", least=1, most=_MAX_TRANSACTIONS)
+    with_metadata = validation.flag(metadata, "metadata")
+    newest = partial(service_pages.transactions, newest_first=True)
+    pages = {account_id: partial(newest, account_id=account_id) for account_id in ids}
+    fetched = service_pages.collect(fetcher, pages, "transactions", most)
+    rows = [row for _, own_rows in fetched for row in own_rows]
+    documents = _read_documents(fetcher, [row.transaction_hash for row in rows])
+    if with_metadata:
+        _read_metadata(fetcher.ledger, documents)
+    described = [_described(fetcher, row, documents) for row in rows]
+    computed = {name: [getattr(one, name) for one in described] for name in Activity._fields}
+    frame = build.build_frame("activity", build.columns_of("activity", rows, _MEMBERS, **computed))
+    return fetcher.result(frame, "POST /v0/transactions of the Transactions API")
+
+
+def _read_documents(fetcher: Fetcher, tx_hashes: Iterable[str]) -> dict[str, TransactionData]:
+    """Read transactions by hash; those that could not be read are failures of the fetcher."""
+    answers = dict(chain.from_iterable(stream_documents(fetcher.ledger, tx_hashes)))
+    documents = {}
+    for tx_hash, answer in fetcher.succeeded(answers, answers.values()):
+        try:
+            [trace] = build_traces(fetcher.ledger, [answer], blocks=False)
+            documents[tx_hash] = trace._data(metadata=False)  # noqa: SLF001 - of this package
+        except LedgerError as error:
+            fetcher.fail(tx_hash, error)
+    return documents
+
+
+def _read_metadata(ledger: Ledger, documents: Mapping[str, TransactionData]) -> None:
+    """Read the metadata of all tokens side by side, and have amounts written with it."""
+    contracts = [token_contracts(tx.request, tx.transfers) for tx in documents.values()]
+    facts = read_token_facts(ledger, list(dict.fromkeys(chain.from_iterable(contracts))))
+    for tx in documents.values():
+        tx.amounts = AmountTexts(facts)
+
+
+def _described(
+    fetcher: Fetcher, row: AccountTransaction, documents: Mapping[str, TransactionData]
+) -> Activity:
+    try:
+        tx = documents.get(row.transaction_hash)
+        return Activity() if tx is None else describe_activity(tx, row.account_id)
+    except LedgerError as error:
+        fetcher.fail(row.transaction_hash, error)
+        return Activity()
