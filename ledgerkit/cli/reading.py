@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.trace import Trace
 
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]
+_HOLDERS_COLUMNS = ["rank", "account_id", "balance", "share", "status"]
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
 
@@ -167,6 +168,23 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
     return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
 
 
+def _holders_schema(args: argparse.Namespace) -> str:
+    return "top_holders_metadata" if args.metadata and not args.from_file else "top_holders"
+
+
+def _print_holders(args: argparse.Namespace, frame: pd.DataFrame) -> int:
+    """Print the supply above a table, whose columns are those that differ between holders."""
+    if args.format != "table" or args.columns is not None or "share" not in frame or frame.empty:
+        return print_result(args, frame)
+    from ledgerkit.frames.human import readable
+
+    first = readable(frame.head(1), short_ids=False).iloc[0]
+    supply = first["total_supply"] or "unknown"
+    headline = f"Largest holders of {first['contract_id']}; total supply: {supply}"
+    args.columns = _HOLDERS_COLUMNS
+    return _print_below(headline, args, frame)
+
+
 _IDS: dict[str, Any] = {
     "text": "one or more account ids",
     "noun": "the account id",
@@ -198,6 +216,7 @@ _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:PO
 _STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
 _STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
+_NO_METADATA = "leave out symbol, supply and shares, which cost two view calls"
 _LEVEL = f"the level to wait for: {', '.join(validation.WAIT_LEVELS)}; default: FINAL"
 _TRANSACTION = (
     Argument("tx_hash", "the transaction's hash", nargs="?"),
@@ -247,6 +266,16 @@ READING = {
         _AT,
         *_SAVABLE,
         example="alice.near --network mainnet",
+    ),
+    "holders": Command(
+        "the largest holders of a token, with their shares of its supply",
+        "verbs.tokens:top_holders",
+        Argument("contract_id", "the token's contract", nargs="?"),
+        Argument("--no-metadata", _NO_METADATA, "metadata", action="store_false", default=True),
+        *_SAVABLE,
+        schema=_holders_schema,
+        show=_print_holders,
+        example="wrap.near --network mainnet",
     ),
     "history": Command(
         "holdings of an account at several blocks",

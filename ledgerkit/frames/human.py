@@ -64,7 +64,7 @@ _ID_KINDS = {
     "contract": "contract_id pool_id source_contract_id",
 }
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
-_TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "diff_ft"}
+_TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "top_holders_metadata", "diff_ft"}
 _HASHES = ("transaction", "receipt", "block", "key")
 
 

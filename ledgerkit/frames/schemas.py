@@ -62,6 +62,13 @@ _FT_METADATA = (
     _c("amount", "Float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),
 )
+_HOLDERS = (
+    _c("contract_id", "str", "contract of the token"),
+    _c("rank", "Int64", "rank in the response, from 1", "count"),
+    _c("account_id", "str", "account that holds the token"),
+    _c("balance", "u128", "exact balance; missing unless `status` is ok", AMOUNT_UNIT),
+    _c("status", "str", "ok, pending (not indexed yet) or broken (the contract call failed)"),
+)
 _STAKING = (
     _ACCOUNT,
     _c("pool_id", "str", "staking pool that the account delegated to at any time"),
@@ -267,12 +274,17 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("unstaked", "u128", "staking: amount unstaked and not yet withdrawn", YOCTO),
         _c("storage_bytes", "Int64", "accounts: size of the account's state", "byte"),
     ),
-    "top_holders": (
-        _c("contract_id", "str", "contract of the token"),
-        _c("rank", "Int64", "rank in the response, from 1", "count"),
-        _c("account_id", "str", "account that holds the token"),
-        _c("balance", "u128", "exact balance; missing unless `status` is ok", AMOUNT_UNIT),
-        _c("status", "str", "ok, pending (not indexed yet) or broken (the contract call failed)"),
+    "top_holders": _HOLDERS,
+    "top_holders_metadata": (
+        *_HOLDERS,
+        *_FT_METADATA,
+        _c(
+            "total_supply",
+            "u128",
+            "what ft_total_supply of the contract returns; missing if that can't be read",
+            AMOUNT_UNIT,
+        ),
+        _c("share", "Float64", "`balance` as a part of `total_supply`, rounded", FRACTION),
     ),
     "keys": (
         _ACCOUNT,

@@ -39,6 +39,13 @@ class TokenFacts(NamedTuple):
     decimals: int | None = None
 
 
+class Token(NamedTuple):
+    """A token with its supply in the smallest unit, which is None if it is unknown."""
+
+    facts: TokenFacts
+    total_supply: int | None
+
+
 def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
     Check a token's metadata: a contract may send members of any type.
@@ -68,16 +75,21 @@ def ft(
         return build.build_frame("ft", columns)
     facts = [metadata[contract_id] for contract_id in columns["contract_id"]]
     columns["balance"] = build.build_frame("ft", columns)["balance"].array
-    columns |= {
+    columns |= _metadata_columns(columns["balance"].tolist(), facts)
+    return build.build_frame("ft_metadata", columns)
+
+
+def _metadata_columns(balances: Sequence[Any], facts: Sequence[TokenFacts]) -> dict[str, Any]:
+    """Return the columns that the metadata of tokens adds to their balances, NA if unknown."""
+    return {
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],
         "amount": [
             None if value is NA or fact.decimals is None else value / 10**fact.decimals
-            for value, fact in zip(columns["balance"].tolist(), facts, strict=True)
+            for value, fact in zip(balances, facts, strict=True)
         ],
         "metadata_status": [fact.status for fact in facts],
     }
-    return build.build_frame("ft_metadata", columns)
 
 
 def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str, Any]:
@@ -101,8 +113,8 @@ def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
     }
 
 
-def top_holders(response: rest.TopHolders) -> pd.DataFrame:
-    """Build the top_holders frame: one row per holder, largest first, at most 100."""
+def top_holders(response: rest.TopHolders, token: Token | None = None) -> pd.DataFrame:
+    """Build the top_holders frame, or top_holders_metadata with the token; largest first."""
     holders = response.accounts or []
     columns = {
         "contract_id": [response.token_id] * len(holders),
@@ -110,7 +122,16 @@ def top_holders(response: rest.TopHolders) -> pd.DataFrame:
         "account_id": [holder.account_id for holder in holders],
         **_balances([holder.balance for holder in holders]),
     }
-    return build.build_frame("top_holders", columns)
+    if token is None:
+        return build.build_frame("top_holders", columns)
+    columns["balance"] = build.build_frame("top_holders", columns)["balance"].array
+    balances, supply = columns["balance"].tolist(), token.total_supply
+    columns |= _metadata_columns(balances, [token.facts] * len(holders)) | {
+        "total_supply": [supply] * len(holders),
+        # A supply of zero has no shares.
+        "share": [None if value is NA or not supply else value / supply for value in balances],
+    }
+    return build.build_frame("top_holders_metadata", columns)
 
 
 def nft(responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]]) -> pd.DataFrame:

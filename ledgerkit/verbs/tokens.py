@@ -14,7 +14,7 @@ from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, read_frame
+from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
@@ -549,7 +549,9 @@ def _stake(position: Position) -> int | None:
 
 
 @verb
-def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFrame:
+def top_holders(
+    contract_id: str, *, metadata: bool = False, ledger: Ledger | None = None
+) -> pd.DataFrame:
     """
     Return the largest holders of a fungible token.
 
@@ -557,25 +559,58 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     ----------
     contract_id
         The token's contract.
+    metadata
+        Add symbol, decimals, the balance in human units, the total supply and each holder's
+        share of it. Costs two view calls.
 
     Returns
     -------
     holders
-        At most 100 rows, the largest balance first, typed as `schema("top_holders")`.
+        At most 100 rows, the largest balance first, typed as `schema("top_holders")` or
+        `schema("top_holders_metadata")`. A supply that could not be read is a warning, and in
+        ``attrs["notes"]``; the shares are missing then.
 
     Notes
     -----
-    Source: GET /v1/ft/{contract_id}/top.
+    Source: GET /v1/ft/{contract_id}/top; metadata and supply from the view methods ft_metadata
+    and ft_total_supply. The indexer's balances may be some blocks older than the supply.
 
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> lk.top_holders("moon.near")[["rank", "account_id", "balance"]]
-       rank  account_id                                  balance
-    0     1  alice.near  340282366920926463463374607431768211454
-    1     2    bob.near               12000000000000000000000000
-    2     3   shop.near                                        1
-    3     4  trent.near                                        0
+    >>> holders = lk.top_holders("gold.near", metadata=True)
+    >>> holders[["rank", "account_id", "balance", "symbol", "share"]].head(3)
+       rank   account_id       balance symbol     share
+    0     1     dex.near  400120000000   GOLD  0.824396
+    1     2  victor.near   12367000000   GOLD  0.025481
+    2     3     uma.near   11349750000   GOLD  0.023385
     """
+    ledger = client.current(ledger)
     call = rest.top_holders(validation.account_id(contract_id, "contract_id"))
-    return read_frame(ledger, call, token_frames.top_holders, "GET /v1/ft/{contract_id}/top")
+    source = "GET /v1/ft/{contract_id}/top"
+    if not validation.flag(metadata, "metadata"):
+        return read_frame(ledger, call, token_frames.top_holders, source)
+    response = ledger.send(call)
+    token = read_token(contract_id, ledger)
+    frame = sourced_frame(
+        ledger,
+        lambda: token_frames.top_holders(response, token),
+        f"{source}, view calls ft_metadata and ft_total_supply",
+    )
+    if token.total_supply is None:
+        note = f"the total supply of {contract_id} can't be read, so that shares are missing"
+        user_warnings.warn(note)
+        frame.attrs["notes"] = [note]
+    return frame
+
+
+def read_token(contract_id: str, ledger: Ledger) -> token_frames.Token:
+    """Read the metadata and the supply of a token, with two view calls."""
+    facts = _read_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
+    final = validation.block_reference("final")
+    call = rpc.call_function(contract_id, "ft_total_supply", b"{}", final)
+    try:
+        supply = readings.amount(ledger.send(call), call.request)
+    except (*readings.REFUSED, errors.DecodeError):
+        supply = None
+    return token_frames.Token(facts, supply)

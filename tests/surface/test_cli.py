@@ -128,6 +128,7 @@ def test_rows_of_the_others_are_printed_when_one_account_fails(capsys):
         (["ft", "a.near"], "GET https://api.fastnear.com/v1/account/a.near/ft", "balance"),
         (["account", "a.near", "--at", "7"], '"block_id":7', "spendable"),
         (["keys", "a.near"], "view_access_key_list", "allowance"),
+        (["holders", "t.near"], "GET https://api.fastnear.com/v1/ft/t.near/top", "share"),
         (["block", "7"], '"params":{"block_id":7}', "block_height"),
         (["view", "a.near", "get", '{"n":1}'], '"args_base64":"eyJuIjoxfQ=="', ""),
         (["receipts", BLOCK_HASH, "a.near"], "EXPERIMENTAL_tx_status", "waits_for"),
@@ -207,10 +208,24 @@ def test_every_command_can_read_a_saved_answer(tmp_path, capsys):
     saved.write_text(json.dumps(FT))
     assert main(["ft", "--from-file", str(saved), "--format", "csv"]) == 0
     assert f"big.near,{BIG},7,ok" in capsys.readouterr().out
-    commands = "account ft nft staking keys transactions transfers block view trace receipts"
+    commands = (
+        "account ft holders nft staking keys transactions transfers block view trace receipts"
+    )
     for name in commands.split():
         assert main([name, "--from-file", str(tmp_path / "none.json")]) == 2, name
     assert "No such file" in capsys.readouterr().err
+
+
+def test_holders_are_listed_with_their_shares_of_the_supply(capsys):
+    """The supply stands above the table; without metadata neither it nor shares are read."""
+    argv = ["holders", "gold.near", "--network", "local"]
+    assert main(argv) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Largest holders of gold.near; total supply: 485,349 GOLD"
+    assert lines[2].split() == ["rank", "account_id", "balance", "share", "status"]
+    assert lines[3].split() == ["1", "dex.near", "400,120", "GOLD", "82.44%", "ok"]
+    assert main([*argv, "--no-metadata", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "gold.near,1,dex.near,400120000000,ok"
 
 
 def test_a_saved_view_call_prints_what_the_contract_returned(tmp_path, capsys):

@@ -835,6 +835,53 @@ def test_top_holders() -> None:
     assert dtypes(empty) == dtypes(frame)
 
 
+# Some holders of first.tkn.near in a recorded response of api.fastnear.com; all balances there
+# add up to 10^27.
+FIRST_TOKEN = {
+    "mob.near": "979894691374420631019486155",
+    "ref-finance.near": "10290906529190035816723",
+    "ryanmehta.near": "0",
+}
+
+
+def token_fake(supply: object, balances: dict[str, str]) -> Fake:
+    """Invent the holders and the view methods of t.near."""
+    holders = [{"account_id": name, "balance": text} for name, text in balances.items()]
+    fake = Fake(rest={"/v1/ft/t.near/top": {"accounts": holders}})
+    fake.views["t.near", "ft_metadata"] = as_bytes({"symbol": "FIRST", "decimals": 18})
+    fake.views["t.near", "ft_total_supply"] = as_bytes(supply)
+    return fake
+
+
+def test_shares_of_holders_are_parts_of_the_total_supply() -> None:
+    """A share needs the contract's supply, since only the largest holders are listed."""
+    with asking(token_fake(str(10**27), FIRST_TOKEN)) as server:
+        frame = lk.top_holders("t.near", metadata=True)
+        assert len(server.requests) == 3
+        lk.top_holders("t.near")
+        assert len(server.requests) == 4
+    assert frame["share"].round(12).tolist() == [0.979894691374, 0.000010290907, 0.0]
+    assert frame["total_supply"].tolist() == [10**27] * 3
+    assert rows(frame.head(1), "symbol", "decimals", "amount", "metadata_status") == [
+        ("FIRST", 18, 979894691.3744206, "ok")
+    ]
+    assert "notes" not in frame.attrs
+
+
+@pytest.mark.parametrize("supply", [None, "1.5", -1, str(2**128), [], "0"])
+def test_shares_of_an_unknown_supply_are_missing(supply: object) -> None:
+    """A supply that is not an amount is a warning and a note; none has shares of zero."""
+    note = "the total supply of t.near can't be read, so that shares are missing"
+    fake = token_fake(supply, {"a.near": "5"})
+    with asking(fake), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame = lk.top_holders("t.near", metadata=True)
+    assert frame["share"].isna().all()
+    assert frame["balance"].tolist() == [5]
+    notes = [] if supply == "0" else [note]
+    assert frame.attrs.get("notes", []) == notes == [str(w.message) for w in caught]
+
+
 # Metadata -------------------------------------------------------------------------------
 
 HOSTILE: dict[str, tuple[Any, str, str | None, int | None]] = {
