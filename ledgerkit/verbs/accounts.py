@@ -12,6 +12,7 @@ from ledgerkit.errors import UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
+from ledgerkit.verbs import tokens
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in_errors
 from ledgerkit.visible_text import html_text
@@ -111,7 +112,7 @@ class Snapshot:
     state
         One row, typed as `schema("accounts")`.
     ft
-        Fungible tokens, typed as `schema("ft")`.
+        Fungible tokens, typed as `schema("ft")` or `schema("ft_metadata")`.
     nft
         NFT collections, typed as `schema("nft")`.
     staking
@@ -163,9 +164,15 @@ class Snapshot:
 
 
 @verb
-def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
+def snapshot(account_id: str, *, metadata: bool = False, ledger: Ledger | None = None) -> Snapshot:
     """
     Return the indexed state and holdings of one account, with one request.
+
+    Parameters
+    ----------
+    metadata
+        Add symbol, decimals and the balance in human units to `ft`. Costs a view call for each
+        token whose metadata is not cached; where one fails, `metadata_status` is ``unread``.
 
     Returns
     -------
@@ -197,11 +204,14 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     account_id = validation.account_id(account_id)
     call = rest.full(account_id)
     response = ledger.send(call)
+    contract_ids = [token.contract_id for token in response.tokens or ()]
+    has_metadata = validation.flag(metadata, "metadata")
+    facts = tokens.read_token_facts(ledger, contract_ids) if has_metadata else None
     with request_in_errors(call.request):
         snapshot = Snapshot(
             account_id,
             account_frames.accounts([response]),
-            token_frames.ft([response]),
+            token_frames.ft([response], facts),
             token_frames.nft([(response.account_id, response.nfts)]),
             token_frames.staking([response]),
         )

@@ -62,11 +62,19 @@ class AccountExplorer(Panel):
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
-        snapshot = accounts.snapshot(values["account_id"], ledger=ledger)
+        snapshot = accounts.snapshot(
+            values["account_id"], metadata=values["details"], ledger=ledger
+        )
         state, ft, staking = snapshot.state, snapshot.ft, snapshot.staking
         errors, exposure = pd.DataFrame(), None
         if values["details"]:
-            ft, staking, errors = _read_details(snapshot.account_id, ledger)
+            staking, errors = tokens.staking(
+                snapshot.account_id,
+                positions=True,
+                on_error="collect",
+                progress=False,
+                ledger=ledger,
+            )
         if ledger.network.liquid_tokens:
             exposure = tokens.exposure(snapshot.account_id, progress=False, ledger=ledger)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
@@ -101,15 +109,6 @@ class AccountExplorer(Panel):
             counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
             sentence += f": {', '.join(counted)}."
         return Content(sentence, state, tuple(pages), frames, snapshot)
-
-
-def _read_details(
-    account_id: str, ledger: Ledger
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    options: Any = {"on_error": "collect", "progress": False, "ledger": ledger}
-    ft, ft_errors = tokens.ft(account_id, metadata=True, **options)
-    staking, staking_errors = tokens.staking(account_id, positions=True, **options)
-    return ft, staking, pd.concat([ft_errors, staking_errors], ignore_index=True)
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:

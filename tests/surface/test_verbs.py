@@ -965,6 +965,25 @@ def test_metadata_that_could_not_be_asked() -> None:
     assert caught.value.status == 503
 
 
+def test_a_snapshot_has_symbols_and_amounts_if_they_are_asked_for() -> None:
+    """Without metadata there is one request; an unread symbol hides no balance."""
+    fake = Fake()
+    tokens = [{"contract_id": name, "balance": "250"} for name in ("t.near", "u.near", "v.near")]
+    fake.rest["/v1/account/a.near/full"] = {"state": {}, "tokens": tokens}
+    fake.views["t.near", "ft_metadata"] = as_bytes({"symbol": "T", "decimals": 2})
+    fake.views["u.near", "ft_metadata"] = Reply(503)
+    with asking(fake) as server:
+        plain = lk.snapshot("a.near")
+        assert len(server.requests) == 1
+        snapshot = lk.snapshot("a.near", metadata=True)
+    assert plain.ft.attrs["schema"] == "ft"
+    assert rows(snapshot.ft, "balance", "symbol", "amount", "metadata_status") == [
+        (250, "T", 2.5, "ok"),
+        (250, None, None, "unread"),
+        (250, None, None, "missing"),
+    ]
+
+
 # NFT tokens -----------------------------------------------------------------------------
 
 
