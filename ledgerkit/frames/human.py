@@ -62,6 +62,7 @@ _ID_KINDS = {
     "block": "block_hash prev_hash last_final_block latest_block_hash",
     "key": "public_key",
     "contract": "contract_id pool_id source_contract_id",
+    "asset": "asset",
 }
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
 _TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "top_holders_metadata", "diff_ft"}
@@ -211,8 +212,6 @@ def column_formats(
             formats[name] = _words
         elif column.dtype == "str" and name in kinds:
             formats[name] = _short_hash if kinds[name] in _HASHES else _short_name
-        elif name == "asset" and kinds:
-            formats[name] = _short_name
     for label, dtype in frame.dtypes.items():
         if isinstance(dtype, U128Dtype):
             formats.setdefault(str(label), _grouped)
@@ -226,7 +225,7 @@ def id_kinds(frame: pd.DataFrame) -> dict[str, str]:
     Return what the ids in each column name; the values of the frame are not read.
 
     This is ``"account"``, ``"transaction"``, ``"receipt"``, ``"block"`` (also heights),
-    ``"key"``, ``"token"`` (contract of a fungible token) or ``"contract"``.
+    ``"key"``, ``"token"`` (contract of a fungible token), ``"contract"`` or ``"asset"``.
     """
     names = [str(name) for name in frame.columns]
     declared = declared_columns(frame)

@@ -32,11 +32,12 @@ CLASSES = {  # by whether there are pools, and liquid staking tokens
 
 
 class TokenFacts(NamedTuple):
-    """The checked symbol and decimals of a token, and the status of its metadata."""
+    """The checked symbol, decimals and name of a token, and the status of its metadata."""
 
     status: str
     symbol: str | None = None
     decimals: int | None = None
+    name: str | None = None
 
 
 class Token(NamedTuple):
@@ -50,19 +51,20 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
     Check a token's metadata: a contract may send members of any type.
 
-    The symbol becomes one line of at most 64 visible characters, and the decimals are kept if
-    they are from 0 to 255. The status is ``broken`` if either is not usable.
+    The symbol and the name become one line of at most 64 visible characters, and the decimals are
+    kept if they are from 0 to 255. The status is ``broken`` if symbol or decimals are not usable.
     """
-    symbol, decimals = metadata.symbol, metadata.decimals
-    symbol = (
-        cut(symbol, 4 * _MAX_SYMBOL)[:_MAX_SYMBOL].strip() or None
-        if isinstance(symbol, str)
-        else None
-    )
+    symbol, decimals = _line(metadata.symbol), metadata.decimals
     if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
-    return TokenFacts(status, symbol, decimals)
+    return TokenFacts(status, symbol, decimals, _line(metadata.name))
+
+
+def _line(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return cut(value, 4 * _MAX_SYMBOL)[:_MAX_SYMBOL].strip() or None
 
 
 def ft(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PAGE = 50
 _MAX_PAGE = 1000
 _DIGEST_BYTES = 20
+_HOLDERS_SOURCE = "GET /v1/ft/{contract_id}/top"
 _LOCKUP_FACTORY = "lockup.near"
 
 
@@ -112,7 +113,13 @@ def _read_facts(
         else:
             facts[contract_id] = token_frames.TokenFacts("unread")
             fetcher.fail(contract_id, error)
+    known_tokens(fetcher.ledger).update(facts)
     return facts
+
+
+def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
+    """Return the tokens whose metadata this ledger has read, by their contracts."""
+    return ledger.memo("tokens", dict)
 
 
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
@@ -586,25 +593,29 @@ def top_holders(
     2     3     uma.near   11349750000   GOLD  0.023385
     """
     ledger = client.current(ledger)
+    if validation.flag(metadata, "metadata"):
+        return read_holders(contract_id, ledger)[0]
     call = rest.top_holders(validation.account_id(contract_id, "contract_id"))
-    source = "GET /v1/ft/{contract_id}/top"
-    if not validation.flag(metadata, "metadata"):
-        return read_frame(ledger, call, token_frames.top_holders, source)
-    response = ledger.send(call)
-    token = read_token(contract_id, ledger)
+    return read_frame(ledger, call, token_frames.top_holders, _HOLDERS_SOURCE)
+
+
+def read_holders(contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, token_frames.Token]:
+    """Read the largest holders of a token with their shares, and the token."""
+    response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
+    token = _read_token(contract_id, ledger)
     frame = sourced_frame(
         ledger,
         lambda: token_frames.top_holders(response, token),
-        f"{source}, view calls ft_metadata and ft_total_supply",
+        f"{_HOLDERS_SOURCE}, view calls ft_metadata and ft_total_supply",
     )
     if token.total_supply is None:
         note = f"the total supply of {contract_id} can't be read, so that shares are missing"
         user_warnings.warn(note)
         frame.attrs["notes"] = [note]
-    return frame
+    return frame, token
 
 
-def read_token(contract_id: str, ledger: Ledger) -> token_frames.Token:
+def _read_token(contract_id: str, ledger: Ledger) -> token_frames.Token:
     """Read the metadata and the supply of a token, with two view calls."""
     facts = _read_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
     final = validation.block_reference("final")

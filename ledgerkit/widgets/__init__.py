@@ -24,6 +24,7 @@ from ledgerkit.widgets.networks import NetworkPicker
 from ledgerkit.widgets.search import Search
 from ledgerkit.widgets.sending import SendForm
 from ledgerkit.widgets.table import FrameView, TracePanel, show
+from ledgerkit.widgets.tokens import TokenExplorer
 from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "SendForm",
     "StakingExposure",
     "StatementExplorer",
+    "TokenExplorer",
     "TracePanel",
     "TransactionExplorer",
     "explore",

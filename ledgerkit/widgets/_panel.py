@@ -101,10 +101,9 @@ class Panel(Displayable):
     tooltip: ClassVar[str] = "Send the request"
     waiting: ClassVar[str] = "Loading…"
     # A result of a look-up can be returned to; one of sending or connecting cannot.
-    can_return: ClassVar[bool] = True
+    can_return: bool = True
     # The kinds of ids whose links open this panel, each with the field that takes the id.
     links: ClassVar[Mapping[str, str]] = {}
-    link_values: ClassVar[Mapping[str, str]] = {}  # the texts of the other fields
 
     def __init_subclass__(cls) -> None:
         LINKS.update({kind: (cls, field) for kind, field in cls.links.items()})

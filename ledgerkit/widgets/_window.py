@@ -53,7 +53,7 @@ class Target:
 
 def target(kind: str, id_: str) -> Target:
     panel_class, field = LINKS[kind]
-    return Target(panel_class, {**panel_class.link_values, field: id_})
+    return Target(panel_class, {field: id_})
 
 
 @dataclass(frozen=True, slots=True)

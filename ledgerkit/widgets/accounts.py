@@ -12,7 +12,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import readable
 from ledgerkit.frames.tokens import CLASSES
-from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.verbs.activity import activity
@@ -78,7 +77,8 @@ class AccountExplorer(Panel):
         if ledger.network.liquid_tokens:
             exposure = tokens.exposure(snapshot.account_id, progress=False, ledger=ledger)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
-        pages = [Page("Account", _account_card(state, exposure))]
+        is_token = snapshot.account_id in tokens.known_tokens(ledger)
+        pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
         if ledger.network.transactions_url is not None:
             lately, unread = activity(
                 snapshot.account_id,
@@ -111,14 +111,16 @@ class AccountExplorer(Panel):
         return Content(sentence, state, tuple(pages), frames, snapshot)
 
 
-def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
+def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_token: bool) -> str:
     word = "unknown"  # where the network has no known liquid staking tokens
     if exposure is not None:
         column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
         word = str(readable(exposure)[column].iloc[0])
     account_id = str(state["account_id"].iloc[0])
-    statement = _html.link("statement", account_id, f"Statement of {account_id}")
-    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{statement}</p>{_html.record(state)}"
+    links = _html.link("statement", account_id, f"Statement of {account_id}")
+    if is_token:
+        links += f" · {_html.link('token', account_id, f'Token {account_id}')}"
+    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{links}</p>{_html.record(state)}"
 
 
 def _activity_table(frame: pd.DataFrame, account_id: str) -> str:
@@ -231,7 +233,7 @@ class StatementExplorer(Panel):
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
         page = [statement._repr_html_()]
         if len(entries):
-            page.append(f'<div style="background:{LIGHT}">{svg_text(statement.plot)}</div>')
+            page.append(_html.plot(statement.plot))
         rows = entries.drop(columns="account_id")
         entries_page = Page("Entries", Table(rows, name="statement", slim=True))
         transactions = statement.by_transaction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -39,8 +39,6 @@ class ContractViewer(Panel):
     title = "Contract"
     action = "Call view"
     tooltip = "Call this method; it is free and changes nothing"
-    links: ClassVar = {"token": "contract_id"}
-    link_values: ClassVar = {"method": "ft_metadata", "args": "{}"}
 
     def __init__(
         self,

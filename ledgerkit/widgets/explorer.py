@@ -19,9 +19,12 @@ from ledgerkit.widgets.gallery import NftGallery
 from ledgerkit.widgets.networks import NetworkPicker
 from ledgerkit.widgets.search import Search
 from ledgerkit.widgets.sending import SendForm
+from ledgerkit.widgets.tokens import TokenExplorer
 from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
 
     from ledgerkit.ledger import Ledger
@@ -34,20 +37,26 @@ class Explorer(Displayable):
     Parameters
     ----------
     text
-        What to search for first: an id, or a contract and a method.
+        What to search for first: an id, a symbol, or a contract and a method.
+    tokens
+        Contracts of tokens that the search also finds by symbol.
     ledger
         The ledger of all panels. None is the session's default, which the tab Network changes.
 
     Attributes
     ----------
-    search, account, statement, key, transaction, block, staking, contract, nfts, send, archive
+    search, account, statement, key, transaction, block, staking, token, contract
+        The panels.
+    nfts, send, archive
         The panels.
     network
         The panel that chooses the network; None if `ledger` was passed.
     """
 
-    def __init__(self, text: str = "", *, ledger: Ledger | None = None) -> None:
-        self.search = Search(text, ledger=ledger)
+    def __init__(
+        self, text: str = "", *, tokens: Iterable[str] = (), ledger: Ledger | None = None
+    ) -> None:
+        self.search = Search(text, tokens=tokens, ledger=ledger)
         self.network = NetworkPicker() if ledger is None else None
         self.account = AccountExplorer(ledger=ledger)
         self.statement = StatementExplorer(ledger=ledger)
@@ -55,14 +64,16 @@ class Explorer(Displayable):
         self.transaction = TransactionExplorer(ledger=ledger)
         self.block = BlockExplorer(ledger=ledger)
         self.staking = StakingExposure(ledger=ledger)
+        self.token = TokenExplorer(ledger=ledger)
         self.contract = ContractViewer(ledger=ledger)
         self.nfts = NftGallery(ledger=ledger)
         self.send = SendForm(ledger=ledger)
         self.archive = ArchiveFlow(ledger=ledger)
         network = () if self.network is None else (self.network,)
         accounts = (self.account, self.statement, self.key)
-        chain = (self.transaction, self.block, self.staking, self.contract, self.nfts)
-        panels = (self.search, *network, *accounts, *chain, self.send, self.archive)
+        chain = (self.transaction, self.block, self.staking)
+        contracts = (self.token, self.contract, self.nfts)
+        panels = (self.search, *network, *accounts, *chain, *contracts, self.send, self.archive)
         self.window = Window(panels, ledger, has_tabs=True)
         for panel in panels:
             panel.window = self.window
@@ -123,7 +134,9 @@ class Explorer(Displayable):
         return f"<Explorer: {', '.join(map(repr, self.panels))}>"
 
 
-def explore(text: str = "", *, ledger: Ledger | None = None) -> Explorer:
+def explore(
+    text: str = "", *, tokens: Iterable[str] = (), ledger: Ledger | None = None
+) -> Explorer:
     """
     Open the interactive explorer.
 
@@ -131,8 +144,11 @@ def explore(text: str = "", *, ledger: Ledger | None = None) -> Explorer:
     ----------
     text
         What to open first: an account id, a public key, the hash of a transaction or block, a
-        receipt id, a block height, or a contract and a method such as
+        receipt id, a block height, the symbol of a token, or a contract and a method such as
         ``"wrap.near ft_metadata"``.
+    tokens
+        Contracts of tokens that the search also finds by symbol, beside those that were read in
+        this session. The first search for a symbol costs a view call for each.
     ledger
         The ledger to use; None is the session's default, which the tab Network can change.
 
@@ -157,4 +173,4 @@ def explore(text: str = "", *, ledger: Ledger | None = None) -> Explorer:
        account_id                        balance  n_tokens
     0  alice.near  12340675470645764809599999996         7
     """
-    return Explorer(text, ledger=ledger)
+    return Explorer(text, tokens=tokens, ledger=ledger)

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from ledgerkit import client, validation
+from ledgerkit import client, units, validation
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import InvalidRequestError, NotFoundError
-from ledgerkit.verbs import blocks
+from ledgerkit.verbs import blocks, tokens
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._panel import Field, Panel
@@ -20,8 +20,9 @@ from ledgerkit.widgets._window import Target, target
 from ledgerkit.widgets.contracts import ContractViewer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.ledger import Ledger
 
 _HEIGHT = re.compile(r"\d{1,20}", re.ASCII)
@@ -29,7 +30,8 @@ _KEY = re.compile(r"(?:ed25519|secp256k1|ml-dsa-65):.+", re.ASCII)
 _CALL = re.compile(r"(?P<contract_id>[a-z0-9._-]+)\s+(?P<method>\w+)\s*(?P<args>\{.*\})?", re.ASCII)
 _RULE = (
     "an account id, a public key, the hash of a transaction or block, a receipt id, a block"
-    " height, or a contract and a method such as 'wrap.near ft_metadata'"
+    " height, the symbol of a token that was read in this session, or a contract and a method such"
+    " as 'wrap.near ft_metadata'"
 )
 
 
@@ -38,12 +40,15 @@ class Search(Panel):
     A search box that opens the view of whatever it is given.
 
     It takes an account id, a public key, the hash of a transaction or block, a receipt id, a
-    block height, a contract with a method, or the address of any of them in an explorer.
+    block height, a contract with a method, or the address of any of them in an explorer. For the
+    symbol of a token it lists all tokens that have it: those read in this session, and `tokens`.
 
     Parameters
     ----------
     text
         The initial text.
+    tokens
+        Contracts of tokens that are found by symbol too.
     ledger
         The ledger to use; None is the session's default at the time of the request.
     """
@@ -54,10 +59,13 @@ class Search(Panel):
     can_return = False
     links: ClassVar = {"search": "text"}
 
-    def __init__(self, text: str = "", *, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, text: str = "", *, tokens: Iterable[str] = (), ledger: Ledger | None = None
+    ) -> None:
         super().__init__(
-            {"text": Field("Search", text, "alice.near, a hash, a key, a block")}, ledger
+            {"text": Field("Search", text, "alice.near, a hash, a key, a block, a symbol")}, ledger
         )
+        self._tokens = validation.account_ids(tokens, "tokens")
         self._waits = False
         self._offered: Ledger | None = None  # whose examples are shown
         self.content = Content("", pages=self._examples())
@@ -71,9 +79,21 @@ class Search(Panel):
             self._waits = False
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
+        matches = self._tokens_of(values["text"], ledger)
+        if matches:
+            return _matches(values["text"], matches)
         opened = recognise(values["text"], ledger)
         frame = pd.DataFrame([opened.values])
         return Content(f"Opening {opened.panel_class.title}.", frame, value=opened)
+
+    def _tokens_of(self, text: str, ledger: Ledger) -> dict[str, TokenFacts]:
+        """Return the tokens with a symbol, by their contracts."""
+        if not _may_be_symbol(text):
+            return {}
+        tokens.read_token_facts(ledger, self._tokens)
+        known = dict(tokens.known_tokens(ledger))  # another thread may add one meanwhile
+        symbol = text.casefold()
+        return {c: token for c, token in known.items() if (token.symbol or "").casefold() == symbol}
 
     def refresh(self) -> None:
         """Offer the examples of the session's present network."""
@@ -85,7 +105,8 @@ class Search(Panel):
         return tuple(_examples(self._offered))
 
     def _show(self, content: Content) -> None:
-        super()._show(replace(content, pages=self._examples()))
+        self.can_return = bool(content.pages)  # to the tokens that have a symbol
+        super()._show(content if content.pages else replace(content, pages=self._examples()))
 
     def _set_ready(self) -> None:
         """Open the view of what was recognised, unless somebody has opened another one."""
@@ -93,6 +114,30 @@ class Search(Panel):
         is_open = self._waits or self.window.selected is self
         if self.content.value is not None and is_open:
             self.window.open_target(self.content.value, wait=self._waits)
+
+
+def _may_be_symbol(text: str) -> bool:
+    """Return False for ids and heights, so that no token hides what they name."""
+    is_id = "." in text and validation.is_account_id(text)
+    is_hash = validation.decode_base58(text, validation.HASH_BYTES)
+    return bool(text) and not (is_id or is_hash or _HEIGHT.fullmatch(text))
+
+
+def _matches(symbol: str, matches: Mapping[str, TokenFacts]) -> Content:
+    """List the tokens with a symbol, and the account if the symbol is also an id."""
+    rows = [
+        ("token", contract_id, contract_id, ", ".join(filter(None, (token.symbol, token.name))))
+        for contract_id, token in matches.items()
+    ]
+    if validation.is_account_id(symbol):
+        rows.append(("account", symbol, symbol, "the account of this name"))
+    has = "has" if len(matches) == 1 else "have"
+    sentence = (
+        f"{units.count_text(len(matches), 'token')} of this session {has} the symbol {symbol}. "
+        "Any contract can use any symbol: compare the contract ids."
+    )
+    frame = pd.DataFrame({"contract_id": list(matches)})
+    return Content(sentence, frame, (Page("Tokens", _link_list(rows)),))
 
 
 def recognise(text: str, ledger: Ledger) -> Target:

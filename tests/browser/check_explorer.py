@@ -262,6 +262,45 @@ def test_accounts_are_classed(at, local):
     assert person.grid() == cells(lk.exposure(names, ledger=local))
 
 
+def test_a_token_leads_to_its_holders(at, local):
+    """A link of an account's tokens opens the page of the token, whose holders link to accounts."""
+    person = at("Account")
+    person.enter("Account", "alice.near")
+    person.answered(ALICE)
+    person.open("Tokens")
+    person.panel.get_by_role("link", name="gold.near", exact=True).click()
+    person.answered("gold.near on local: 24 holders listed, with 100.00% of the supply.")
+
+    facts = person.panel.locator("table.facts")
+    expect(facts).to_contain_text("485,349 GOLD")
+    holders = lk.top_holders("gold.near", metadata=True, ledger=local)
+    shown = holders[["rank", "account_id", "balance", "share", "status", "symbol", "decimals"]]
+    exact = person.grid()
+    assert [row[:3] for row in exact] == [row[:3] for row in cells(shown)]
+    assert [row[1] for row in exact[1:]] == holders["account_id"].tolist()
+    person.picture("token")
+    person.open("Curve")
+    expect(person.panel.locator("svg[role=img]:visible")).to_have_count(1)
+    person.picture("token_curve")
+    person.open("Token")
+    person.panel.get_by_role("link", name="dex.near", exact=True).click()
+    person.answered("dex.near on local")
+
+
+def test_a_search_for_a_symbol_lists_the_tokens_that_have_it(explorer):
+    """No token is opened for a symbol: the person chooses a contract, and Back returns."""
+    person = explorer
+    person.search("alice.near")
+    person.answered(ALICE)
+    person.search("Gold")
+    person.sees("1 token of this session has the symbol Gold.")
+    person.picture("search_symbol")
+    person.panel.get_by_role("link", name="gold.near", exact=True).click()
+    person.answered("gold.near on local")
+    person.button("Back").click()
+    person.sees("1 token of this session has the symbol Gold.")
+
+
 def test_a_view_call_is_decoded_and_saved(at, tmp_path):
     """The largest integer is on the page, and in the file that its link saves."""
     person = at("Contract")

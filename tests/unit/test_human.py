@@ -182,7 +182,7 @@ def test_a_foreign_frame_is_shown_plainly():
     """Unknown columns are texts; no large row turns a small number into an exponent."""
     frame = pd.DataFrame(
         {
-            "share": [0.1 + 0.2, 3.4e20, 1e-9, float("nan")],
+            "ratio": [0.1 + 0.2, 3.4e20, 1e-9, float("nan")],
             "amount_of": lk.U128Array._from_sequence([2**128 - 1, 0, None, 5]),
             7: [{"a": 1}, b"\x01\xff", None, "x\x1b"],
         },
@@ -190,7 +190,7 @@ def test_a_foreign_frame_is_shown_plainly():
     )
     shown = human(frame).texts()
 
-    assert shown["share"].tolist() == [
+    assert shown["ratio"].tolist() == [
         "0.30000000000000004",
         "340,000,000,000,000,000,000",
         "0.000000001",

@@ -327,6 +327,7 @@ PANELS: list[Callable[[], Panel]] = [
     lk.widgets.Search,
     lk.widgets.StakingExposure,
     lk.widgets.StatementExplorer,
+    lk.widgets.TokenExplorer,
     lk.widgets.ContractViewer,
     lk.widgets.NftGallery,
     lk.widgets.SendForm,
@@ -890,7 +891,8 @@ def test_a_secret_key_is_in_no_state(ledger):
 
 
 TITLES = (
-    "Search Network Account Statement Key Transaction Block Staking Contract NFTs Send Archive"
+    "Search Network Account Statement Key Transaction Block Staking Token Contract NFTs Send"
+    " Archive"
 ).split()
 
 
@@ -948,6 +950,87 @@ def test_the_search_box_looks_a_hash_up(ledger):
         titles.append((front.state["selected"], 'role="alert"' in front.panel["message"]))
 
     assert titles == [("Transaction", False), ("Transaction", False), ("Block", False)]
+
+
+def test_a_token_has_a_page_with_its_supply_and_holders():
+    """The share of each holder is one of the whole supply, and the curve has both themes."""
+    panel = lk.widgets.TokenExplorer("gold.near").press()
+    front = FrontEnd(panel)
+
+    sentence = "gold.near on local: 24 holders listed, with 100.00% of the supply."
+    assert panel.content.status == sentence
+    assert front.titles == ["Token", "Curve"]
+    facts, table = front.panel["pages"][0]["blocks"]
+    assert ">Gold</" in facts["html"]
+    assert 'title="485349000000">485,349 GOLD<' in facts["html"]
+    assert 'data-kind="contract" data-id="gold.near"' in facts["html"]
+    first = [c["text"] if isinstance(c, dict) else c for c in table["rows"][0]["cells"]]
+    assert first == ["1", "dex.near", "400,120 GOLD", "82.44%", "ok", "GOLD", "6"]
+    [curve] = front.panel["pages"][1]["blocks"]
+    assert 'class="on-dark"' in curve["html"]
+
+
+def test_a_token_without_holders_or_supply_says_so():
+    """What is unknown is a warning and missing, never zero."""
+    panel = lk.widgets.TokenExplorer("alice.near").press()
+
+    assert panel.error is None
+    assert panel.content.status == "alice.near on local: 0 holders listed."
+    assert any("total supply of alice.near can't be read" in w for w in panel.content.warnings)
+    assert [page.title for page in panel.content.pages] == ["Token"]
+
+
+def test_tokens_link_to_their_pages():
+    """Contracts of tokens and assets are links; an account that is a token links to its page."""
+    front = FrontEnd(lk.explore("alice.near"))
+    columns = {c["name"]: c["id"] for c in front.panel["pages"][1]["blocks"][0]["columns"]}
+    assert columns["contract_id"] == "token"
+    entries = Table(lk.statement("bob.near", progress=False).entries).describe()
+    assert {c["name"]: c["id"] for c in entries["columns"]}["asset"] == "asset"
+
+    front.send(type="open", kind="token", id="gold.near")
+    assert front.state["selected"] == "Token"
+    front.send(type="open", kind="contract", id="gold.near")
+    assert 'data-kind="token" data-id="gold.near"' in front.panel["pages"][0]["blocks"][0]["html"]
+
+
+def links_of(front: FrontEnd) -> list[tuple[str, str]]:
+    """Return the kinds and ids of the links on the first page of a result."""
+    return re.findall(r'data-kind="(\w+)" data-id="([\w.-]+)"', str(front.panel["pages"]))
+
+
+class Namesake(Contract):
+    """A token that uses the symbol of another, and an account id as its name."""
+
+    @view
+    def ft_metadata(self) -> dict[str, Any]:
+        return {"spec": "ft-1.0.0", "name": "alice.near", "symbol": "GOLD", "decimals": 6}
+
+
+def test_a_symbol_lists_all_tokens_that_have_it(ledger):
+    """A symbol is never an identity: each match is shown with its contract, and none is opened."""
+    ledger.world.deploy("fake.near", Namesake)
+    front = FrontEnd(lk.explore("alice.near", tokens=["fake.near"]))
+
+    front.send(type="open", kind="search", id="gold")
+
+    assert front.state["selected"] == "Search"
+    assert "2 tokens of this session have the symbol gold." in front.panel["message"]
+    matches = [("token", "gold.near"), ("token", "fake.near"), ("account", "gold")]
+    assert sorted(links_of(front)) == sorted(matches)
+    front.send(type="open", kind="token", id="fake.near")
+    front.send(type="back")
+    assert sorted(links_of(front)) == sorted(matches)
+
+
+def test_a_symbol_hides_no_account_or_hash(ledger):
+    """Tokens are not looked up for an id with a dot, a height or a hash: no request is sent."""
+    ledger.world.deploy("fake.near", Namesake)
+    for text in ("alice.near", "180000052", "1" * 32):
+        explorer = lk.explore(tokens=["fake.near"])
+        FrontEnd(explorer).send(type="open", kind="search", id=text)
+        assert "symbol" not in explorer.search.content.status
+    assert "fake.near" not in ledger.memo("tokens", dict)
 
 
 @pytest.mark.parametrize("text", ["", "Not an id!", "A" * 43])
@@ -1204,7 +1287,8 @@ def test_a_statement_has_its_card_its_picture_and_its_tables():
     assert front.titles == ["Statement", "Transactions", "Entries"]
     card, picture = (block["html"] for block in front.panel["pages"][0]["blocks"])
     assert "every balance adds up" in card
-    assert picture.startswith('<div style="background:#ffffff"><svg')
+    assert picture.startswith('<div class="on-light" style="background:#ffffff"><svg')
+    assert '<div class="on-dark"><svg' in picture
     assert panel.result is not None
     assert panel.result.equals(lk.statement("bob.near").entries)
     saved = front.ask_block([2, 0], {"do": "save", "format": "csv"})

@@ -280,6 +280,7 @@ class Changes(Struct, gc=False):
 class FtMetadata(Struct, gc=False):
     """The members of a token's metadata that frames use; contracts send any JSON type."""
 
+    name: Any = None
     symbol: Any = None
     decimals: Any = None
 

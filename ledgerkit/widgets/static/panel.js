@@ -89,7 +89,7 @@ function drawView(root, send, answers) {
   const search = el("input", {
     type: "search",
     "aria-label": "Search",
-    placeholder: "account, transaction, receipt, block, key, or contract and method",
+    placeholder: "account, transaction, receipt, block, key, symbol, or contract and method",
     spellcheck: "false",
   });
   // Not a form: JupyterLab does not submit forms on Enter.

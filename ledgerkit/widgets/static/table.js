@@ -10,6 +10,15 @@ export function renderTable(host, payload, api) {
   host.replaceChildren(table.node);
 }
 
+const ASSET_KINDS = { nep141: "token", nep171: "contract", nep245: "contract", stake: "contract" };
+
+/** The kind and the id that a cell links to; an asset such as "nep141:wrap.near" names a contract. */
+function linkTarget(kind, text) {
+  if (kind !== "asset") return [kind, text];
+  const [standard, contractId] = text.split(":");
+  return [ASSET_KINDS[standard], contractId];
+}
+
 class TableView {
   constructor(payload, api) {
     this.api = api;
@@ -298,8 +307,9 @@ class TableView {
       class: column.right ? "lk-number" : null, title: exact !== shown ? exact : null,
       "data-row": row, "data-position": position,
     };
-    const isId = column.id && exact;
-    const link = isId ? idLink(column.id, exact, shown, this.api) : shown;
+    const [kind, id] = linkTarget(column.id, exact ?? "");
+    const isId = kind && id;
+    const link = isId ? idLink(kind, id, shown, this.api) : shown;
     const td = el("td", props, link);
     if (isId) {
       const copy = copyButton(exact);

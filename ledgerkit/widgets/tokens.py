@@ -1,0 +1,73 @@
+"""A panel about a fungible token: its metadata, its supply and its largest holders."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+
+from ledgerkit import units
+from ledgerkit.plots import holdings
+from ledgerkit.verbs import tokens
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._panel import Field, Panel
+from ledgerkit.widgets._table import Table
+
+if TYPE_CHECKING:
+    from ledgerkit.frames.tokens import Token
+    from ledgerkit.ledger import Ledger
+
+_COLUMNS = ["rank", "account_id", "balance", "share", "status", "symbol", "decimals"]
+
+
+class TokenExplorer(Panel):
+    """
+    The name, symbol and supply of a token, and its largest holders with their shares.
+
+    Parameters
+    ----------
+    contract_id
+        The initial value of the field.
+    ledger
+        The ledger to use; None is the session's default at the time of the request.
+    """
+
+    title = "Token"
+    tooltip = "Look up the supply and the largest holders of this token"
+    links: ClassVar = {"token": "contract_id"}
+
+    def __init__(self, contract_id: str = "", *, ledger: Ledger | None = None) -> None:
+        super().__init__({"contract_id": Field("Contract", contract_id, "wrap.near")}, ledger)
+
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
+        contract_id = values["contract_id"]
+        holders, token = tokens.read_holders(contract_id, ledger)
+        facts = _html.record(_facts(contract_id, token))
+        pages = [Page("Token", facts, Table(holders[_COLUMNS], name="holders"))]
+        if holders["balance"].gt(0).any():
+            pages.append(Page("Curve", _html.plot(partial(holdings.concentration, holders))))
+        counted = units.count_text(len(holders), "holder")
+        sentence = f"{contract_id} on {ledger.network.name}: {counted} listed{_part(holders)}."
+        return Content(sentence, holders, tuple(pages), value=token)
+
+
+def _facts(contract_id: str, token: Token) -> pd.DataFrame:
+    columns = {
+        "name": [token.facts.name],
+        "symbol": [token.facts.symbol],
+        "contract_id": [contract_id],
+        "total_supply": [token.total_supply],
+        "decimals": [token.facts.decimals],
+        "metadata_status": [token.facts.status],
+    }
+    return pd.DataFrame(columns).astype({"total_supply": "u128", "decimals": "Int64"})
+
+
+def _part(holders: pd.DataFrame) -> str:
+    """Return how much of the supply the listed holders have, if all of it is known."""
+    shares = holders["share"]
+    if shares.empty or shares.isna().any():
+        return ""
+    return f", with {shares.sum():.2%} of the supply"
