@@ -12,12 +12,14 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.widgets import _html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _NUMBERS = count(1)
 
@@ -57,6 +59,22 @@ class Html(Block):
 
     def static(self) -> str:
         return self.html
+
+
+class Plot(Block):
+    """A plot for light and for dark pages; a notebook that is only read has the light one."""
+
+    kind = "html"
+
+    def __init__(self, draw: Callable[[], Axes]) -> None:
+        self.light, self.dark = svg_text(draw), svg_text(draw, dark=True)
+
+    def describe(self) -> dict[str, Any]:
+        themes = {"on-light": self.light, "on-dark": self.dark}
+        return {"html": "".join(f'<div class="{c}">{svg}</div>' for c, svg in themes.items())}
+
+    def static(self) -> str:
+        return f'<div style="background:{LIGHT}">{self.light}</div>'
 
 
 class Page:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from ledgerkit.errors import LedgerError, cut
 from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import full_text, id_kinds, readable
-from ledgerkit.plots import svg
 from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible, html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
-    from matplotlib.axes import Axes
 
 _MAX_TEXT = 100  # characters
 _MAX_HEADLINE = 600
@@ -74,12 +72,6 @@ def alert(error: Exception, words: Callable[[str], str] = str) -> str:
 def hidden_count(number: int, noun: str, where: str = "") -> str:
     """Return a paragraph that counts what is left out; "" for none."""
     return f"<p>… and {count_text(number, noun)}{where}</p>" if number > 0 else ""
-
-
-def plot(draw: Callable[[], Axes]) -> str:
-    """Draw a plot for light and for dark pages, of which the style sheet shows one."""
-    light = f'<div class="on-light" style="background:{svg.LIGHT}">{svg.svg_text(draw)}</div>'
-    return f'{light}<div class="on-dark">{svg.svg_text(draw, dark=True)}</div>'
 
 
 # Tables ---------------------------------------------------------------------------------

@@ -216,11 +216,13 @@ def id_value(kind: str, value: Any) -> Json | None:
 
 
 def amount_value(amounts: AmountTexts, asset: str, amount: Any, sign: str = "") -> Any:
-    """Return an amount for a person, and all its digits."""
+    """Return an amount for a person, all its digits, and the fungible token that it opens."""
     if is_missing(amount):
         return "an unknown amount"
     texts = amounts.text(asset, amount), amounts.text(asset, amount, None)
-    return {"text": f"{sign}{texts[0]}", "exact": f"{sign}{texts[1]}"}
+    standard, _, contract_id = asset.partition(":")
+    token = {"kind": "token", "id": contract_id} if standard == "nep141" else {}
+    return {"text": f"{sign}{texts[0]}", "exact": f"{sign}{texts[1]}", **token}
 
 
 def change_value(amounts: AmountTexts, asset: str, change: Any) -> Any:

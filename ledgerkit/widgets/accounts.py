@@ -16,7 +16,7 @@ from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.verbs.activity import activity
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._blocks import Block, Content, Page, Plot
 from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table, error_pages
 from ledgerkit.widgets._trace_view import VERDICTS
@@ -231,9 +231,9 @@ class StatementExplorer(Panel):
         account_id = values["account_id"]
         statement = reconciling.statement(account_id, *blocks, progress=False, ledger=ledger)
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
-        page = [statement._repr_html_()]
+        page: list[Block | str] = [statement._repr_html_()]
         if len(entries):
-            page.append(_html.plot(statement.plot))
+            page.append(Plot(statement.plot))
         rows = entries.drop(columns="account_id")
         entries_page = Page("Entries", Table(rows, name="statement", slim=True))
         transactions = statement.by_transaction

@@ -130,10 +130,11 @@ def _matches(symbol: str, matches: Mapping[str, TokenFacts]) -> Content:
         for contract_id, token in matches.items()
     ]
     if validation.is_account_id(symbol):
-        rows.append(("account", symbol, symbol, "the account of this name"))
+        rows.append(("account", symbol, symbol, "the account with this id"))
+    count = units.count_text(len(matches), "token")
     has = "has" if len(matches) == 1 else "have"
     sentence = (
-        f"{units.count_text(len(matches), 'token')} of this session {has} the symbol {symbol}. "
+        f"{count} read in this session {has} the symbol {symbol}. "
         "Any contract can use any symbol: compare the contract ids."
     )
     frame = pd.DataFrame({"contract_id": list(matches)})

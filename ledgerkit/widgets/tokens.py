@@ -11,7 +11,7 @@ from ledgerkit import units
 from ledgerkit.plots import holdings
 from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html
-from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._blocks import Content, Page, Plot
 from ledgerkit.widgets._panel import Field, Panel
 from ledgerkit.widgets._table import Table
 
@@ -47,7 +47,7 @@ class TokenExplorer(Panel):
         facts = _html.record(_facts(contract_id, token))
         pages = [Page("Token", facts, Table(holders[_COLUMNS], name="holders"))]
         if holders["balance"].gt(0).any():
-            pages.append(Page("Curve", _html.plot(partial(holdings.concentration, holders))))
+            pages.append(Page("Curve", Plot(partial(holdings.concentration, holders))))
         counted = units.count_text(len(holders), "holder")
         sentence = f"{contract_id} on {ledger.network.name}: {counted} listed{_part(holders)}."
         return Content(sentence, holders, tuple(pages), value=token)

@@ -293,12 +293,12 @@ def test_a_search_for_a_symbol_lists_the_tokens_that_have_it(explorer):
     person.search("alice.near")
     person.answered(ALICE)
     person.search("Gold")
-    person.sees("1 token of this session has the symbol Gold.")
+    person.sees("1 token read in this session has the symbol Gold.")
     person.picture("search_symbol")
     person.panel.get_by_role("link", name="gold.near", exact=True).click()
     person.answered("gold.near on local")
     person.button("Back").click()
-    person.sees("1 token of this session has the symbol Gold.")
+    person.sees("1 token read in this session has the symbol Gold.")
 
 
 def test_a_view_call_is_decoded_and_saved(at, tmp_path):

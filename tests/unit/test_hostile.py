@@ -134,6 +134,10 @@ ASKED: dict[str, Callable[[Any], Panel]] = {
     **{f"transaction {name}": partial(transaction, name) for name in SENT},
     **{f"view {name}": partial(answer, name) for name in ODD},
     "gallery": lambda found: lk.widgets.NftGallery("near", ledger=found.ledger),
+    "token": lambda found: lk.widgets.TokenExplorer("markup.near", ledger=found.ledger),
+    "symbol": lambda found: lk.widgets.Search(
+        hostile.MARKUP, tokens=["markup.near"], ledger=found.ledger
+    ),
     "statement": lambda found: lk.widgets.StatementExplorer("near", ledger=found.ledger),
     "method": lambda found: lk.widgets.ContractViewer(
         "trap.near", hostile.METHOD, ledger=found.ledger
@@ -166,8 +170,10 @@ REFUSED: dict[str, Callable[[Any, str], Panel]] = {
     "StatementExplorer": lambda found, text: lk.widgets.StatementExplorer(
         text, text, text, ledger=found.ledger
     ),
-    "Search": lambda found, text: lk.widgets.Search(text, ledger=found.ledger),
+    # The text alone is the symbol of a token, which a search lists.
+    "Search": lambda found, text: lk.widgets.Search(f"no {text}", ledger=found.ledger),
     "StakingExposure": lambda found, text: lk.widgets.StakingExposure([text], ledger=found.ledger),
+    "TokenExplorer": lambda found, text: lk.widgets.TokenExplorer(text, ledger=found.ledger),
     "ContractViewer": lambda found, text: lk.widgets.ContractViewer(
         "trap.near", text, text, at=text, ledger=found.ledger
     ),

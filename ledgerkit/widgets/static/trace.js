@@ -274,9 +274,13 @@ function traceValue(value, api, select) {
     return el("button", { type: "button", class: "lk-link", onclick }, value.text);
   }
   if (value.kind === "receipt") return [el("code", {}, value.text), copyButton(value.text)];
+  if (value.exact) {
+    const amount = value.exact === value.text ? value.text
+      : el("span", { class: "lk-amount", title: value.exact }, value.text);
+    return value.id ? idLink(value.kind, value.id, amount, api) : amount;
+  }
   if (value.id) return [idLink(value.kind, value.id, value.text, api), copyButton(value.id)];
-  if (!value.exact || value.exact === value.text) return value.text;
-  return el("span", { class: "lk-amount", title: value.exact }, value.text);
+  return value.text;
 }
 
 // The timeline ----------------------------------------------------------------------------
