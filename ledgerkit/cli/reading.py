@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.verbs.accounts import Snapshot
 
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]
 _HOLDERS_COLUMNS = ["rank", "account_id", "balance", "share", "status"]
+_SNAPSHOT_COLUMNS = ["contract_id", "pool_id", "token_id", "symbol", "balance", "status"]
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
 
@@ -168,6 +170,26 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
     return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
 
 
+def _snapshot_schema(args: argparse.Namespace) -> str:
+    frame = args.frame or "ft"
+    names = {"state": "accounts", "ft": "ft_metadata" if args.metadata else "ft"}
+    return names.get(frame, frame)
+
+
+def _print_snapshot(args: argparse.Namespace, snapshot: Snapshot) -> int:
+    """Print one frame, or as a table for people all that have rows."""
+    if args.frame is not None or args.format != "table" or args.columns is not None:
+        return print_result(args, getattr(snapshot, args.frame or "ft"))
+    print_result(args, snapshot.state)
+    frames = {"Tokens": snapshot.ft, "NFTs": snapshot.nft, "Staking": snapshot.staking}
+    for title, frame in frames.items():
+        if len(frame):
+            output.say(f"\n{title}", style="heading")
+            columns = [c for c in _SNAPSHOT_COLUMNS if c in frame and frame[c].notna().any()]
+            output.print_table(frame, columns, exact=args.exact, raw=args.raw_texts)
+    return exit_codes.SUCCESS
+
+
 def _holders_schema(args: argparse.Namespace) -> str:
     return "top_holders_metadata" if args.metadata and not args.from_file else "top_holders"
 
@@ -217,6 +239,8 @@ _STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: 
 _STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
 _NO_METADATA = "leave out symbol, supply and shares, which cost two view calls"
+_NO_SYMBOLS = "leave out symbols and amounts, which cost a view call for each token"
+_SNAPSHOT_FRAME = "print this frame, not all; default of CSV and JSON: ft"
 _LEVEL = f"the level to wait for: {', '.join(validation.WAIT_LEVELS)}; default: FINAL"
 _TRANSACTION = (
     Argument("tx_hash", "the transaction's hash", nargs="?"),
@@ -265,6 +289,17 @@ READING = {
         _ID,
         _AT,
         *_SAVABLE,
+        example="alice.near --network mainnet",
+    ),
+    "snapshot": Command(
+        "one account: its balance, its tokens with symbols and amounts, NFTs and pools",
+        "verbs.accounts:snapshot",
+        Argument("account_id", "the account id"),
+        Argument("--no-metadata", _NO_SYMBOLS, "metadata", action="store_false", default=True),
+        Argument("--frame", _SNAPSHOT_FRAME, choices=("state", "ft", "nft", "staking")),
+        *_OPTIONS,
+        schema=_snapshot_schema,
+        show=_print_snapshot,
         example="alice.near --network mainnet",
     ),
     "holders": Command(

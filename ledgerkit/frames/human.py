@@ -345,7 +345,12 @@ def _percent(value: Any, digits: int | None) -> str:
     if is_missing(value) or not math.isfinite(value):
         return plain_text(value)
     percent = Decimal(repr(float(value))).scaleb(2)
-    return f"{percent:,f}%" if digits is None else f"{percent:,.{digits}f}%"
+    if digits is None:
+        return f"{percent:,f}%"
+    smallest = Decimal(1).scaleb(-digits)
+    if 0 < percent < smallest / 2:
+        return f"<{smallest}%"  # nothing but 0 reads as 0
+    return f"{percent:,.{digits}f}%"
 
 
 def _grouped(value: Any) -> str:

@@ -224,8 +224,23 @@ def test_holders_are_listed_with_their_shares_of_the_supply(capsys):
     assert lines[0] == "Largest holders of gold.near; total supply: 485,349 GOLD"
     assert lines[2].split() == ["rank", "account_id", "balance", "share", "status"]
     assert lines[3].split() == ["1", "dex.near", "400,120", "GOLD", "82.44%", "ok"]
+    shares = {line.split()[1]: line.split()[4] for line in lines[3:]}
+    assert (shares["shop.near"], shares["erin.near"]) == ("<0.01%", "0.00%")
     assert main([*argv, "--no-metadata", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "gold.near,1,dex.near,400120000000,ok"
+
+
+def test_a_snapshot_shows_which_token_is_which(capsys):
+    """Symbols and amounts stand beside contracts; a frame of it is CSV and JSON."""
+    argv = ["snapshot", "alice.near", "--network", "local"]
+    assert main(argv) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["contract_id", "symbol", "balance", "status"] in lines
+    assert ["liquid.near", "LINEAR", "3.5", "LINEAR", "ok"] in lines
+    assert ["slow.near", "SLOW", "pending"] in lines
+    assert ["north.poolv1.near"] in lines
+    assert main([*argv, "--no-metadata", "--columns", "contract_id,balance", "--format=csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == "gold.near,1252998400"
 
 
 def test_a_saved_view_call_prints_what_the_contract_returned(tmp_path, capsys):

@@ -229,6 +229,8 @@ def test_what_moved_is_the_net_change_by_account(refunded: TraceView):
     assert [account["id"] for account, _ in moved["rows"]] == frame["account_id"].tolist()
     exact = [change["exact"] for _, change in moved["rows"]]
     assert [text.startswith("-") for text in exact] == [by < 0 for by in frame["change"]]
+    tokens = [change.get("id") for _, change in moved["rows"]]
+    assert tokens == [asset.partition("nep141:")[2] or None for asset in frame["asset"]]
 
 
 def test_more_balance_changes_come_page_by_page():
