@@ -332,6 +332,7 @@ READING = {
         Argument("--limit", "the newest transactions, at most this many; default: 20"),
         *_OPTIONS,
         show=_print_activity,
+        example="alice.near --limit 5 --network mainnet",
     ),
     "transactions": Command(
         "transactions that accounts took part in",

@@ -113,12 +113,12 @@ def _read_facts(
         else:
             facts[contract_id] = token_frames.TokenFacts("unread")
             fetcher.fail(contract_id, error)
-    known_tokens(fetcher.ledger).update(facts)
+    known_tokens(fetcher.ledger).update({c: fact for c, fact in facts.items() if fact.symbol})
     return facts
 
 
 def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
-    """Return the tokens whose metadata this ledger has read, by their contracts."""
+    """Return the tokens whose symbols this ledger has read, by their contracts."""
     return ledger.memo("tokens", dict)
 
 

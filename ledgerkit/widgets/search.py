@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from ledgerkit import client, units, validation
+from ledgerkit import client, units, user_warnings, validation
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import InvalidRequestError, NotFoundError
 from ledgerkit.verbs import blocks, tokens
@@ -90,7 +90,12 @@ class Search(Panel):
         """Return the tokens with a symbol, by their contracts."""
         if not _may_be_symbol(text):
             return {}
-        tokens.read_token_facts(ledger, self._tokens)
+        facts = tokens.read_token_facts(ledger, self._tokens)
+        unread = [contract_id for contract_id, token in facts.items() if token.status == "unread"]
+        if unread:
+            user_warnings.warn(
+                f"the symbols of {', '.join(unread)} could not be read: search again"
+            )
         known = dict(tokens.known_tokens(ledger))  # another thread may add one meanwhile
         symbol = text.casefold()
         return {c: token for c, token in known.items() if (token.symbol or "").casefold() == symbol}

@@ -1023,6 +1023,18 @@ def test_a_symbol_lists_all_tokens_that_have_it(ledger):
     assert sorted(links_of(front)) == sorted(matches)
 
 
+def test_a_token_whose_symbol_cannot_be_read_is_named(ledger):
+    """A match that is missing for an error is not one that does not exist."""
+    ledger.world.deploy("fake.near", Namesake)
+    front = FrontEnd(lk.explore("alice.near", tokens=["fake.near"]))
+    ledger.faults.add("status=500")
+
+    front.send(type="open", kind="search", id="gold")
+
+    assert "1 token read in this session has the symbol gold." in front.panel["message"]
+    assert "the symbols of fake.near could not be read" in front.panel["message"]
+
+
 def test_a_symbol_hides_no_account_or_hash(ledger):
     """Tokens are not looked up for an id with a dot, a height or a hash: no request is sent."""
     ledger.world.deploy("fake.near", Namesake)
