@@ -287,6 +287,18 @@ def test_a_token_leads_to_its_holders(at, local):
     person.answered("dex.near on local")
 
 
+def test_an_asset_of_a_statement_leads_to_its_token(at):
+    """The asset of a token is a link to the token's page; NEAR has none."""
+    person = at("Statement")
+    person.enter("Account", "ivan.near")
+    person.answered("ivan.near on local")
+    expect(person.panel.locator(".on-light svg")).to_be_visible()
+    person.open("Entries")
+    expect(person.panel.get_by_role("link", name="near", exact=True)).to_have_count(0)
+    person.panel.get_by_role("link", name="nep141:gold.near", exact=True).first.click()
+    person.answered("gold.near on local")
+
+
 def test_a_search_for_a_symbol_lists_the_tokens_that_have_it(explorer):
     """No token is opened for a symbol: the person chooses a contract, and Back returns."""
     person = explorer
