@@ -130,6 +130,7 @@ def history(
     handles = [_draw_line(ax, place, line) for place, line in enumerate(lines)]
     quantity = f"{'change in ' if change else ''}{_QUANTITIES[view]}"
     canvas.label_time_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
+    notes += token_units.note(line.unit for line in lines)
     accounts = list(dict.fromkeys(canvas.column_values(rows, "account_id")))
 
     def usual(limit: int) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 _TITLE = SMALL + 2  # points
 _WIDEST_TIME = "00:00:00.0"  # of the labels of a time axis
+_HOUR = 1 / 24  # of a day, which is 1 on a time axis
 _MAX_NETWORK = 30  # characters
 _LINE_HEIGHT = 1.25  # of the font size
 _GAP = 8.0  # points between the title and the network
@@ -173,6 +174,7 @@ def label_rows(
 def label_time_axes(ax: Axes, unit: str) -> None:
     """Label the time below and the amounts, with all digits, at the left."""
     dates = mpl("dates")
+    widen_single_place(ax, _HOUR)
     max_ticks = int(size(ax)[0] // (texts.width(_WIDEST_TIME) + SMALL))
     locator = dates.AutoDateLocator(minticks=3, maxticks=max(3, max_ticks))
     locator.intervald[dates.SECONDLY] = [1, 2, 5, 10, 15, 30]
@@ -188,6 +190,13 @@ def label_time_axes(ax: Axes, unit: str) -> None:
     ax.set_xlabel("time (UTC)", size=SMALL)
     ax.set_ylabel(unit, size=SMALL)
     hide_spines(ax, keep=("bottom", "left"))
+
+
+def widen_single_place(ax: Axes, width: float) -> None:
+    """Show so much around the only place of the horizontal axis; matplotlib shows years."""
+    left, right = ax.dataLim.intervalx
+    if left == right:
+        ax.set_xlim(left - width / 2, left + width / 2)
 
 
 def write_beside(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:

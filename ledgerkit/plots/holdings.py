@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
+from math import log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import units
@@ -160,8 +161,20 @@ def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) 
     for level, amount in enumerate(amounts):
         canvas.write_beside(ax, amount, values[level], level, points=7)
     ax.set_xlim(low, high)
+    _label_log_axis(ax, low, high)
+
+
+def _label_log_axis(ax: Axes, low: float, high: float) -> None:
+    """Label as many ticks as fit side by side: powers of ten, or also 2 and 5 between them."""
+    ticker, widest, steps = canvas.mpl("ticker"), "10,000", [1.0]
     if high < _LONG_NUMBER:
         ax.xaxis.set_major_formatter(lambda value, _: texts.format_number(value))
+        widest = max(map(texts.format_number, (low, high)), key=texts.width)
+    n_ticks = int(canvas.size(ax)[0] // (texts.width(widest) + SMALL))
+    if high < _LONG_NUMBER and 5 * log10(high / low) < n_ticks:  # 2 and 5 stand close together
+        steps = [1.0, 2.0, 5.0]
+    ax.xaxis.set_major_locator(ticker.LogLocator(subs=steps, numticks=max(2, n_ticks)))
+    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _balance_notes(records: Sequence[_Balance], n_smaller: int, *, by_account: bool) -> list[str]:
@@ -212,7 +225,7 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     ax
         The axes: one bar in NEAR per pool and account, largest first, split into staked,
         unstaked and withdrawable, and unstaked but locked. Beyond twenty bars the smallest are
-        summed. Unknown positions are counted in a note.
+        not drawn: a note has their number and their sum. Unknown positions are counted, too.
 
     Raises
     ------
@@ -229,16 +242,20 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     rows = canvas.read_rows(positions, _POSITIONS, "lk.staking(..., positions=True)")
     has_several = len({row[0] for row in rows}) > 1
     known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
-    bars = _largest_bars([bar for bar in known if bar.total])
+    bars = sorted((bar for bar in known if bar.total), key=lambda bar: -bar.total)
+    total = units.near_amount(sum(bar.total for bar in bars))
+    bars, smaller = bars[:_MAX_POOLS], bars[_MAX_POOLS:]
     ax = canvas.axes_or_new(ax, 7.5, 1.4 + _ROW_HEIGHT * max(2, len(bars)))
     positions_text = units.count_text(len(rows), "position")
     n_unknown = len(rows) - len(known)
     notes = [f"unknown: {n_unknown:,} of {positions_text}"] if n_unknown else []
+    if smaller:
+        rest = units.near_amount(sum(bar.total for bar in smaller))
+        notes.append(f"not drawn: {units.count_text(len(smaller), 'smaller position')}, {rest}")
     if not bars:
         return canvas.draw_empty(ax, positions, "no stake", *notes)
     handles = _draw_stake(ax, bars)
-    usual = f"{units.near_amount(sum(bar.total for bar in bars))} in staking pools"
-    canvas.finish(ax, positions, title or usual, handles=handles, notes=notes)
+    canvas.finish(ax, positions, title or f"{total} in staking pools", handles=handles, notes=notes)
     return ax
 
 
@@ -251,16 +268,6 @@ def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
         return " · ".join(texts.shorten(name, limit) for name in names)
 
     return _Bar(label, (int(staked), withdrawable, int(unstaked) - withdrawable))
-
-
-def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
-    bars = sorted(bars, key=lambda bar: -bar.total)
-    if len(bars) <= _MAX_POOLS:
-        return bars
-    largest, others = bars[: _MAX_POOLS - 1], bars[_MAX_POOLS - 1 :]
-    staked, withdrawable, locked = (sum(bar.parts[part] for bar in others) for part in range(3))
-    label = partial(texts.one_line, f"{len(others):,} others")
-    return [*largest, _Bar(label, (staked, withdrawable, locked))]
 
 
 def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:

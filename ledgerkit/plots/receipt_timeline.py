@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.plots.receipt_rows import Row, Rows
 
 _MAX_GAP = 5  # blocks; a longer gap without receipts is shortened to this, and marked
+_GAP_ROOM = _MAX_GAP - 2  # blocks of a gap that its label may take
 _BAR_HEIGHT = 0.72
 _THIN_LINE = 0.2  # points; for plots of many rows
 _STATE_LABELS = {receipt_rows.OK: "executed", receipt_rows.FAILED: "executed, failed"}
@@ -248,11 +249,15 @@ def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
 
 def _mark_gap(ax: Axes, middle: float, n_blocks: int) -> None:
     ink = inks.inside(ax)
-    ax.axvspan(middle - 1, middle + 1, color=ink.shade, lw=0, zorder=0)
+    area = ax.axvspan(middle - 1, middle + 1, color=ink.shade, lw=0, zorder=0)
+    canvas.set_hover(area, f"{n_blocks:,} blocks without receipts")
+    left, right = ax.get_xlim()
+    room = _GAP_ROOM * canvas.size(ax)[0] / (right - left)
+    lines = [line for line in (f"{n_blocks:,}", "blocks") if texts.width(line, SMALL - 1) <= room]
     ax.text(
         middle,
         -0.5,
-        f"{n_blocks:,}\nblocks",
+        "\n".join(lines),
         ha="center",
         va="top",
         size=SMALL - 1,

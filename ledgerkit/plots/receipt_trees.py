@@ -117,7 +117,7 @@ def _label_axes(ax: Axes, ordered: list[Row]) -> None:
     ax.set_xlim(-0.4, max_depth + 0.6)
     starts = [float(row.depth) for row in ordered]
     receipt_rows.label_rows(ax, ordered, starts, max_depth + 0.6)
-    ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlabel("depth in the receipt tree", size=SMALL)
 
 
@@ -129,7 +129,8 @@ def _legend_handles(ax: Axes, rows: Rows, *, has_data: bool) -> list[Any]:
         edge = ink.text if state == receipt_rows.WAITING else colour
         style = {"marker": receipt_rows.MARKERS[state], "mfc": colour, "mec": edge, "ms": 7}
         handles.append(line([], [], ls="", label=state, **style))
-    handles.append(line([], [], color=ink.text, lw=2, label="critical path"))
+    if any(row.is_critical for row in rows.rows if row.parent >= 0):
+        handles.append(line([], [], color=ink.text, lw=2, label="critical path"))
     if has_data:
         handles.append(receipt_rows.data_handle(ax))
     return handles

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit.frames.human import is_near
+from ledgerkit.frames.human import is_near, row_units
 from ledgerkit.plots import canvas, inks, texts, token_units
+from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     _Gap = tuple[Any, ...]  # of `_GAP_COLUMNS`
-
-    from ledgerkit.plots.token_units import TokenUnit
 
 _COLUMNS = (
     "account_id",
@@ -33,6 +32,7 @@ _COLUMNS = (
 )
 _GAP_COLUMNS = ("asset", "start_height", "stop_height", "missing", "note")
 _NATIVE = "near"
+_FEW_BLOCKS = 20  # around a single height
 _MAX_LINES = 7
 _MAX_CAUSES = 6  # with a colour of their own
 _OTHERS = "other causes"
@@ -111,8 +111,9 @@ def statement(
     entries
         Typed as ``schema("statement")``: the entries of a statement.
     totals
-        Its totals, typed as ``schema("statement_totals")``, which have symbols and decimals;
-        without them tokens are drawn in their smallest units.
+        Its totals, typed as ``schema("statement_totals")``, which have symbols and decimals.
+        Entries of ``lk.statement`` have those of their tokens, too; tokens without decimals are
+        drawn in their smallest units.
     gaps
         Its gaps, typed as ``schema("statement_gaps")``: each is hatched.
     asset
@@ -151,7 +152,10 @@ def statement(
     rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     has_times = bool(rows["time"].notna().all())
-    units_of = token_units.read_units(totals, "asset", "lk.statement(...).totals")
+    units_of = {
+        **_own_units(entries),
+        **token_units.read_units(totals, "asset", "lk.statement(...).totals"),
+    }
     lines = _lines(rows, units_of, has_times=has_times)
     gap_rows = []
     if gaps is not None:
@@ -167,11 +171,13 @@ def statement(
         *_draw_changes(ax, drawn, styles),
         *_draw_lines(ax, drawn, _gap_places(gap_rows, axis)),
     ]
-    hatched = _draw_gaps(ax, gap_rows, drawn, axis)
+    if not has_times:
+        canvas.widen_single_place(ax, _FEW_BLOCKS)
     unit = token_units.axis_text(line.unit for line in drawn)
     canvas.label_time_axes(ax, f"balance ({unit})")
     if not has_times:
         canvas.label_x_axis(ax, "block height")
+    hatched = _draw_gaps(ax, gap_rows, drawn, axis)
     notes = texts.count_note(_HIDDEN_GAPS, len(gap_rows) - len(hatched))
     notes += texts.count_note("assets not drawn", len(lines) - len(drawn))
     account_id = canvas.column_values(entries, "account_id")[0]
@@ -196,6 +202,12 @@ def _lines(
         if len(moved):
             lines.append(_Line(name, unit, _places(moved, has_times=has_times), *columns))
     return lines
+
+
+def _own_units(entries: pd.DataFrame) -> Mapping[str, TokenUnit]:
+    """Return the units of the tokens of which the statement has read the decimals."""
+    pairs = zip(entries["asset"], row_units(entries), strict=True)
+    return {str(asset): TokenUnit(unit[1], unit[0]) for asset, unit in pairs if unit}
 
 
 def _places(rows: pd.DataFrame, *, has_times: bool) -> list[float]:

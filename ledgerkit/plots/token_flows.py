@@ -165,6 +165,9 @@ def token_flow(
     _hide_axes(ax, n_rows)
     notes += texts.count_note("assets not drawn", len(by_asset) - len(sections))
     usual = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
+    notes += token_units.note(
+        section.unit for section in sections if section.asset.startswith(f"{_FUNGIBLE}:")
+    )
     groups = {flow.group for section in sections for flow in section.flows}
     handles = _legend_handles(groups, inks.inside(ax))
     canvas.finish(ax, transfers, title or usual, handles=handles, notes=notes)

@@ -53,6 +53,11 @@ def axis_text(drawn: Iterable[TokenUnit]) -> str:
     return symbol if len(distinct) == 1 and symbol != "tokens" else "each token in its own unit"
 
 
+def note(drawn: Iterable[TokenUnit]) -> list[str]:
+    """Return a note on amounts of tokens in their smallest units, if there are any."""
+    return [f"in smallest units: pass tokens={SOURCE}"] if SMALLEST in drawn else []
+
+
 def read_units(
     tokens: pd.DataFrame | None, key: str = "contract_id", source: str = SOURCE
 ) -> Mapping[str, TokenUnit]:

@@ -50,6 +50,20 @@ def test_steps_in_near(ax: Any) -> None:
     assert ax.get_xlabel() == "time (UTC)"
 
 
+def test_one_reading_is_shown_within_its_hour(ax: Any) -> None:
+    """A single time says nothing of the years around it."""
+    plots.history(told({"balance": NEAR, "locked": 0}), ax=ax)
+    left, right = ax.get_xlim()
+    assert (left + right) / 2 == pytest.approx(START_NS / DAY_NS)
+    assert right - left == pytest.approx(1 / 24)
+
+
+def test_smallest_units_say_how_to_get_tokens(ax: Any) -> None:
+    """Without metadata a token is drawn in its smallest units, and a note names the argument."""
+    plots.history(told({"view": "ft", "contract_id": "gold.near", "balance": 80_000_000}), ax=ax)
+    assert ax.get_xlabel().endswith("in smallest units: pass tokens=lk.ft(..., metadata=True)")
+
+
 def test_what_is_locked_is_a_line_of_its_own(ax: Any) -> None:
     """A part that is not always zero is drawn beside the first."""
     frame = told({"balance": NEAR, "locked": 0}, {"balance": NEAR, "locked": 3 * NEAR})

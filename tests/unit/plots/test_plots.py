@@ -133,6 +133,15 @@ def test_a_tree_has_a_row_for_each_receipt_at_its_depth():
     assert legend(ax) == ["succeeded", "failed", "refund", "critical path", "data dependency"]
 
 
+def test_a_tree_of_one_receipt_has_one_depth_and_no_path():
+    """No depth is a fraction, and the legend explains only what is drawn."""
+    ax = plots.receipt_tree(frame("receipts", [receipt("A", on_critical_path=True)]))
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if low <= tick <= high] == [0]
+    assert legend(ax) == ["succeeded"]
+
+
 def test_a_tree_joins_each_receipt_to_its_creator():
     """Four of five have one; two of these four joints are critical."""
     ax = plots.receipt_tree(five())
@@ -269,6 +278,21 @@ def test_a_long_wait_is_shortened_and_said_so():
     assert boxes(ax, "white") == [(1, 4, 1)]
     assert "199\nblocks" in [text.get_text() for text in ax.texts]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["+0", "+200"]
+
+
+def test_the_length_of_a_gap_stays_within_the_gap():
+    """Between fourteen blocks far apart there is room for a number, but not for two lines."""
+    late = [
+        receipt("A"),
+        *(receipt(f"B{n}", "A", block_height=100 + 1000 * n) for n in range(1, 14)),
+    ]
+    ax = plots.timeline(frame("receipts", late))
+    ax.figure.draw_without_rendering()
+    boxes = sorted(
+        (t.get_window_extent() for t in ax.texts if t.get_text() == "999"), key=lambda b: b.x0
+    )
+    assert len(boxes) == 13
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_what_has_not_run_is_an_outline_after_all_that_has():
@@ -541,6 +565,20 @@ def test_balances_are_told_in_human_units_greatest_first():
     assert ax.get_title(loc="left") == "tokens of alice.near"
 
 
+@pytest.mark.parametrize("amounts", [(300,), (300, 310), (3, 2_000_000), (1, 10**30)])
+def test_ticks_of_balances_do_not_overlap(amounts: tuple[int, ...]):
+    """Few or many powers of ten: three or more labels of the axis are there, each with room."""
+    rows = [token(f"T{n}", n, contract_id=f"t{n}.near", decimals=0) for n in amounts]
+    ax = plots.balances(frame("ft_metadata", rows))
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    labels = [t for t in ax.get_xticklabels(which="both") if low <= t.get_position()[0] <= high]
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) >= 3
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
 def test_nothing_held_is_said_with_what_is_not_known():
     """An account may hold no token whose balance can be told."""
     told = [token("DUST", 0), token("SLOW", None, status="pending")]
@@ -599,14 +637,15 @@ def test_stake_is_stacked_by_what_can_be_done_with_it():
     assert ax.get_title(loc="left") == "140 NEAR in staking pools"
 
 
-def test_small_positions_are_gathered_in_one_bar():
-    """Of 300 positions nineteen have a bar; the sum stays exact."""
+def test_small_positions_are_a_note_that_flattens_no_bar():
+    """Of 300 positions twenty have a bar, and the sum of the others is written below."""
     told = [stake(f"p{at}.near", at + 1, 0, account_id=f"a{at}.near") for at in range(300)]
     ax = plots.staking(frame("staking_positions", told))
     assert len(names(ax)) == 20
     assert names(ax)[0] == "a299.near · p299.near"
-    assert names(ax)[-1] == "281 others"
-    assert ax.texts[-1].get_text() == "39,621 NEAR"
+    assert names(ax)[-1] == "a280.near · p280.near"
+    assert ax.get_xlabel().endswith("not drawn: 280 smaller positions, 39,340 NEAR")
+    assert ax.get_xlim()[1] == pytest.approx(300 * 1.02)
     assert ax.get_title(loc="left") == "45,150 NEAR in staking pools"
 
 

@@ -40,6 +40,16 @@ def test_a_balance_is_a_line_of_steps(ax: Any):
     assert ax.get_title(loc="left") == "balances of alice.near"
 
 
+def test_entries_bring_the_units_of_their_tokens(ax: Any):
+    """A statement names the decimals that it read; its totals are not needed for them."""
+    entries = statement([entry(110, GOLD, "token", 80_000_000)]).entries
+    entries.attrs["tokens"] = {GOLD: [6, "GOLD"]}
+    plots.statement(entries, ax=ax)
+    assert ax.get_ylabel() == "balance (GOLD)"
+    assert line(ax, GOLD)[1] == [0.0, 80.0]
+    assert ax.get_xlim()[1] - ax.get_xlim()[0] == pytest.approx(1 / 24)  # an hour
+
+
 def test_causes_have_colours(ax: Any):
     """Each change has a marker in the colour of its cause; the rarest causes share one."""
     causes = [cause for cause in CAUSES if cause != "unknown"]
