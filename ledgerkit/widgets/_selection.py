@@ -3,7 +3,8 @@ The rows of a table that a person selects: by filters of columns, a search, and 
 
 A filter is one of these: a part of a text (``alice``), a comparison (``> 5 NEAR``, ``>= 100``,
 ``= 12``, ``!= failed``), a range (``1..5 NEAR``), ``empty`` or ``not empty``. Quotes make any of
-them a plain part of a text. Amounts need a unit, since a bare number could mean two.
+them a plain part of a text. A number without a unit is in the unit in which the row is shown:
+where exact values are shown, the smallest one. Amounts of several tokens sort within each token.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +25,7 @@ import pandas as pd
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames.human import plain_text, row_units
-from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO
+from ledgerkit.frames.schemas import AMOUNT_UNIT, FRACTION, YOCTO
 from ledgerkit.u128 import decimal_text
 from ledgerkit.u128.array import U128Array
 
@@ -47,8 +48,8 @@ _MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched or c
 _MAX_WORDS = 1_000  # different texts of a column that may be shown as other words
 _BLOCK = 50_000  # rows written as text at a time, which bounds the memory
 _SMALLEST = {"unit": 0, "units": 0}  # of a token whose decimals are not known
-_FIXED_UNITS = {YOCTO: units.NEAR_UNITS, "gas": units.GAS_UNITS}
-_SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units"}
+_FIXED_UNITS = {YOCTO: units.NEAR_UNITS, "gas": units.GAS_UNITS, FRACTION: {"%": -2}}
+_SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units", FRACTION: "%"}
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -71,6 +72,7 @@ class Source:
     unit: str = ""  # of its numbers, as the schemas write it
     name: str = ""  # for errors
     write: Callable[[object], str] | None = None  # writes a text as other words
+    is_exact: bool = False  # whether its numbers are shown in the smallest unit
 
     @property
     def is_number(self) -> bool:
@@ -79,6 +81,15 @@ class Source:
     @property
     def values(self) -> pd.Series[Any]:
         return self.frame.iloc[:, self.position]
+
+    def token_codes(self) -> Positions | None:
+        """Return a number for the token of each row, if the column has amounts of tokens."""
+        if self.unit != AMOUNT_UNIT or self.is_exact:
+            return None
+        name = next((name for name in ("asset", "contract_id") if name in self.frame), None)
+        units_of: Any = row_units(self.frame) if name is None else None
+        tokens = self.frame[name] if name else pd.Series(units_of, dtype=object)
+        return pd.factorize(tokens)[0]
 
 
 def matches(source: Source, text: str) -> Flags:
@@ -244,7 +255,7 @@ def _numbers(source: Source, comparisons: dict[str, str], text: str) -> Flags:
     if not scales:
         raise _refusal(source, text)
     for decimals, has_unit in scales:
-        limits = [(sign, number * 10**decimals) for sign, (number, _) in quantities.items()]
+        limits = [(sign, _scaled(number, decimals)) for sign, (number, _) in quantities.items()]
         rows |= has_unit & _meets(source.values, limits)
     return rows
 
@@ -253,7 +264,9 @@ def _scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
     """Yield the decimals of a unit, and the rows that have it; nothing for an unknown unit."""
     fixed = _FIXED_UNITS.get(source.unit, _SMALLEST)
     tokens = list(_token_units(source))
-    if source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
+    if source.unit in _SHOWN_UNITS and not unit:
+        yield from [(0, True)] if source.is_exact else _shown_scales(source, unit)
+    elif source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
         if unit.lower() in ("", source.unit.lower(), *_SMALLEST):
             yield 0, True
     elif unit.lower() in fixed:
@@ -267,8 +280,16 @@ def _shown_scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool
     """Yield the decimals with which amounts are shown, and the rows shown in a unit, or in any."""
     if unit or source.unit != AMOUNT_UNIT:
         yield from _scales(source, unit or _SHOWN_UNITS[source.unit])
-    else:
-        yield from ((decimals, has_unit) for decimals, _, has_unit in _token_units(source))
+        return
+    is_smallest = np.ones(len(source.frame), dtype=np.bool_)
+    for decimals, _, has_unit in _token_units(source):
+        is_smallest &= ~has_unit
+        yield decimals, has_unit
+    yield 0, is_smallest
+
+
+def _scaled(number: Fraction, decimals: int) -> Fraction:
+    return number * Fraction(10) ** decimals
 
 
 def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
@@ -329,7 +350,7 @@ def _search_numbers(source: Source, text: str) -> Flags | None:
     # An amount is shown so if it rounds to it.
     half = Fraction(1, 2 * 10 ** len(number.partition(".")[2])) if "." in number else Fraction(0)
     for decimals, has_unit in _shown_scales(source, unit):
-        low, high = ((Fraction(number) + sign * half) * 10**decimals for sign in (-1, 1))
+        low, high = (_scaled(Fraction(number) + sign * half, decimals) for sign in (-1, 1))
         matching = has_unit & _meets(source.values, [(">=", low), ("<=", high)])
         rows = matching if rows is None else rows | matching
     return rows
@@ -381,6 +402,7 @@ class Selection:
     sort: tuple[tuple[int, bool], ...] = ()  # whether descending; the most important first
     filters: tuple[tuple[int, str], ...] = ()  # the text of each filter
     search: str = ""  # to find in any column
+    is_exact: bool = False  # whether numbers are shown in the smallest unit
 
 
 class Rows:
@@ -404,11 +426,14 @@ class Rows:
             if selection != self._selection:
                 rows = self._filtered(selection, check)
                 for column, is_descending in reversed(selection.sort):
-                    values = self._sources[column].values
+                    source = self._source(column, selection)
                     if rows is None:
-                        rows = order(values, is_descending=is_descending)
+                        rows = order(source.values, is_descending=is_descending)
                     else:
-                        rows = rows[order(values.iloc[rows], is_descending=is_descending)]
+                        rows = rows[order(source.values.iloc[rows], is_descending=is_descending)]
+                    codes = source.token_codes()
+                    if codes is not None:
+                        rows = rows[np.argsort(codes[rows], kind="stable")]
                     check()
                 self._selection, self._rows = selection, rows
             return self._rows
@@ -417,12 +442,15 @@ class Rows:
         flags = None
         for column, text in selection.filters:
             check()
-            passed = matches(self._sources[column], text)
+            passed = matches(self._source(column, selection), text)
             flags = passed if flags is None else flags & passed
         if selection.search:
             passed = self._searched(selection.search, check)
             flags = passed if flags is None else flags & passed
         return None if flags is None else np.flatnonzero(flags)
+
+    def _source(self, column: int, selection: Selection) -> Source:
+        return replace(self._sources[column], is_exact=selection.is_exact)
 
     def _searched(self, text: str, check: Callable[[], None]) -> Flags:
         flags = np.zeros(self._count, dtype=np.bool_)

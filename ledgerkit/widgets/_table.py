@@ -17,7 +17,7 @@ from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import column_formats, exact_text, id_kinds, readable
-from ledgerkit.frames.schemas import declared_columns
+from ledgerkit.frames.schemas import AMOUNT_UNIT, declared_columns
 from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _downloads, _html
@@ -76,7 +76,7 @@ class Table(Block):
             {
                 "name": column.name,
                 "kind": column.kind,
-                "note": known[name].meaning if name in known else "",
+                "note": _note(known[name].meaning if name in known else "", column),
                 "id": kinds.get(name),
                 "right": column.is_number,
             }
@@ -147,6 +147,7 @@ class Table(Block):
                 for column, text in filters.items()
             ),
             search=validation.plain_text(message.get("search", ""), "search").strip(),
+            is_exact=bool(message.get("exact")),
         )
         rows = self._rows.select(selection, self._check_of(message))
         return np.arange(len(self._shown)) if rows is None else rows
@@ -244,6 +245,11 @@ def _columns(frame: pd.DataFrame) -> list[Source]:
         write = formats.get(name) if kind == "text" and name not in kinds else None
         sources.append(Source(frame, position, kind, unit, cut(name, _MAX_NAME), write))
     return sources
+
+
+def _note(meaning: str, column: Source) -> str:
+    order = "sorts within each token; exact values sort as integers"
+    return "; ".join(filter(None, [meaning, order if column.unit == AMOUNT_UNIT else ""]))
 
 
 def _kind(values: pd.Series[Any]) -> str:

@@ -105,13 +105,59 @@ def test_every_digit_survives_the_page(page: Page):
         first.get_by_label("Filter balance").fill(text)
         settled(page, 0)
         assert column(page, 0, 1) == ["" if row is None else str(row) for row in rows], text
-    first.get_by_label("Filter balance").fill("> 5")
+    first.get_by_label("Filter balance").fill("> five")
     expect(first.get_by_role("alert")).to_contain_text("filter of balance")
     expect(first.get_by_label("Filter balance")).to_have_attribute("aria-invalid", "true")
+    expect(first.get_by_role("status").first).to_have_text(
+        "1 of 6 rows, as before the refused entry"
+    )
+    page.screenshot(path=PICTURES / "table_refused.png", full_page=True)
     first.get_by_label("Filter balance").fill("")
     settled(page, 0)
     expect(first.get_by_role("alert")).to_have_count(0)
+    expect(first.get_by_role("status").first).to_have_text("6 rows")
     page.screenshot(path=PICTURES / "table.png", full_page=True)
+
+
+def test_bare_numbers_and_the_order_are_those_on_the_screen(page: Page):
+    """`> 0.25` means tokens as they are shown, and with exact values smallest units."""
+    first = table(page, 0)
+    exact = first.get_by_role("button", name="Exact values")
+    exact.click()
+    settled(page, 0)
+    first.get_by_label("Filter balance").fill("0.25..5")
+    settled(page, 0)
+    expect(first.get_by_role("status").first).to_have_text("3 of 6 rows")
+    exact.click()
+    settled(page, 0)
+    assert column(page, 0, 1) == ["5"]
+    first.get_by_label("Filter balance").fill("")
+    settled(page, 0)
+    expect(first.get_by_role("status").first).to_have_text("6 rows")
+
+
+def test_the_whole_header_sorts_and_menus_close(page: Page):
+    """A click beside the name sorts too, and a menu closes when somebody goes on."""
+    first = table(page, 0)
+    head = first.get_by_role("columnheader", name="symbol")
+    box = head.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+    expect(head).to_have_attribute("aria-sort", "descending")
+    menu = first.locator("details.lk-columns")
+    menu.locator("summary").click()
+    menu.locator("label", has_text="decimals").click()
+    settled(page, 0)
+    expect(menu).to_have_attribute("open", "")
+    expect(first.get_by_role("columnheader")).to_have_count(3)
+    menu.locator("label", has_text="decimals").click()
+    first.locator("caption").click()
+    expect(menu).not_to_have_attribute("open", "")
+    for order in ("ascending", "descending"):
+        first.locator("th button", has_text="balance").click()
+        expect(first.locator(f"th[aria-sort={order}]")).to_have_count(1)
 
 
 def test_saved_files_have_every_digit(page: Page, tmp_path: Path):

@@ -135,6 +135,9 @@ def test_amounts_are_filtered_exactly(subtests: pytest.Subtests):
         (f"> {MOST} yocto", []),
         ("1 yocto..5 yocto", [3]),
         ("1..5 NEAR", [0]),
+        ("> 5", [1, 2]),
+        ("1..5", [0]),
+        ("!= 5", [1, 2, 3, 4]),
         ("5,000.00 NEAR", []),
         ("5.00", [0, 1]),
         ("000000000000000000000001", [1]),
@@ -159,6 +162,45 @@ def test_amounts_are_filtered_exactly(subtests: pytest.Subtests):
 def test_amounts_of_tokens_have_the_decimals_of_their_row(text: str, expected: list[int]):
     """A filter with a symbol concerns the rows of that token, with its decimals."""
     assert filtered(tokens(), text) == expected
+
+
+def test_a_bare_number_is_in_the_unit_that_is_shown():
+    """Above 0.25 are 0.3 GOLD and 5 units of an unknown token; exact values are integers."""
+    frame = tokens().assign(decimals=pd.array([18, 18, None, 6], dtype="Int64"))
+    frame["balance"] = pd.Series([SUM, 2 * 10**17, 5, 10**5], dtype="u128")
+    assert filtered(frame, "> 0.25") == [0, 2]
+    assert filtered(frame, "0.1..0.25") == [1, 3]
+    assert rows(frame, filters={"0": "4..100000"}, exact=True) == [2, 3]
+    assert rows(frame, filters={"0": "> 0.25 GOLD"}, exact=True) == [0]
+
+
+def test_a_rate_is_filtered_as_the_percentage_that_is_shown():
+    """A rate of 0.051 is shown as 5.10%."""
+    frame = pd.DataFrame({"apy": [0.051, 0.049, None]})
+    frame.attrs["schema"] = "statement_rewards"
+    assert [filtered(frame, text) for text in ("> 5", "5.10", "< 5 %")] == [[0], [0], [1]]
+    assert rows(frame, filters={"0": "> 0.05"}, exact=True) == [0]
+
+
+@pytest.mark.parametrize(
+    ("is_descending", "expected"), [(False, [2, 0, 3, 1]), (True, [0, 2, 1, 3])]
+)
+def test_amounts_sort_within_their_token(*, is_descending: bool, expected: list[int]):
+    """5 of a token without decimals is no less than 2 of one with 18; exact values are integers."""
+    frame = pd.DataFrame(
+        {
+            "contract_id": ["whole.near", "gold.near", "whole.near", "gold.near"],
+            "balance": pd.Series([5, 2 * 10**18, 3, 10**18], dtype="u128"),
+            "decimals": pd.array([0, 18, 0, 18], dtype="Int64"),
+            "symbol": ["WHOLE", "GOLD", "WHOLE", "GOLD"],
+        }
+    )
+    frame.attrs["schema"] = "ft_metadata"
+    sort = [{"column": 1, "descending": is_descending}]
+    assert rows(frame, sort=sort) == expected
+    integers = [2, 0, 3, 1]
+    assert rows(frame, sort=sort, exact=True) == (integers[::-1] if is_descending else integers)
+    assert "within each token" in Table(frame).describe()["columns"][1]["note"]
 
 
 def test_other_columns_are_filtered_by_their_kind(subtests: pytest.Subtests):
@@ -210,7 +252,7 @@ def test_a_status_is_found_by_its_words():
 
 
 @pytest.mark.parametrize(
-    "text", ["> 5", "five NEAR", "> 5 GOLD", "1..x", "5" * 300, "1 yocto..2 NEAR x"]
+    "text", ["> five", "five NEAR", "> 5 GOLD", "1..x", "5" * 300, "1 yocto..2 NEAR x"]
 )
 def test_a_filter_that_means_nothing_is_refused(text: str):
     """The reply names the column and the forms that a filter may have."""
@@ -354,14 +396,14 @@ def saved(frame: pd.DataFrame, ending: str, **settings: Any) -> bytes:
 def test_files_have_every_digit(tmp_path: Path):
     """CSV, Parquet and Excel files have the selected rows with the same exact integers."""
     sort = [{"column": 0, "descending": True}]
-    values = [MOST, SUM + 1, SUM, None]
+    values = [SUM + 1, SUM, MOST, None]  # within each token
     text = saved(tokens(), "csv", sort=sort).decode()
     assert [line.split(",")[0] for line in text.splitlines()[1:]] == [
         "" if value is None else str(value) for value in values
     ]
     path = tmp_path / "tokens.parquet"
     path.write_bytes(saved(tokens(), "parquet", sort=sort))
-    assert lk.read_parquet(path)["balance"].tolist() == [MOST, SUM + 1, SUM, pd.NA]
+    assert lk.read_parquet(path)["balance"].tolist() == [SUM + 1, SUM, MOST, pd.NA]
     sheet = openpyxl.load_workbook(io.BytesIO(saved(tokens(), "xlsx", sort=sort))).active
     assert [row[0] for row in sheet.values][1:] == [
         None if value is None else str(value) for value in values

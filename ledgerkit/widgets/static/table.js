@@ -90,6 +90,7 @@ class TableView {
       this.isExact = !this.isExact;
       exact.setAttribute("aria-pressed", String(this.isExact));
       this.drawRows();
+      if (this.sort.length || Object.keys(this.filters).length) this.load({ start: 0 });
     });
     exact.setAttribute("aria-pressed", "false");
     exact.title = "Show integers of the smallest unit, whole ids and times";
@@ -117,7 +118,12 @@ class TableView {
     const more = this.payload.n_hidden
       ? el("div", {}, `and ${this.payload.n_hidden.toLocaleString("en")} more in the frame`) : null;
     const menu = el("details", { class: "lk-columns" }, el("summary", {}, "Columns"),
-      el("div", { class: "lk-choices", role: "group", "aria-label": "Columns" }, labels, more));
+      el("div", { class: "lk-choices", role: "group", "aria-label": "Columns", tabindex: -1 },
+        labels, more));
+    menu.addEventListener("toggle", () => menu.open && boxes[0]?.focus());
+    menu.addEventListener("focusout", (event) => {
+      if (!menu.contains(event.relatedTarget)) menu.open = false;
+    });
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !menu.open) return;
       event.stopPropagation();
@@ -162,7 +168,8 @@ class TableView {
     this.node.setAttribute("aria-busy", "true");
     const reply = await this.api.request({
       do: "page", client: this.client, number, start: this.start, count: this.payload.size,
-      sort: this.sort, filters: this.filters, search: this.search, columns: this.visible,
+      sort: this.sort, filters: this.filters, search: this.search, exact: this.isExact,
+      columns: this.visible,
     });
     if (number !== this.number || reply.superseded) return;
     this.node.setAttribute("aria-busy", "false");
@@ -170,8 +177,10 @@ class TableView {
     for (const input of this.node.querySelectorAll("[aria-invalid]")) {
       input.removeAttribute("aria-invalid");
     }
+    this.node.classList.toggle("lk-old", Boolean(reply.error));
     if (reply.error) {
       field?.setAttribute("aria-invalid", "true");
+      this.status.textContent = `${this.statusText()}, as before the refused entry`;
       return;
     }
     this.nRows = reply.n_rows;
@@ -206,6 +215,7 @@ class TableView {
     button.disabled = true;
     const reply = await this.api.request({
       do: "save", format, sort: this.sort, filters: this.filters, search: this.search,
+      exact: this.isExact,
     });
     button.disabled = false;
     button.focus();
@@ -218,7 +228,7 @@ class TableView {
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
-    announce(button, `saved ${reply.n_rows.toLocaleString("en")} rows as ${label}`);
+    announce(button, `saved ${countRows(reply.n_rows)} as ${label}`);
   }
 
   // Drawing -------------------------------------------------------------------------------
@@ -263,7 +273,7 @@ class TableView {
     const input = el("input", {
       type: "text", tabindex: -1, "data-column": at, spellcheck: "false", autocomplete: "off",
       "aria-label": `Filter ${column.name}`,
-      placeholder: { number: "> … or 1..5", time: "2026-01 or > …", bool: "yes or no" }[column.kind]
+      placeholder: { number: "> 100 or 1..5", time: "2026-01 or > …", bool: "yes or no" }[column.kind]
         ?? "part of it",
     });
     this.onTyping(input, () => {
@@ -292,7 +302,9 @@ class TableView {
     const write = (number) => number.toLocaleString("en");
     const all = write(this.payload.n_rows);
     const isFiltered = this.nRows !== this.payload.n_rows;
-    if (this.nRows <= this.payload.size) return `${isFiltered ? `${write(this.nRows)} of ` : ""}${all} rows`;
+    if (this.nRows <= this.payload.size) {
+      return `${isFiltered ? `${write(this.nRows)} of ` : ""}${countRows(this.payload.n_rows)}`;
+    }
     const last = this.start + this.rows.length;
     const range = `Rows ${write(this.start + 1)} to ${write(last)} of ${write(this.nRows)}`;
     return isFiltered ? `${range} (${all} in all)` : range;
@@ -444,6 +456,10 @@ class TableView {
       default: return null;
     }
   }
+}
+
+function countRows(count) {
+  return `${count.toLocaleString("en")} row${count === 1 ? "" : "s"}`;
 }
 
 /** True if a key moves within the text of a field, and not to another cell. */
