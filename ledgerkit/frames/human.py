@@ -55,7 +55,7 @@ _WORDS = {
 _ID_KINDS = {
     "account": (
         "account_id owner_id signer_id sender_id receiver_id predecessor_id counterparty_id author "
-        "author_account_id"
+        "author_account_id executor_id"
     ),
     "transaction": "tx_hash",
     "receipt": "receipt_id parent_id child_id",
@@ -67,6 +67,7 @@ _ID_KINDS = {
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
 _TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "top_holders_metadata", "diff_ft"}
 _HASHES = ("transaction", "receipt", "block", "key")
+_HASH_NAMES = ("_hash", "_sha256", "_root", "epoch_id")  # endings of columns without a page
 
 
 def human(frame: pd.DataFrame, *, digits: int | None = 2) -> Human:
@@ -210,14 +211,20 @@ def column_formats(
             formats[name] = lambda value: _percent(value, digits)
         elif column.dtype == "str" and name in _WORD_COLUMNS:
             formats[name] = _words
-        elif column.dtype == "str" and name in kinds:
-            formats[name] = _short_hash if kinds[name] in _HASHES else _short_name
+        elif column.dtype == "str" and (short := _id_format(name, kinds)):
+            formats[name] = short
     for label, dtype in frame.dtypes.items():
         if isinstance(dtype, U128Dtype):
             formats.setdefault(str(label), _grouped)
     return (
         formats if digits is not None else {**{str(label): full_text for label in frame}, **formats}
     )
+
+
+def _id_format(name: str, kinds: dict[str, str]) -> Format | None:
+    if kinds.get(name) in _HASHES or (kinds and name.endswith(_HASH_NAMES)):
+        return _short_hash
+    return _short_name if name in kinds or (kinds and name == "asset") else None
 
 
 def id_kinds(frame: pd.DataFrame) -> dict[str, str]:

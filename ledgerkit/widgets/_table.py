@@ -36,6 +36,20 @@ _MAX_NAME = 100  # characters
 _MAX_EXACT = 400  # characters of a cell's whole text; a longer one is sent when it is needed
 _MAX_SAVED = 2_000_000  # cells of a file that goes through the front end
 _MAX_SENT = 48 * 2**20  # bytes
+_LEADING = {  # columns of each schema that a person looks for, before all others
+    "ft": "account_id contract_id balance status",
+    "ft_metadata": "account_id contract_id balance status symbol",
+    "staking_positions": "account_id pool_id staked unstaked can_withdraw status",
+    "history": "account_id view contract_id time status balance locked staked unstaked",
+    "keys": "account_id public_key permission receiver_id method_names allowance is_unlimited",
+    "transactions": "tx_hash signer_id receiver_id actions method_name deposit gas_attached",
+    "receipts": "receipt_id predecessor_id receiver_id actions method_name status error_message "
+    "deposit gas_burnt time",
+    "account_transactions": "time tx_hash account_id is_success",
+    "transfers_of": "time asset change balance_after counterparty_id transfer_type method_name",
+    "statement": "time asset change balance_after cause counterparty_id evidence",
+    "statement_rewards": "time pool_id reward apy total_after",
+}
 _MAX_FRONT_ENDS = 100  # that show the same table and are remembered
 
 
@@ -47,7 +61,8 @@ class Table(Block):
     """
     A frame as a table: sorted, filtered and searched in the kernel, page by page.
 
-    Saved files have the name `name` without an ending. A `slim` table leaves out columns without
+    The columns that a person looks for come first; saved files have the order of the frame, and
+    the name `name` without an ending. A `slim` table leaves out columns without
     values.
     """
 
@@ -61,7 +76,7 @@ class Table(Block):
         if slim and len(whole):
             whole = whole.dropna(axis="columns", how="all")
         self._n_hidden = max(whole.shape[1] - _MAX_CHOICE, 0)
-        self._shown = whole.iloc[:, :_MAX_CHOICE]
+        self._shown = _leading_first(whole).iloc[:, :_MAX_CHOICE]
         self._columns = _columns(self._shown)
         self._rows = Rows(self._columns, len(whole))
         self._newest: dict[str, int] = {}
@@ -232,6 +247,14 @@ def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
             label = default if name is None else str(name)
             flat.insert(level, label, values, allow_duplicates=True)
     return flat
+
+
+def _leading_first(frame: pd.DataFrame) -> pd.DataFrame:
+    leading = _LEADING.get(str(frame.attrs.get("schema")), "").split()
+    rank = {name: place for place, name in enumerate(leading)}
+    names = [str(name) for name in frame.columns]
+    order = sorted(range(len(names)), key=lambda at: rank.get(names[at], len(rank)))
+    return frame.iloc[:, order] if leading else frame
 
 
 def _columns(frame: pd.DataFrame) -> list[Source]:

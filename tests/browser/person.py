@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 LONGEST = 100  # characters of a cell
+TOKENS = (
+    "contract_id balance status symbol last_update_block_height decimals metadata_status".split()
+)
 TRIES = 3  # to type a text
 TABLE = "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent))"
 GRID = """t => {

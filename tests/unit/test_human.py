@@ -169,6 +169,12 @@ def test_receipts_have_short_ids_times_and_words():
     assert full["gas_burnt"] == "2.427934563 Tgas"
 
 
+def test_hashes_without_a_page_are_short_too():
+    """A chunk's hash and an epoch's id take no more room than a transaction's."""
+    assert texts(frame_of("chunks", chunk_hash=[HASH]))["chunk_hash"] == "7Bo8Zk…SQx1"
+    assert texts(frame_of("blocks", epoch_id=[HASH]))["epoch_id"] == "7Bo8Zk…SQx1"
+
+
 def test_a_key_keeps_its_curve():
     """The curve is part of a key's text and stays; ids can stay whole for a command line."""
     frame = frame_of("keys", account_id=["a.near"], public_key=[KEY], allowance=[NEAR // 4])

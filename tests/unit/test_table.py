@@ -17,7 +17,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.frames.human import exact_text
-from ledgerkit.widgets import _selection
+from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.widgets import _selection, _table
 from ledgerkit.widgets._table import Table, index_as_columns
 from tests import hostile
 
@@ -293,6 +294,18 @@ def test_pages_follow_each_other():
         for row in ask(table, start=start, count=25)["rows"]
     ]
     assert seen == list(range(1_000))
+
+
+def test_columns_that_a_person_looks_for_come_first():
+    """The status stands beside its balance, and a change before hashes; files keep their order."""
+    frame = lk.ft("alice.near", ledger=lk.connect("local"))
+    described = Table(frame).describe()
+    names = [column["name"] for column in described["columns"]]
+    assert names == ["account_id", "contract_id", "balance", "status", "last_update_block_height"]
+    assert saved(frame, "csv").decode().splitlines()[0] == ",".join(frame)
+    assert set(_table._LEADING) <= set(SCHEMAS)
+    for schema, names in _table._LEADING.items():
+        assert set(names.split()) <= {column.name for column in SCHEMAS[schema]}, schema
 
 
 def test_only_chosen_columns_are_sent():
