@@ -33,6 +33,7 @@ _MAX_DIGITS = 120  # more than any amount has, on either side of the decimal poi
 MAX_DECIMALS = 255  # NEP-148 declares them as u8
 _EXACT_FLOAT = 2.0**53  # all integers up to here are floats
 _GROUP = 3  # digits between two separators
+_MAX_ROUNDED = 6  # decimals of a rounded amount above 1
 _TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", re.ASCII)
@@ -338,13 +339,14 @@ def amount_text(value: int, decimals: int, symbol: str, digits: int | None = 2) 
         Text after the number, such as ``"NEAR"``; "" for none.
     digits
         Decimals to show. Of an amount below 1, this many digits after its leading zeros, at least
-        one. None shows all digits.
+        one; of an amount that would look whole, as many as show that it is not, up to six
+        (``"0.999999 GOLD"``). None shows all digits.
 
     Returns
     -------
     text
         Text such as ``"12,340.68 NEAR"``. An exact amount has no trailing zeros (``"80 GOLD"``);
-        a rounded one keeps them (``"80.00 GOLD"``).
+        a rounded one keeps them (``"0.50 GOLD"``).
 
     Raises
     ------
@@ -447,13 +449,23 @@ def _format(units: int, decimals: int, symbol: str, digits: int | None, thousand
     before, after = _split(number, decimals)
     after = after.rstrip("0")
     if digits is not None and len(after) > digits:
-        dropped, rounded = after[digits:], int(before + after[:digits])
-        rounded += dropped > "5" or (dropped == "5" and rounded % 2)
-        before, after = _split(str(rounded), digits)
+        before, after = _round(before, after, digits)
     if thousands and len(before) > _GROUP:
         before = f"{int(before):,}".replace(",", thousands)
     text = f"{'-' if units < 0 else ''}{before}{'.' if after else ''}{after}"
     return f"{text} {symbol}" if symbol else text
+
+
+def _round(before: str, after: str, digits: int) -> tuple[str, str]:
+    """Round to `digits` decimals, or to more where a number that is not whole would look whole."""
+    whole = before
+    for places in (digits, *range(digits + 1, _MAX_ROUNDED + 1)):
+        dropped, rounded = after[places:], int(before + after[:places])
+        rounded += dropped > "5" or (dropped == "5" and rounded % 2)
+        whole, fraction = _split(str(rounded), places)
+        if not digits or fraction.strip("0"):
+            return whole, fraction
+    return whole, "0" * digits
 
 
 def _split(number: str, decimals: int) -> tuple[str, str]:

@@ -183,6 +183,8 @@ def readable(
         if name in token_columns:
             amounts = zip(values, row_units(frame), strict=True)
             texts = [_amount(value, unit, digits) for value, unit in amounts]
+        elif name == "amount" and {"balance", "decimals"} <= set(frame):
+            texts = _floats_of_balances(frame, values, digits)
         else:
             texts = list(map(formats.get(name, plain_text), values))
         columns.append(texts)
@@ -391,6 +393,17 @@ def _time(stamp: pd.Timestamp) -> str:
 
 
 # Amounts of tokens ------------------------------------------------------------------------
+
+
+def _floats_of_balances(frame: pd.DataFrame, values: list[Any], digits: int | None) -> list[str]:
+    """Write the floats of balances with the digits of the balances beside them."""
+    rows = zip(values, frame["balance"], row_units(frame), strict=True)
+    return [
+        units.amount_text(balance, unit[0], "", digits)
+        if unit and isinstance(value, float) and units.to_float(balance, unit[0]) == value
+        else plain_text(value)
+        for value, balance, unit in rows
+    ]
 
 
 def _token_columns(frame: pd.DataFrame) -> set[str]:

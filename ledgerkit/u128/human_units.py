@@ -134,7 +134,8 @@ def amount_format(
         The unit to write after each number.
     digits
         Decimals to show. Of an amount below 1, this many digits after its leading zeros, so that
-        no amount but 0 is shown as 0. None shows all digits.
+        no amount but 0 is shown as 0; up to six, where an amount would look whole and is not.
+        None shows all digits.
     thousands
         The thousands separator: a comma, an underscore, an apostrophe, a space or "" for none.
 
@@ -142,7 +143,7 @@ def amount_format(
     -------
     format_amount
         Formats one amount of the smallest unit, such as ``"12,340.68 NEAR"``; an exact
-        amount has no trailing zeros, a rounded one keeps them (``"80.00 NEAR"``). Pass it to
+        amount has no trailing zeros, a rounded one keeps them (``"0.50 NEAR"``). Pass it to
         ``frame.style.format({"balance": format_amount})`` or
         ``frame.to_string(formatters={"balance": format_amount})``.
 
@@ -159,7 +160,7 @@ def amount_format(
     >>> print(frame.to_string(formatters={"balance": lk.amount_format()}))
        account_id        balance
     0  alice.near 12,340.68 NEAR
-    1    bob.near    455.00 NEAR
+    1    bob.near   454.999 NEAR
     >>> lk.amount_format(6, "GOLD", digits=None)(1252998400)
     '1,252.9984 GOLD'
     """

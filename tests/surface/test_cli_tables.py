@@ -73,7 +73,7 @@ def test_amounts_of_tokens_are_in_units_by_their_metadata(capsys):
     """Units come from columns of the frame, also when these are not among those printed."""
     rows = printed(capsys, "ft", "alice.near", "--metadata", "--columns", "contract_id,balance")
     texts = dict(row.split(maxsplit=1) for row in rows[1:] if " " in row)
-    assert texts["gold.near"] == "1,253.00 GOLD"
+    assert texts["gold.near"] == "1,252.998 GOLD"
     assert texts["moon.near"] == "340,282,366,920,926,463,463.37 MOON"
 
 

@@ -115,6 +115,22 @@ def test_tokens_are_in_their_units_row_by_row():
     )
 
 
+def test_two_columns_of_a_row_agree():
+    """The float of a balance has the balance's digits, and one that somebody changed its own."""
+    known = {"account_id": ["a.near"] * 3, "decimals": [6, 18, 6], "symbol": ["GOLD", "MOON", "G"]}
+    balances = [1_252_998_400, 2**128 - 1, 5_000_000]
+    frame = frame_of(
+        "ft_metadata", balance=balances, amount=[1252.9984, 2**128 / 1e18, 7.5], **known
+    )
+
+    shown = human(frame).texts()
+    assert shown["balance"].tolist()[:2] == [
+        "1,252.998 GOLD",
+        "340,282,366,920,938,463,463.37 MOON",
+    ]
+    assert shown["amount"].tolist() == ["1,252.998", "340,282,366,920,938,463,463.37", "7.5"]
+
+
 def test_transfers_and_changes_know_near_by_the_asset():
     """NEAR is in NEAR, also in gas keys and below zero; a token is in its smallest unit."""
     assets = ["near", f"gas_key:{KEY}", "nep141:gold.near"]

@@ -107,7 +107,7 @@ def test_readings_and_balances_have_titles(ledger: Any):
     tokens = lk.ft("alice.near", metadata=True, ledger=ledger, progress=False)
     stakes = lk.staking(["bob.near"], positions=True, ledger=ledger, progress=False)
     readings = lk.history("bob.near", 180_000_000, 180_000_004, ledger=ledger, progress=False)
-    assert "alice.near, GOLD · gold.near: 1,253.00 GOLD" in titles(
+    assert "alice.near, GOLD · gold.near: 1,252.998 GOLD" in titles(
         check(svg_text(lambda: lk.plots.balances(tokens)))
     )
     assert "north.poolv1.near: 250.00 NEAR staked" in titles(
