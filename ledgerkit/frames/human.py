@@ -226,7 +226,7 @@ def column_formats(
 def _id_format(name: str, kinds: dict[str, str]) -> Format | None:
     if kinds.get(name) in _HASHES or (kinds and name.endswith(_HASH_NAMES)):
         return _short_hash
-    return _short_name if name in kinds or (kinds and name == "asset") else None
+    return _short_name if name in kinds else None
 
 
 def id_kinds(frame: pd.DataFrame) -> dict[str, str]:

@@ -13,7 +13,7 @@ from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible, html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pandas as pd
 
