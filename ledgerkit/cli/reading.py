@@ -235,8 +235,11 @@ _FRAME = (
 _SOURCE = "where the proof is read from: paths of a node, or block documents; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
-_STATEMENT_FRAME = "print this frame, not the summary; default of CSV and JSON: entries"
 _STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
+_STATEMENT_FRAME = (
+    f"print a frame, not the summary: {', '.join(_STATEMENT_FRAMES)}; default of CSV and JSON: "
+    "entries"
+)
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
 _NO_METADATA = "leave out symbol, supply and shares, which cost two view calls"
 _NO_SYMBOLS = "leave out symbols and amounts, which cost a view call for each token"
@@ -427,7 +430,7 @@ READING = {
         Argument("--start", f"the block before the first entry: {BLOCK}"),
         Argument("--stop", "the block of the last entry, as --start; default: final"),
         Argument("--assets", _ASSETS),
-        Argument("--frame", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
+        Argument("--frame NAME", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
         *form_arguments(*TAX_FORMATS),
         Argument("--out FILE", "write the entries to a CSV file"),
         *NETWORK,

@@ -207,7 +207,7 @@ def test_what_a_deletion_loses_is_named(beneficiary_id: str, first: tuple[Any, .
     assert (last.asset, last.cause) == ("near", "deleted")
     with lk.connect(world=ledger.world, make_default=False) as local:
         trace = lk.trace(str(last.tx_hash), "x.ann.near", ledger=local)
-    lost = f"{-last.change / N:,.2f} NEAR was lost, because {beneficiary_id} does not exist."
+    lost = f"{-last.change / N:,.4f} NEAR was lost, because {beneficiary_id} does not exist."
     for each in (simulated, trace):
         assert each.headline().endswith(f"; {lost}")
         assert f"It succeeded, but {lost}" in each.explain()

@@ -983,7 +983,8 @@ def test_a_token_without_holders_or_supply_says_so():
 def test_tokens_link_to_their_pages():
     """Contracts of tokens and assets are links; an account that is a token links to its page."""
     front = FrontEnd(lk.explore("alice.near"))
-    columns = {c["name"]: c["id"] for c in front.panel["pages"][1]["blocks"][0]["columns"]}
+    [page] = [page for page in front.panel["pages"] if page["title"] == "Tokens"]
+    columns = {c["name"]: c["id"] for c in page["blocks"][0]["columns"]}
     assert columns["contract_id"] == "token"
     entries = Table(lk.statement("bob.near", progress=False).entries).describe()
     assert {c["name"]: c["id"] for c in entries["columns"]}["asset"] == "asset"
