@@ -302,10 +302,10 @@ def test_columns_that_a_person_looks_for_come_first():
     described = Table(frame).describe()
     names = [column["name"] for column in described["columns"]]
     assert names == ["account_id", "contract_id", "balance", "status", "last_update_block_height"]
-    assert saved(frame, "csv").decode().splitlines()[0] == ",".join(frame)
+    assert saved(frame, "csv").decode().splitlines()[0] == ",".join(map(str, frame))
     assert set(_table._LEADING) <= set(SCHEMAS)
-    for schema, names in _table._LEADING.items():
-        assert set(names.split()) <= {column.name for column in SCHEMAS[schema]}, schema
+    for schema, leading in _table._LEADING.items():
+        assert set(leading.split()) <= {column.name for column in SCHEMAS[schema]}, schema
 
 
 def test_only_chosen_columns_are_sent():
