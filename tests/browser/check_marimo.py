@@ -141,7 +141,7 @@ def test_the_keyboard_alone_reaches_everything(explorer: Person, page: Page):
     assert seen[:3] == ["Account", metadata, "Look up"]
     page.keyboard.press("Home")  # of the tabs of the result, whose open page has stayed
     page.keyboard.press("ArrowRight")
-    assert page.evaluate(FOCUSED) == "Tokens"
+    assert page.evaluate(FOCUSED) == "Activity"
 
 
 def test_a_table_is_sorted_filtered_and_copied_exactly(page: Page):
