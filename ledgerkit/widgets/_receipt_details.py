@@ -221,8 +221,9 @@ def amount_value(amounts: AmountTexts, asset: str, amount: Any, sign: str = "") 
         return "an unknown amount"
     texts = amounts.text(asset, amount), amounts.text(asset, amount, None)
     standard, _, contract_id = asset.partition(":")
-    token = {"kind": "token", "id": contract_id} if standard == "nep141" else {}
-    return {"text": f"{sign}{texts[0]}", "exact": f"{sign}{texts[1]}", **token}
+    token = id_value("token", contract_id) if standard == "nep141" else None
+    link = {} if token is None else {"kind": "token", "id": token["id"]}
+    return {"text": f"{sign}{texts[0]}", "exact": f"{sign}{texts[1]}", **link}
 
 
 def change_value(amounts: AmountTexts, asset: str, change: Any) -> Any:

@@ -137,7 +137,7 @@ def _activity_table(frame: pd.DataFrame, account_id: str) -> str:
 def _activity_row(row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Format a transaction: its headline links to it, and the other facts wrap below."""
     mark, words, tone = VERDICTS[row["verdict"] or "unknown"]
-    result = f'<span class="lk-tone-{tone}" style="color:var(--lk-tone)">{mark} {words}</span>'
+    result = f'<span class="lk-tone-{tone}">{mark} {words}</span>'
     counterparty_id = row["counterparty_id"]
     facts = (
         result,
