@@ -172,7 +172,6 @@ _HOMES = {
 }
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _SYNONYMS = {  # names that people look for, and the verbs that answer
-    "activity": "account_transactions",
     "balance": "accounts",
     "events": "trace",
     "holders": "top_holders",
@@ -180,7 +179,7 @@ _SYNONYMS = {  # names that people look for, and the verbs that answer
     "stake": "staking",
     "tokens": "ft",
     "transaction": "tx",
-    "txs": "account_transactions",
+    "txs": "activity",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -33,29 +33,30 @@ def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
         lockup = row.account_id if row.account_id not in (None, facts.account_id) else None
         name = cut(row.pool_id) if lockup is None else f"{cut(row.pool_id)} by {cut(lockup)}"
         by_pool.setdefault(name, []).append(row)
-    if not by_pool:
-        yield _reason(facts, totals)
+    stakes = totals[totals["asset"].str.startswith(STAKE)]
+    gaps = {gap.asset for gap in facts.gaps}
+    n_doubtful = int((stakes["asset"].isin(gaps) | stakes["missing"].isna()).sum())
+    if not by_pool and not n_doubtful:
+        yield _reason(facts, stakes)
     elif len(by_pool) == 1:
         yield f"earned {_earned(facts.rewards)}, with {next(iter(by_pool))}"
-    else:
+    elif by_pool:
         yield f"earned {_earned(facts.rewards)}, in all"
         lines = (f"with {name}: {_earned(rows)}" for name, rows in by_pool.items())
         yield from islice(lines, _MAX_POOLS)
         if len(by_pool) > _MAX_POOLS:
             yield f"and {units.count_text(len(by_pool) - _MAX_POOLS, 'more pool')}"
+    if n_doubtful:
+        pools = units.count_text(n_doubtful, "pool")
+        which = "other staking rewards" if by_pool else "staking rewards"
+        yield f"{which} are unknown: the balance with {pools} is unknown or has gaps"
 
 
-def _reason(facts: Facts, totals: pd.DataFrame) -> str:
-    stakes = totals[totals["asset"].str.startswith(STAKE)]
+def _reason(facts: Facts, stakes: pd.DataFrame) -> str:
     if stakes.empty and facts.assets is not None:
         return "staking rewards were not read: the chosen assets include no stake"
     if stakes.empty:
         return "no staking rewards: no balance with a staking pool is known in this period"
-    gaps = {gap.asset for gap in facts.gaps}
-    is_doubtful = stakes["asset"].isin(gaps) | stakes["missing"].isna()
-    if is_doubtful.any():
-        pools = units.count_text(int(is_doubtful.sum()), "pool")
-        return f"staking rewards are unknown: the balance with {pools} is unknown or has gaps"
     return (
         f"no staking rewards: the balance with {units.count_text(len(stakes), 'pool')} did not "
         "grow by itself; a pool adds rewards once an epoch, when it is called"

@@ -50,7 +50,7 @@ def refusal(call: Any, *args: Any, **options: Any) -> InvalidRequestError:
         ("balances", "accounts"),
         ("tokens", "ft"),
         ("get_transaction", "tx"),
-        ("txs", "account_transactions"),
+        ("txs", "activity"),
         ("holders", "top_holders"),
         ("rewards", "statement"),
         ("acount", "accounts"),

@@ -147,6 +147,14 @@ def test_earnings_are_said_for_each_pool_and_in_all():
     ]
 
 
+def test_a_gap_beside_rewards_is_said():
+    """What is earned with a pool is not all where the balance with a pool has a gap."""
+    gaps = [Gap("stake:a.pool", 150, 151, 7, "?")]
+    lines = earnings([reward("a.pool")], opening={"stake:a.pool": ONE}, gaps=gaps)
+    unknown = "other staking rewards are unknown: the balance with 1 pool is unknown or has gaps"
+    assert lines == ["earned 0.01 NEAR in 1 epoch, 7.6 % a year, with a.pool", unknown]
+
+
 def test_many_pools_are_counted():
     """Ten pools have a sentence, and the others are counted."""
     lines = earnings([reward(f"{number}.pool") for number in range(25)])
