@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.api import rest
+from ledgerkit import validation
+from ledgerkit.api import rest, rpc
 from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
@@ -23,11 +24,18 @@ if TYPE_CHECKING:
     BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 
 VIEWS = collected.VIEWS["accounts"]
+
+
+def _view_account(account_id: str) -> Call[Any]:
+    return rpc.view_account(account_id, validation.block_reference(None))
+
+
 # A single view has a smaller response of its own; all other sets of views need the full one.
 _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("ft",): rest.ft,
     ("nft",): rest.nft,
     ("staking",): rest.staking,
+    ("contracts",): _view_account,
 }
 
 
@@ -40,9 +48,9 @@ class AccountReader:
     """A reader of views of accounts; the liquid tokens are those that count for the exposure."""
 
     noun = "accounts"
-    surfaces: tuple[Surface, ...] = ("api",)
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
+        self.surfaces: tuple[Surface, ...] = ("rpc",) if "contracts" in views else ("api",)
         self._call = call_of(views)
         exposure = partial(token_frames.exposure_columns, liquid=frozenset(liquid_tokens))
         builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
@@ -54,9 +62,15 @@ class AccountReader:
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
-        views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
+        pairs = [
+            (subject.text, value)
+            for subject, value in outcomes
+            if value is not None and not isinstance(value, LedgerError)
+        ]
+        # The state of an account on the chain does not repeat the account's id.
+        values = pairs if "contracts" in self._columns else [value for _, value in pairs]
         return {
-            view: arrow_tables.of_columns(view, columns(views))
+            view: arrow_tables.of_columns(view, columns(values))
             for view, columns in self._columns.items()
         }
 
@@ -72,4 +86,5 @@ _COLUMNS: dict[str, BuildColumns] = {
     "ft": token_frames.ft_columns,
     "nft": _nft_columns,
     "staking": lambda views: token_frames.pool_columns(token_frames.pool_rows(views)),
+    "contracts": account_frames.contract_columns,
 }

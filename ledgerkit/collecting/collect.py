@@ -12,6 +12,8 @@ from ledgerkit.collecting.accounts import VIEWS, AccountReader, call_of
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.resuming import remaining_subjects
 from ledgerkit.collecting.run import Options, Run
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames.collected import INDEXED_VIEWS
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 @overload
 def collect(
     ids: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
     engine: Any = "local",
@@ -47,7 +49,7 @@ def collect(
 @overload
 def collect(
     ids: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
     engine: Any = "local",
@@ -64,7 +66,7 @@ def collect(
 ) -> Plan: ...
 def collect(
     ids: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
     engine: Any = "local",
@@ -92,8 +94,9 @@ def collect(
         Account ids: a list, Series or iterator of any length, or the path of a file (text
         with one id a line, CSV, or Parquet).
     views
-        What to read: some of ``accounts``, ``ft``, ``nft``, ``staking``, ``exposure``. One
-        request for each account reads all of them.
+        What to read: some of ``accounts``, ``ft``, ``nft``, ``staking``, ``exposure``, which one
+        request for each account reads; or only ``contracts``, which a node answers: whether an
+        account is a contract, and of which code, as ``schema("contracts")``.
     out
         The folder to write to: a new one, or one with a run of the same views to continue; or
         an fsspec address such as ``"s3://bucket/run"``.
@@ -150,7 +153,8 @@ def collect(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full; for a single view /ft, /nft or /staking.
+    Source: GET /v1/account/{account_id}/full; for a single view /ft, /nft or /staking, or query
+    view_account.
 
     Examples
     --------
@@ -206,6 +210,11 @@ class AccountRun(SourceRun):
     ) -> None:
         super().__init__(source)
         self._views = validation.subset_of(views, "views", VIEWS)
+        if "contracts" in self._views and len(self._views) > 1:
+            rule = (
+                "contracts alone, in a folder of its own: a node answers it, the indexer the others"
+            )
+            raise InvalidRequestError.refuse("views", self._views, rule)
         self._liquid_tokens = liquid_tokens
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the folder adds nothing
@@ -223,4 +232,6 @@ class AccountRun(SourceRun):
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
         """Return the request that reads all views of one account."""
+        if "contracts" in manifest.views:
+            return "query view_account", 1
         return f"GET {unquote(call_of(manifest.views)('{account_id}').path)}", 1

@@ -42,6 +42,12 @@ _CHANGES = {
     "nft": ("entered", "left"),
     "staking": ("entered", "left"),
     "exposure": ("entered", "left", "changed"),
+    "contracts": ("entered", "left", "changed"),
+}
+# The columns that are compared, of the views that are not amounts or lists.
+_VALUES = {
+    "exposure": ["exposure_class", "status"],
+    "contracts": ["contract", "code_hash", "code_account_id"],
 }
 
 
@@ -59,7 +65,7 @@ class Diff:
     changes
         One row for each change, by account; depending on `view` typed as
         ``schema("diff_accounts")``, ``schema("diff_ft")``, ``schema("diff_nft")``,
-        ``schema("diff_staking")`` or ``schema("diff_exposure")``.
+        ``schema("diff_staking")``, ``schema("diff_exposure")`` or ``schema("diff_contracts")``.
     not_compared
         Accounts that were not read in one of the collections; typed as
         ``schema("diff_not_compared")``.
@@ -149,7 +155,8 @@ def diff(
         The later collection, or its folder.
     view
         What to compare: balances of ``accounts`` or ``ft``, entries of ``nft`` or
-        ``staking``, or classes of ``exposure``.
+        ``staking``, classes of ``exposure``, or the code of ``contracts``. Code that an account
+        published can change without a change of the accounts that use it.
 
     Returns
     -------
@@ -224,7 +231,7 @@ def _compare(connection: Any, view: str, names: AbstractSet[str]) -> Diff:
     """Compare two collections whose tables are views of a connection, with some columns."""
     keys = ["account_id", *_KEYS.get(view, [])]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
-    values = ["exposure_class", "status"] if view == "exposure" else values
+    values = _VALUES.get(view, values)
     for side in _SIDES:
         connection.execute(_status_query(side, view, keys))
     connection.execute(_PAIRED)
@@ -291,6 +298,8 @@ def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
         columns |= dict(_balance_changes(changed))
     elif view == "exposure":
         columns |= _class_changes(changed)
+    elif view == "contracts":
+        columns |= _code_changes(changed)
     else:
         is_listed = changed["after_listed"].to_numpy()
         columns["change"] = np.where(is_listed, "entered", "left").astype(object)
@@ -306,6 +315,19 @@ def _class_changes(changed: Any) -> dict[str, Any]:
     conditions = [is_unknown, old == _NO_POSITION, new == _NO_POSITION]
     change = _select(conditions, ("changed", "entered", "left"), "changed")
     return {"change": change, "before": old, "after": new}
+
+
+def _code_changes(changed: Any) -> dict[str, Any]:
+    """Return the columns of changed code: the kind of contract, and the hash or publisher."""
+    columns: dict[str, Any] = {}
+    for side in _SIDES:
+        hashes, account_ids = (
+            changed[f"{side}_{name}"].to_numpy() for name in ("code_hash", "code_account_id")
+        )
+        columns[side] = changed[f"{side}_contract"].to_numpy()
+        columns[f"code_{side}"] = np.where(hashes == None, account_ids, hashes)  # noqa: E711 - by element
+    conditions = [columns["before"] == "none", columns["after"] == "none"]
+    return {"change": _select(conditions, ("entered", "left"), "changed")} | columns
 
 
 def _classes(changed: Any, side: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ledgerkit.api.models import chain, rest
     from ledgerkit.block_search.bisection import Point
@@ -21,15 +21,21 @@ FREE_BYTES = 770
 # A new key starts at nonce (block height - 1) * 10^6, so that no nonce is used twice (nearcore,
 # AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER). Older keys started at 0.
 NONCE_STEP = 10**6
+_NO_CODE = "1" * 32  # the hash of accounts without code: 32 zero bytes
 _PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
 
-def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
-    """Build the accounts frame from ``/full`` responses."""
-    return build.build_frame("accounts", account_columns(responses))
+def accounts(
+    responses: Sequence[rest.Full], states: Mapping[str, chain.Account | None] | None = None
+) -> pd.DataFrame:
+    """Build the accounts frame from ``/full`` responses, with contracts from ``view_account``."""
+    on_chain = [(states or {}).get(response.account_id or "") for response in responses]
+    return build.build_frame("accounts", account_columns(responses, on_chain))
 
 
-def account_columns(responses: Sequence[rest.Full]) -> dict[str, Any]:
+def account_columns(
+    responses: Sequence[rest.Full], on_chain: Sequence[chain.Account | None] | None = None
+) -> dict[str, Any]:
     """Return the columns of the accounts frame; `state` is null if not indexed."""
     states = [response.state for response in responses]
     indexed = [response if response.is_indexed else None for response in responses]
@@ -44,6 +50,7 @@ def account_columns(responses: Sequence[rest.Full]) -> dict[str, Any]:
         n_nfts=[None if r is None else len({t.contract_id for t in r.nfts or ()}) for r in indexed],
         n_pools=[None if r is None else len(r.pools or ()) for r in indexed],
         last_update_block_height=[_last_update(response) for response in responses],
+        **_code_columns(on_chain or [None] * len(responses)),
     )
 
 
@@ -61,6 +68,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
         n_nfts=missing,
         n_pools=missing,
         last_update_block_height=missing,
+        **_code_columns([state for _, state in responses]),
     )
     return build.build_frame("accounts", columns)
 
@@ -71,9 +79,9 @@ def _columns(
     balances: list[str | None],
     locked: list[str | None],
     sizes: list[int | None],
-    **indexed: Any,
+    **others: Any,
 ) -> dict[str, Any]:
-    """Return the columns of the accounts frame; `indexed` are those that only the indexer has."""
+    """Return the columns of the accounts frame; `others` come from one of two sources only."""
     balance = amounts.parse(balances, name="balance")
     lock = amounts.parse(locked, name="locked")
     columns = {
@@ -90,7 +98,39 @@ def _columns(
             for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }
-    return columns | indexed
+    return columns | others
+
+
+def contract_columns(responses: Sequence[tuple[str, chain.Account]]) -> dict[str, Any]:
+    """Return the columns of the contracts frame from ``view_account`` responses."""
+    ids = [account_id for account_id, _ in responses]
+    return {"account_id": ids} | _code_columns([account for _, account in responses])
+
+
+def _code_columns(states: Sequence[chain.Account | None]) -> dict[str, Any]:
+    codes = [(None, None, None) if state is None else _code(state) for state in states]
+    contracts, hashes, account_ids = zip(*codes, strict=True) if codes else ((), (), ())
+    return {
+        "contract": list(contracts),
+        "code_hash": list(hashes),
+        "code_account_id": list(account_ids),
+        "bootstrap_nonce": [None if state is None else state.bootstrap_nonce for state in states],
+    }
+
+
+def _code(account: chain.Account) -> tuple[str, str | None, str | None]:
+    """Return the kind of an account's contract, its hash, and the account that published it."""
+    # Global code has the members of its own; `code_hash` is then that of no code (nearcore,
+    # AccountView::from).
+    if account.global_contract_account_id is not None:
+        return "global_by_account", None, account.global_contract_account_id
+    if account.global_contract_hash is not None:
+        return "global_by_hash", account.global_contract_hash, None
+    return (
+        ("none", None, None)
+        if account.code_hash == _NO_CODE
+        else ("local", account.code_hash, None)
+    )
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:

@@ -19,6 +19,7 @@ _KINDS = {
         "nft": _View("nft", "account_id"),
         "staking": _View("staking", "account_id"),
         "exposure": _View("exposure", "account_id"),
+        "contracts": _View("contracts", "account_id"),
     },
     "blocks": {
         "blocks": _View("blocks", "block_height"),
@@ -42,6 +43,8 @@ _KINDS = {
 }
 _VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
 VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
+# The indexer has these views of accounts, a node the others.
+INDEXED_VIEWS = tuple(view for view in VIEWS["accounts"] if view != "contracts")
 # Only block documents have these; a node has the other views of blocks.
 DOCUMENT_VIEWS = ("outcomes", "actions", "balances", "data_receipts")
 NODE_VIEWS = tuple(view for view in VIEWS["blocks"] if view not in DOCUMENT_VIEWS)

@@ -62,6 +62,17 @@ _FT_METADATA = (
     _c("amount", "Float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),
 )
+_CODE = (
+    _c(
+        "contract",
+        "str",
+        "none, local (its own code), global_by_hash or global_by_account (published code); missing"
+        " if it was not asked for",
+    ),
+    _c("code_hash", "str", "hash of local code or of code used by hash; missing for others"),
+    _c("code_account_id", "str", "global_by_account: account that published the code"),
+    _c("bootstrap_nonce", "Int64", "nonce of the first transaction of an uninitialized account"),
+)
 _HOLDERS = (
     _c("contract_id", "str", "contract of the token"),
     _c("rank", "Int64", "rank in the response, from 1", "count"),
@@ -212,7 +223,9 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "block of the latest indexed change of a token, collection or pool",
             "block",
         ),
+        *_CODE,
     ),
+    "contracts": (_ACCOUNT, *_CODE),
     "accounts_of": (
         _c("public_key", "str", "the public key"),
         _c("account_id", "str", "account with this key, in the indexer's order"),
@@ -834,6 +847,14 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("change", "str", "entered (had no position), left (has none) or changed"),
         _c("before", "str", "exposure_class in the earlier collection, or not_indexed"),
         _c("after", "str", "exposure_class in the later collection, or not_indexed"),
+    ),
+    "diff_contracts": (
+        _ACCOUNT,
+        _c("change", "str", "entered (had no contract), left (has none) or changed"),
+        _c("before", "str", "contract in the earlier collection: none, local, global_by_…"),
+        _c("after", "str", "contract in the later collection"),
+        _c("code_before", "str", "hash of the earlier code, or the account that published it"),
+        _c("code_after", "str", "hash of the later code, or the account that published it"),
     ),
     "diff_not_compared": (
         _ACCOUNT,

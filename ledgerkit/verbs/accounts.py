@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from ledgerkit import cards, client, validation
@@ -24,20 +25,24 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 
 @overload
-def accounts(ids: Ids, *, at: object = None, **options: Unpack[Raising]) -> pd.DataFrame: ...
+def accounts(
+    ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Raising]
+) -> pd.DataFrame: ...
 @overload
 def accounts(
-    ids: Ids, *, at: object = None, **options: Unpack[Collecting]
+    ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def accounts(
     ids: Ids,
     *,
+    contracts: bool = False,
     at: object = None,
     on_error: OnError = "raise",
     progress: bool = True,
@@ -48,6 +53,10 @@ def accounts(
 
     Parameters
     ----------
+    contracts
+        Whether to ask the chain too, with one more request for each account, which of them are
+        contracts and of which code. Without it `contract` and the three columns after it are
+        missing, unless `at` is passed.
     at
         The block to read the chain's state at: a height, block hash, finality name or
         time. Columns that only the indexer has, such as the counts, are then missing.
@@ -61,7 +70,8 @@ def accounts(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full; with `at` block and query view_account.
+    Source: GET /v1/account/{account_id}/full; with `contracts` query view_account too, with `at`
+    block and query view_account instead.
 
     Examples
     --------
@@ -71,22 +81,46 @@ def accounts(
        account_id status                        balance  n_tokens
     0  alice.near     ok  12340675470645764809599999996         7
     1   erin.near     ok                              0         1
+
+    Which of them are contracts?
+
+    >>> frame = lk.accounts(["alice.near", "gold.near"], contracts=True)
+    >>> frame[["account_id", "contract", "code_hash"]]
+       account_id contract                                     code_hash
+    0  alice.near     none                                           NaN
+    1   gold.near    local  3W3HkDeGGnsaYapN7U6TAdcU44qdKwVDxipY8Z89rJoC
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
+    is_asked = validation.flag(contracts, "contracts")
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "accounts")
-    frame = fetcher.frame(fetched, account_frames.accounts, "the state and holdings")
-    return fetcher.result(frame, "GET /v1/account/{account_id}/full")
+    source, states = "GET /v1/account/{account_id}/full", None
+    if is_asked:
+        source += "; query view_account"
+        states = _chain_states(fetcher, [name for name, _ in fetched], fetcher.ledger.locate(None))
+        fetched = [(name, response) for name, response in fetched if name in states]
+    build = partial(account_frames.accounts, states=states)
+    return fetcher.result(fetcher.frame(fetched, build, "the state and holdings"), source)
 
 
 def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameResult:
     height, block_hash = fetcher.ledger.pin(at)
-    block = validation.block_reference(block_hash)
+    states = _chain_states(fetcher, account_ids, validation.block_reference(block_hash))
+    fetched = [(name, (name, states[name])) for name in account_ids if name in states]
+    frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
+    source = "query view_account"
+    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
+
+
+def _chain_states(
+    fetcher: Fetcher, account_ids: list[str], at: BlockReference
+) -> dict[str, chain.Account | None]:
+    """Return the states of accounts on the chain: None for those that do not exist there."""
     # Errors are collected first: an unknown account is a row, and no failure.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    calls = {name: rpc.view_account(name, block) for name in account_ids}
+    calls = {name: rpc.view_account(name, at) for name in account_ids}
     existing = collector.fetch(calls, "accounts")
     states: dict[str, chain.Account | None] = {**dict(existing)}
     for account_id, error in collector.failures:
@@ -94,10 +128,7 @@ def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameR
             states[account_id] = None
         else:
             fetcher.fail(account_id, error)
-    fetched = [(name, (name, states[name])) for name in account_ids if name in states]
-    frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
-    source = "query view_account"
-    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
+    return states
 
 
 @dataclass(frozen=True, slots=True)

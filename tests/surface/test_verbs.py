@@ -19,6 +19,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
+from ledgerkit.protocol import DeployGlobalContract, UseGlobalContract
 from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
 
 if TYPE_CHECKING:
@@ -279,6 +280,72 @@ def test_accounts_at_one_block() -> None:
     assert queried == [fake_hash(103)] * 3
     assert frame.attrs["block_height"] == 103
     assert frame.attrs["block_hash"] == fake_hash(103)
+
+
+def test_contracts_of_accounts() -> None:
+    """
+    Each form of code is named, as `view_account` has it: none, local, or published code.
+
+    The members are those of `RpcViewAccountResponse` of near-jsonrpc-models 1.0.102.
+    """
+    plain = {"amount": "5", "locked": "0", "code_hash": "1" * 32, "storage_usage": 9}
+    code_hash = fake_hash("code")
+    fake = Fake(
+        accounts={
+            "none.near": plain,
+            "local.near": plain | {"code_hash": code_hash},
+            "hash.near": plain | {"global_contract_hash": code_hash},
+            "by.near": plain | {"global_contract_account_id": "publisher.near"},
+            "0u.near": plain | {"state": "uninitialized", "bootstrap_nonce": 2**40},
+        }
+    )
+    ids = [*fake.accounts, "gone.near"]
+    for account_id in ids:
+        fake.rest[f"/v1/account/{account_id}/full"] = full_view(account_id)
+    columns = ("account_id", "contract", "code_hash", "code_account_id", "bootstrap_nonce")
+    expected = [
+        ("none.near", "none", None, None, None),
+        ("local.near", "local", code_hash, None, None),
+        ("hash.near", "global_by_hash", code_hash, None, None),
+        ("by.near", "global_by_account", None, "publisher.near", None),
+        ("0u.near", "none", None, None, 2**40),
+        ("gone.near", None, None, None, None),
+    ]
+    with asking(fake):
+        assert rows(lk.accounts(ids, at=103, progress=False), *columns) == expected
+        indexed = lk.accounts(ids, contracts=True, progress=False)
+        assert rows(indexed, *columns) == expected
+        assert indexed["n_tokens"].notna().all()
+        unasked = lk.accounts(ids, progress=False)
+    assert unasked[list(columns[1:])].isna().all(axis=None)
+
+
+def test_code_that_changed_is_listed(tmp_path: Path) -> None:
+    """`collect` stores the contracts of accounts, and `diff` lists the code that changed."""
+    code = b"\0asm\1\0\0\0"
+    # nearcore hashes the code with SHA-256.
+    code_hash = base58.b58encode(hashlib.sha256(code).digest()).decode()
+    ids = ["alice.near", "bob.near", "carol.near", "gold.near"]
+    with lk.connect("local") as ledger:
+        for name in ids[:3]:
+            lk.use_signer(name, ledger.world.keys()[name])
+        before = lk.collect(ids, "contracts", tmp_path / "before", progress=False)
+        publish = DeployGlobalContract(code, deploy_mode="AccountId")
+        use = UseGlobalContract("alice.near")
+        for signer_id, action in {"alice.near": publish, "bob.near": use}.items():
+            lk.send(signer_id, [action], signer_id=signer_id, wait_until="FINAL")
+        lk.deploy(code, signer_id="carol.near", wait_until="FINAL")
+        after = lk.collect(ids, "contracts", tmp_path / "after", progress=False)
+        with pytest.raises(errors.InvalidRequestError, match="contracts alone"):
+            lk.collect(ids, ["ft", "contracts"], tmp_path / "mixed", progress=False)
+    stored = after.pandas("contracts").set_index("account_id")
+    assert list(stored["contract"]) == ["none", "global_by_account", "local", "local"]
+    assert stored.loc["carol.near", "code_hash"] == code_hash
+    changes = lk.diff(before, after, "contracts").changes
+    assert rows(changes, "account_id", "change", "before", "after", "code_after") == [
+        ("bob.near", "entered", "none", "global_by_account", "alice.near"),
+        ("carol.near", "entered", "none", "local", code_hash),
+    ]
 
 
 def test_accounts_of_a_key() -> None:

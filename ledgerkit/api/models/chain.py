@@ -40,10 +40,15 @@ class QueryFailure(AtBlock, gc=False):
 class Account(AtBlock, gc=False):
     """``view_account``."""
 
+    unread: ClassVar = ("state", "storage_paid_at")
+
     amount: str
     locked: str
     code_hash: str
     storage_usage: int
+    global_contract_hash: str | None = None
+    global_contract_account_id: str | None = None
+    bootstrap_nonce: int | None = None
 
 
 class AccessKey(AtBlock, gc=False):

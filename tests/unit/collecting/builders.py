@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.collecting import manifests, storage
-from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.frames import arrow_tables, build, collected
+from ledgerkit.frames.collected import INDEXED_VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
                 name: [None] * len(holdings)
                 for name in (
                     "locked storage_bytes storage_cost spendable n_tokens n_nfts n_pools "
-                    "last_update_block_height"
+                    "last_update_block_height contract code_hash code_account_id bootstrap_nonce"
                 ).split()
             },
         },
@@ -170,7 +170,7 @@ def write_collection(
     accounts: Mapping[str, Holdings | None],
     *,
     part_size: int = 100,
-    views: Sequence[str] = VIEWS,
+    views: Sequence[str] = INDEXED_VIEWS,
     finished: bool = True,
     **options: Any,
 ) -> Collection:
