@@ -52,7 +52,7 @@ def trace_card(
     network: object = None,
 ) -> str:
     """
-    Format a trace as HTML: headline, explanation, receipts as a tree and a table, transfers.
+    Format a trace as HTML: headline, receipts as a tree, explanation, receipts, transfers.
 
     All text is escaped, long texts are shortened, and rows after the 200th are counted. Amounts
     are rounded, with all digits as tooltips. `network` is the name of the network, if it is known.
@@ -61,8 +61,8 @@ def trace_card(
     is_short = len(rows) <= _MAX_OPEN
     parts = [
         *_head(headline, network, 4 * _MAX_TEXT),
-        *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
+        _folded("In words", "".join(_paragraphs(explanation))),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
         _section("Transfers", len(transfers), _transfer_table(records(transfers), format_amount)),
     ]
@@ -159,8 +159,12 @@ def _paragraphs(explanation: str) -> Iterable[str]:
 def _section(name: str, n_rows: int, body: str, *, is_open: bool = False) -> str:
     n_hidden = n_rows - MAX_ROWS
     hidden = f"<p>and {n_hidden:,} more in the frame</p>" if n_hidden > 0 else ""
-    title = f"<summary><strong>{name}</strong> ({n_rows:,})</summary>"
-    return f"<details{' open' if is_open else ''}>{title}{body}{hidden}</details>"
+    return _folded(name, f"{body}{hidden}", f" ({n_rows:,})", is_open=is_open)
+
+
+def _folded(name: str, body: str, count: str = "", *, is_open: bool = False) -> str:
+    title = f"<summary><strong>{name}</strong>{count}</summary>"
+    return f"<details{' open' if is_open else ''}>{title}{body}</details>"
 
 
 # Receipts as a tree ---------------------------------------------------------------------

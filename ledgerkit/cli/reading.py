@@ -164,8 +164,10 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
         if args.frame == "rewards" and args.format == "table":
             from ledgerkit.reconciling import earnings
 
-            earned = earnings.sentences(result.facts, result.totals)
-            output.print_text("\n".join(earned), raw=args.raw_texts)
+            facts, totals = result.facts, result.totals
+            earned = list(earnings.sentences(facts, totals))
+            lines = "\n".join(earned or [earnings.no_rewards(facts, totals)])
+            output.print_text(lines, raw=args.raw_texts)
         output.print_value(getattr(result, args.frame or "entries"), args)
     return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
 

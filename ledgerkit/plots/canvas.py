@@ -52,6 +52,17 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     return ax
 
 
+def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
+    """Return axes of a new figure, one below the other, with the same horizontal axis."""
+    first = axes_or_new(None, width, height * count)
+    figure: Any = first.get_figure(root=True)
+    grid = figure.add_gridspec(count, 1)
+    first.set_subplotspec(grid[0])
+    face = first.get_facecolor()
+    others = [figure.add_subplot(grid[at], sharex=first, facecolor=face) for at in range(1, count)]
+    return [first, *(axes_or_new(ax, width, height) for ax in others)]
+
+
 def _new_axes(width: float, height: float) -> Axes:
     """Return the axes of a new figure: of pyplot's, unless `without_pyplot` is in effect."""
     background = _BACKGROUND.get()
@@ -194,7 +205,9 @@ def label_time_axes(ax: Axes, unit: str) -> None:
 
 def widen_single_place(ax: Axes, width: float) -> None:
     """Show so much around the only place of the horizontal axis; matplotlib shows years."""
-    left, right = ax.dataLim.intervalx
+    shared = ax.get_shared_x_axes().get_siblings(ax)
+    left = min(each.dataLim.x0 for each in shared)
+    right = max(each.dataLim.x1 for each in shared)
     if left == right:
         ax.set_xlim(left - width / 2, left + width / 2)
 

@@ -127,10 +127,12 @@ def statement(
     -------
     ax
         The axes: a line of steps per asset, of which NEAR and the largest balances are drawn,
-        seven in all; a token without known decimals only if all are. A line is interrupted where
-        the next balance does not follow from the last change. The horizontal axis is the time, or
-        the block height if an entry has no time. A gap reaches from one reading of the balance to
-        the next, placed by its block heights; after it the line goes on with the missing amount.
+        seven in all; a token without known decimals only if all are. In a figure made here each
+        asset has axes of its own, one below the other, of which the first are returned. A line is
+        interrupted where the next balance does not follow from the last change. The horizontal axis
+        is the time, or the block height if an entry has no time. A gap reaches from one reading of
+        the balance to the next, placed by its block heights; after it the line goes on with the
+        missing amount.
 
     Raises
     ------
@@ -150,7 +152,6 @@ def statement(
     canvas.distinct_values(entries, "asset", asset, "an asset of the statement")
     rows = entries if asset is None else entries[entries["asset"] == asset]
     rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
-    ax = canvas.axes_or_new(ax, 8.0, 4.0)
     has_times = bool(rows["time"].notna().all())
     units_of = {
         **_own_units(entries),
@@ -162,31 +163,49 @@ def statement(
         gap_rows = canvas.read_rows(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
     if not lines:
         notes = texts.count_note(_HIDDEN_GAPS, len(gap_rows))
-        return canvas.draw_empty(ax, entries, "no entries", *notes)
+        return canvas.draw_empty(canvas.axes_or_new(ax, 8.0, 4.0), entries, "no entries", *notes)
     drawn = _largest(lines)
-    styles = _cause_styles(drawn)
+    if ax is not None or len(drawn) == 1:
+        panels = {canvas.axes_or_new(ax, 8.0, 4.0): drawn}
+    else:
+        all_axes = canvas.stacked_axes(len(drawn), 8.0, 2.4)
+        panels = {each: [line] for each, line in zip(all_axes, drawn, strict=True)}
     heights = [float(height) for height in rows["block_height"]]
     axis = _Axis(heights, _places(rows, has_times=has_times))
-    handles = [
-        *_draw_changes(ax, drawn, styles),
-        *_draw_lines(ax, drawn, _gap_places(gap_rows, axis)),
-    ]
-    if not has_times:
-        canvas.widen_single_place(ax, _FEW_BLOCKS)
-    unit = token_units.axis_text(line.unit for line in drawn)
-    canvas.label_time_axes(ax, f"balance ({unit})")
-    if not has_times:
-        canvas.label_x_axis(ax, "block height")
-    hatched = _draw_gaps(ax, gap_rows, drawn, axis)
-    notes = texts.count_note(_HIDDEN_GAPS, len(gap_rows) - len(hatched))
-    notes += texts.count_note("assets not drawn", len(lines) - len(drawn))
     account_id = canvas.column_values(entries, "account_id")[0]
+    styles, last = _cause_styles(drawn), list(panels)[-1]
+    places = _gap_places(gap_rows, axis)
+    handles = [
+        [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, places)]
+        for panel, group in panels.items()
+    ]
+    n_hatched = 0
+    for number, (panel, group) in enumerate(panels.items()):
+        if not has_times:
+            canvas.widen_single_place(panel, _FEW_BLOCKS)
+        unit = token_units.axis_text(line.unit for line in group)
+        canvas.label_time_axes(panel, f"balance ({unit})")
+        if not has_times:
+            canvas.label_x_axis(panel, "block height")
+        areas = _draw_gaps(panel, gap_rows, group, axis)
+        n_hatched += len(areas)
+        notes = []
+        if panel is last:
+            notes += texts.count_note(_HIDDEN_GAPS, len(gap_rows) - n_hatched)
+            notes += texts.count_note("assets not drawn", len(lines) - len(drawn))
+        else:
+            panel.set_xlabel("")
+            panel.tick_params(labelbottom=False)
+            panel.xaxis.get_offset_text().set_visible(False)
+        names = [line.asset for line in group] if len(panels) > 1 else []
+        first = [title or f"balances of {account_id}"] if not number else []
+        head = partial(_title, [*first, *names])
+        canvas.finish(panel, entries, head, handles=[*handles[number], *areas[:1]], notes=notes)
+    return next(iter(panels))
 
-    def usual(limit: int) -> str:
-        return f"balances of {texts.shorten(account_id, limit)}"
 
-    canvas.finish(ax, entries, title or usual, handles=[*handles, *hatched[:1]], notes=notes)
-    return ax
+def _title(names: Sequence[str], limit: int) -> str:
+    return ": ".join(texts.shorten(name, limit) for name in names)
 
 
 def _lines(
@@ -266,6 +285,8 @@ def _draw_changes(
             if start == start  # noqa: PLR0124 - not NaN
         ]
         canvas.draw_lines(ax, risers, ink, 2.2)
+        if not x:
+            continue
         label = texts.one_line(cause.replace("_", " "))
         (handle,) = ax.plot(x, y, ls="", marker=marker, ms=size, color=ink, label=label, zorder=3)
         canvas.set_hover(handle, *(line.change_text(at) for line, at in steps))

@@ -71,7 +71,8 @@ def svg_text(draw: Callable[[], Axes], *, dark: bool = False) -> str:
 def _name_artists(ax: Axes) -> dict[str, list[str]]:
     """Set an id for each artist with hover texts, and return the texts by id."""
     titles = {}
-    for number, artist in enumerate(ax.findobj(lambda artist: hasattr(artist, "hover_texts"))):
+    figure: Any = ax.figure
+    for number, artist in enumerate(figure.findobj(lambda artist: hasattr(artist, "hover_texts"))):
         artist.set_gid(f"mark{number}")
         titles[f"mark{number}"] = getattr(artist, "hover_texts")  # noqa: B009 - of any Artist
     return titles
@@ -80,7 +81,8 @@ def _name_artists(ax: Axes) -> dict[str, list[str]]:
 def _matplotlib_svg(ax: Axes) -> bytes:
     figure: Any = ax.figure
     figure.patch.set_visible(False)
-    ax.patch.set_visible(False)
+    for each in figure.axes:
+        each.patch.set_visible(False)
     settings = extras.require("matplotlib", "notebook", "A plot").rcParams
     buffer = io.BytesIO()
     with _SETTING:

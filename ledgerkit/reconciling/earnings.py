@@ -23,7 +23,7 @@ _YEAR_NS = 365 * 24 * 3600 * 10**9
 
 
 def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
-    """Yield what was earned in all and with each pool, or why there is no reward."""
+    """Yield what was earned in all and with each pool, or why a stake earned nothing."""
     inflows = totals.loc[totals["asset"] == NEAR, "in_by_cause"]
     validated = sum(causes.get("validator_reward", 0) for causes in inflows)
     if validated:
@@ -37,7 +37,8 @@ def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
     gaps = {gap.asset for gap in facts.gaps}
     n_doubtful = int((stakes["asset"].isin(gaps) | stakes["missing"].isna()).sum())
     if not by_pool and not n_doubtful:
-        yield _reason(facts, stakes)
+        if len(stakes):
+            yield no_rewards(facts, totals)
     elif len(by_pool) == 1:
         yield f"earned {_earned(facts.rewards)}, with {next(iter(by_pool))}"
     elif by_pool:
@@ -52,15 +53,17 @@ def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
         yield f"{which} are unknown: the balance with {pools} is unknown or has gaps"
 
 
-def _reason(facts: Facts, stakes: pd.DataFrame) -> str:
-    if stakes.empty and facts.assets is not None:
+def no_rewards(facts: Facts, totals: pd.DataFrame) -> str:
+    """Return why there is no reward in a period."""
+    n_pools = int(totals["asset"].str.startswith(STAKE).sum())
+    if n_pools:
+        return (
+            f"no staking rewards: the balance with {units.count_text(n_pools, 'pool')} did not "
+            "grow by itself; a pool adds rewards once an epoch, when it is called"
+        )
+    if facts.assets is not None:
         return "staking rewards were not read: the chosen assets include no stake"
-    if stakes.empty:
-        return "no staking rewards: no balance with a staking pool is known in this period"
-    return (
-        f"no staking rewards: the balance with {units.count_text(len(stakes), 'pool')} did not "
-        "grow by itself; a pool adds rewards once an epoch, when it is called"
-    )
+    return "no staking rewards: no balance with a staking pool is known in this period"
 
 
 def _earned(rewards: Sequence[Reward]) -> str:

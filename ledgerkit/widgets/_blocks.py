@@ -98,7 +98,7 @@ class Page:
 class Content:
     """What a panel shows: a status, the main frame, pages, all frames and where they come from."""
 
-    status: str = "No request yet."
+    status: str
     result: pd.DataFrame | None = None
     pages: tuple[Page, ...] = ()
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)

@@ -100,6 +100,8 @@ class Panel(Displayable):
     action: ClassVar[str] = "Look up"
     tooltip: ClassVar[str] = "Send the request"
     waiting: ClassVar[str] = "Loading…"
+    # What the button does and costs, shown before the first request.
+    hint: ClassVar[str] = "No request yet."
     # A result of a look-up can be returned to; one of sending or connecting cannot.
     can_return: bool = True
     # The kinds of ids whose links open this panel, each with the field that takes the id.
@@ -121,7 +123,7 @@ class Panel(Displayable):
         self.ledger = ledger
         self.secrets = secrets or {}
         self.buttons = buttons or {}
-        self.content = Content()
+        self.content = self.initial()
         self.is_busy = False
         self._n_filled = 0  # how often the kernel filled in the form
         self.window = Window([self], ledger)
@@ -161,6 +163,10 @@ class Panel(Displayable):
         was not begun never is. Each may be read in a thread of its own.
         """
         yield self._read(values, client.current(self.ledger))
+
+    def initial(self) -> Content:
+        """Return what is shown before the first request."""
+        return Content(self.hint)
 
     def refresh(self) -> None:
         """Update what depends on the session's network; called when the panel is opened."""

@@ -80,6 +80,8 @@ class Window:
         self.ledger = ledger
         self.has_tabs = has_tabs
         self.selected = self.panels[0]
+        self._account_id = ""  # that was looked up last
+        self._filled: dict[str, str] = {}  # the account that a panel was given, by its title
         self._visits: list[Visit] = []
         self._at = -1
         self._is_shown = False
@@ -112,7 +114,7 @@ class Window:
     def _handlers(self) -> dict[object, Callable[[Message], None]]:
         return {
             "ready": lambda _: self.send_all(),
-            "select": lambda m: self.select(self._panel(m)),
+            "select": lambda m: self.visit(self._panel(m)),
             "press": self._press,
             "secret": self._enter_secret,
             "cancel": lambda m: self._panel(m).cancel(),
@@ -159,6 +161,15 @@ class Window:
 
     # Navigation ---------------------------------------------------------------------------
 
+    def visit(self, panel: Panel) -> None:
+        """Open a panel, and fill in the account that was looked up last, once for each account."""
+        account_id = self._account_id
+        if self._filled.get(panel.title) != account_id and not panel.is_busy:
+            self._filled[panel.title] = account_id
+            if panel.values().get("account_id") not in (None, account_id):
+                panel.restore({"account_id": account_id}, panel.initial())
+        self.select(panel)
+
     def select(self, panel: Panel) -> None:
         self.selected = panel
         panel.refresh()
@@ -191,7 +202,9 @@ class Window:
         return panel
 
     def finish(self, panel: Panel) -> None:
-        """Remember the result of a panel, so that Back can return to it."""
+        """Remember the result of a panel, so that Back can return to it, and its account."""
+        if panel.content.pages:
+            self._account_id = panel.values().get("account_id", self._account_id)
         if panel is self.selected and panel.can_return and panel.content.pages:
             del self._visits[self._at + 1 :]
             self._visits.append(Visit(panel, panel.values(), panel.content))

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
 _MAX_ACTIVITY = 20  # transactions: one request for their documents
+_MAX_FOLDED = 100  # transactions that unfold to their entries
+_ENTRY = {  # its columns, with their headings
+    "asset": "asset",
+    "change": "change",
+    "balance_after": "balance after",
+    "cause": "cause",
+    "counterparty_id": "counterparty",
+    "evidence": "evidence",
+}
 _BLOCK = "a height or an ISO time"
 
 
@@ -204,6 +213,11 @@ class StatementExplorer(Panel):
     action = "Reconcile"
     tooltip = "List everything that changed the balances of this account"
     waiting = "Reading transactions and balances…"
+    hint = (
+        "Reconcile lists what changed the balances of the account in a period, and checks that"
+        " opening balances and changes add up to the closing ones. It costs a request or more for"
+        " 20 transactions, and some for each token and pool; it only reads."
+    )
     links: ClassVar = {"statement": "account_id"}
 
     def __init__(
@@ -234,12 +248,15 @@ class StatementExplorer(Panel):
         page: list[Block | str] = [statement._repr_html_()]
         if len(entries):
             page.append(Plot(statement.plot))
-        rows = entries.drop(columns="account_id")
-        entries_page = Page("Entries", Table(rows, name="statement", slim=True))
         transactions = statement.by_transaction
-        rows = transactions.drop(columns="account_id")
-        transactions_page = Page("Transactions", Table(rows, name="transactions", slim=True))
-        pages = [Page("Statement", *page), transactions_page, entries_page]
+        folded: list[Block | str] = [_transactions(transactions, entries)]
+        if len(transactions) > _MAX_FOLDED:
+            rows = transactions.drop(columns="account_id")
+            folded.append(Table(rows, "All transactions", name="transactions", slim=True))
+        # `change` is written with its symbol.
+        rows = entries.drop(columns=["account_id", "symbol", "amount"])
+        entries_page = Page("Entries", Table(rows, name="statement", slim=True))
+        pages = [Page("Statement", *page), Page("Transactions", *folded), entries_page]
         for title, frame in {"Gaps": gaps, "Rewards": rewards}.items():
             if len(frame):
                 table = Table(frame.drop(columns="account_id"), name=title.lower())
@@ -252,6 +269,45 @@ class StatementExplorer(Panel):
             counts += f", {units.count_text(n_unknown, 'balance')} not checked"
         sentence = f"{statement.account_id} on {ledger.network.name}: {counts}."
         return Content(sentence, entries, tuple(pages), frames, statement)
+
+
+def _transactions(transactions: pd.DataFrame, entries: pd.DataFrame) -> str:
+    """Format the newest transactions, each in a line that unfolds to its entries."""
+    if transactions.empty:
+        return _html.paragraph("No transaction changed a balance.")
+    # An entry without a transaction has a row of its own.
+    keys = entries["tx_hash"].where(entries["tx_hash"].notna(), entries.index)
+    groups = [group.index for _, group in entries.groupby(keys, sort=False)]
+    hidden = max(len(groups) - _MAX_FOLDED, 0)
+    rows = cards.records(readable(transactions.iloc[hidden:]))
+    ids = transactions["tx_hash"].iloc[hidden:]
+    texts = readable(entries[list(_ENTRY)])
+    parts = [
+        _transaction(row, tx_hash, cards.records(texts.loc[index]))
+        for row, tx_hash, index in zip(rows, ids, groups[hidden:], strict=True)
+    ]
+    return _html.hidden_count(hidden, "earlier transaction", " in the table below") + "".join(parts)
+
+
+def _transaction(
+    row: Mapping[str, Any], tx_hash: object, entries: Iterable[Mapping[str, Any]]
+) -> str:
+    event = " ".join(
+        filter(None, (row["causes"], row["methods"], row["counterparties"] and "with"))
+    )
+    words = f"{event} {row['counterparties']}"
+    parts = [row["time"], words, row["changes"], f"fee {row['fee']}"]
+    line = " · ".join(_html.text(part, 300) for part in parts if part)
+    table = html_tables.table(
+        [
+            html_tables.row([html_tables.cell(_html.text(entry[name])) for name in _ENTRY])
+            for entry in entries
+        ],
+        head=[html_tables.heading(words) for words in _ENTRY.values()],
+    )
+    link = f"<p>Transaction {_html.link('transaction', tx_hash)}</p>" if tx_hash else ""
+    body = f'{link}<div class="scroll">{table}</div>'
+    return f"<details><summary>{line}</summary>{body}</details>"
 
 
 class StakingExposure(Panel):

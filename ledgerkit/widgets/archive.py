@@ -55,6 +55,11 @@ class ArchiveFlow(Panel):
     action = "Archive"
     tooltip = "Read and hash the widget, mint the token and check it"
     waiting = "Archiving…"
+    hint = (
+        "Archive reads the source of a widget from the social database, hashes it, and mints a"
+        " token with the source and its hash for the receiver; then it reads the token back. It"
+        " sends one transaction, which the signer pays, unless the token is there already."
+    )
     can_return = False
 
     def __init__(

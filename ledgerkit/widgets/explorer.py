@@ -97,7 +97,7 @@ class Explorer(Displayable):
 
     def select(self, panel: Panel) -> Panel:
         """
-        Open the tab of a panel.
+        Open the tab of a panel; its field takes the account that was looked up last.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Explorer(Displayable):
         panel
             The same panel.
         """
-        self.window.select(panel)
+        self.window.visit(panel)
         return panel
 
     def static(self) -> str:

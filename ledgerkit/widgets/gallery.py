@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html
@@ -24,6 +24,8 @@ _MAX_CARDS = 60
 _MAX_COLLECTIONS = 10
 _MAX_ADDRESS = 200_000  # characters; of a picture in a data: address
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# Below a gateway's address, without parts that lead out of it or into a query.
+_IPFS = re.compile(r"ipfs://(?:ipfs/)?(\w+(?:/(?!\.)[\w.~%+-]+)*)", re.ASCII)
 # SVG is left out: it can contain scripts.
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
@@ -33,13 +35,14 @@ class NftGallery(Panel):
     The NFTs of an account as cards, of one collection or of those that the indexer lists.
 
     Pictures that are part of a token are shown. One at another host, which would see the reader's
-    IP address, is loaded after a click on a button that names the host; SVG is not shown.
+    IP address, is loaded after a click on a button that names the host; SVG is not shown. Pictures
+    in IPFS are shown with a gateway: the host that is entered loads them all.
 
     Parameters
     ----------
-    account_id, contract_id
+    account_id, contract_id, gateway
         The initial values of the fields. Without a collection, the first ten that the indexer
-        lists are read.
+        lists are read. The gateway is an address such as ``https://ipfs.io/ipfs/``.
     ledger
         The ledger to use; None is the session's default at the time of the request.
     """
@@ -53,16 +56,19 @@ class NftGallery(Panel):
         account_id: str = "",
         contract_id: str = "",
         *,
+        gateway: str = "",
         ledger: Ledger | None = None,
     ) -> None:
+        example = "https://ipfs.io/ipfs/; empty: pictures in IPFS are not loaded"
         fields = {
             "account_id": Field("Account", account_id, "alice.near"),
             "contract_id": Field("Collection", contract_id, "empty for all"),
+            "gateway": Field("IPFS gateway", gateway, example),
         }
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
-        account_id = values["account_id"]
+        account_id, gateway = values["account_id"], _check_gateway(values["gateway"])
         contract_ids = [values["contract_id"]]
         if not values["contract_id"]:
             listed = tokens.nft(account_id, progress=False, ledger=ledger)
@@ -71,7 +77,7 @@ class NftGallery(Panel):
         frame = _concat([_with_media_url(owned, ledger) for owned, _ in results])
         errors = _concat([failed for _, failed in results])
         pages = [
-            Page("Gallery", cards(frame)),
+            Page("Gallery", cards(frame, gateway)),
             Page("Table", Table(frame, name="nft_tokens", slim=True)),
             *error_pages(errors),
         ]
@@ -131,19 +137,26 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(nonempty, ignore_index=True) if nonempty else pd.DataFrame()
 
 
-def cards(frame: pd.DataFrame) -> str:
+def _check_gateway(address: str) -> str:
+    """Return the address of a gateway, which ends with a slash; refuse what is not https."""
+    if address and (address.startswith("data:") or picture_source(address) is None):
+        raise InvalidRequestError.refuse("gateway", address, "an address that begins with https://")
+    return f"{address.rstrip('/')}/" if address else ""
+
+
+def cards(frame: pd.DataFrame, gateway: str = "") -> str:
     """Format tokens as cards, at most 60."""
     rows = frame.head(_MAX_CARDS).to_dict("records")
-    figures = "".join(map(_card, rows)) or "<p>None.</p>"
+    figures = "".join(_card(row, gateway) for row in rows) or "<p>None.</p>"
     hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")
     return f'<div class="cards">{figures}</div>{hidden}'
 
 
-def _card(row: dict[Any, Any]) -> str:
+def _card(row: dict[Any, Any], gateway: str) -> str:
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
     description = row["description"] if isinstance(row["description"], str) else ""
     address = row.get("media_url", row["media"])
-    image = _picture(address, title) if isinstance(address, str) and address else ""
+    image = _picture(address, title, gateway) if isinstance(address, str) and address else ""
     return (
         f"<figure>{image}<figcaption><strong>{_html.text(title)}</strong>"
         f"<br>{_html.text(description, 300)}<br><code>{_html.text(row['token_id'])}</code> of "
@@ -151,12 +164,13 @@ def _card(row: dict[Any, Any]) -> str:
     )
 
 
-def _picture(address: str, title: str) -> str:
-    """Format a picture that is part of the token; another one is loaded after a click."""
-    source = picture_source(address)
+def _picture(address: str, title: str, gateway: str) -> str:
+    """Format a picture that is part of the token, or in IPFS; others are loaded after a click."""
+    in_ipfs = _IPFS.fullmatch(address) if gateway else None
+    source = picture_source(f"{gateway}{in_ipfs[1]}" if in_ipfs else address)
     if source is None:
         return f"<p><small>picture: {_html.text(address, 80)}</small></p>"
-    if source.startswith("data:"):
+    if in_ipfs or source.startswith("data:"):
         return f'<img alt="{_html.text(title)}" src="{escape(source)}">'
     host = _html.text(urlsplit(source).hostname or "")
     data = f'data-picture="{escape(source)}" data-alt="{_html.text(title)}"'

@@ -48,8 +48,7 @@ class TokenExplorer(Panel):
         pages = [Page("Token", facts, Table(holders[_COLUMNS], name="holders"))]
         if holders["balance"].gt(0).any():
             pages.append(Page("Curve", Plot(partial(holdings.concentration, holders))))
-        counted = units.count_text(len(holders), "holder")
-        sentence = f"{contract_id} on {ledger.network.name}: {counted} listed{_part(holders)}."
+        sentence = f"{contract_id} on {ledger.network.name}: {_count(holders, token)}."
         return Content(sentence, holders, tuple(pages), value=token)
 
 
@@ -65,9 +64,16 @@ def _facts(contract_id: str, token: Token) -> pd.DataFrame:
     return pd.DataFrame(columns).astype({"total_supply": "u128", "decimals": "Int64"})
 
 
-def _part(holders: pd.DataFrame) -> str:
-    """Return how much of the supply the listed holders have, if all of it is known."""
-    shares = holders["share"]
-    if shares.empty or shares.isna().any():
-        return ""
-    return f", with {shares.sum():.2%} of the supply"
+def _count(holders: pd.DataFrame, token: Token) -> str:
+    """Count the listed holders, with their part of the supply if all of it is known."""
+    n_holders = int(holders["balance"].gt(0).sum())
+    parts = [f"{units.count_text(n_holders, 'holder')} listed"]
+    if len(holders) and holders["share"].notna().all():
+        total, supply = int(holders["balance"].sum()), token.total_supply
+        # Rounded down: all but a little is not all.
+        part = "all" if total == supply else f"{10_000 * total // supply / 100:.2f}%"
+        parts.append(f"with {part} of the supply")
+    n_others = len(holders) - n_holders
+    if n_others:
+        parts.append(f"{n_others:,} more with a balance that is 0 or unknown")
+    return ", ".join(parts)

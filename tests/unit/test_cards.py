@@ -111,7 +111,11 @@ def test_receipts_stand_in_lists_within_lists_and_fold():
         (2, "✓ succeeded: refund on alice.near"),
         (2, "details"),
     ]
-    assert page.summaries[9:] == [(0, "Receipts as a table (4)"), (0, "Transfers (0)")]
+    assert page.summaries[9:] == [
+        (0, "In words"),
+        (0, "Receipts as a table (4)"),
+        (0, "Transfers (0)"),
+    ]
 
 
 def test_receipts_stand_in_a_table_with_headings():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.widgets._panel import Panel
 
 PACKAGE = Path(lk.__file__).parent
-LONGEST_PAGE = 200_000  # of the explorer: all panels, one with a plot
+LONGEST_PAGE = 250_000  # of the explorer: all panels, one with a plot
 
 
 def seen(panel: Any) -> str:

@@ -957,7 +957,10 @@ def test_a_token_has_a_page_with_its_supply_and_holders():
     panel = lk.widgets.TokenExplorer("gold.near").press()
     front = FrontEnd(panel)
 
-    sentence = "gold.near on local: 24 holders listed, with 100.00% of the supply."
+    sentence = (
+        "gold.near on local: 22 holders listed, with all of the supply, 2 more with a balance that"
+        " is 0 or unknown."
+    )
     assert panel.content.status == sentence
     assert front.titles == ["Token", "Curve"]
     facts, table = front.panel["pages"][0]["blocks"]
@@ -968,6 +971,62 @@ def test_a_token_has_a_page_with_its_supply_and_holders():
     assert first == ["1", "dex.near", "400,120 GOLD", "82.44%", "ok", "GOLD", "6"]
     [curve] = front.panel["pages"][1]["blocks"]
     assert 'class="on-dark"' in curve["html"]
+
+
+def test_pictures_in_ipfs_need_a_gateway():
+    """Only the host that a person entered is asked, at once, and for nothing outside of IPFS."""
+    media = {
+        "ipfs://bafy1/one%20a.png": "https://gate.example/ipfs/bafy1/one%20a.png",
+        "ipfs://ipfs/QmHash": "https://gate.example/ipfs/QmHash",
+        "ipfs://bafy1/../../admin": None,
+        "ipfs://bafy1?x=1": None,
+        "https://other.example/a.png": None,
+    }
+    row = {"title": "t", "token_id": "1", "contract_id": "nft.near", "description": None}
+    for address, source in media.items():
+        frame = pd.DataFrame([{**row, "media": address}])
+        html = gallery.cards(frame, "https://gate.example/ipfs/")
+        assert re.findall(r'<img [^>]*src="([^"]*)"', html) == ([source] if source else [])
+        assert "<img" not in gallery.cards(frame)
+    panel = lk.widgets.NftGallery("alice.near", gateway="http://gate.example").press()
+    assert isinstance(panel.error, lk.errors.InvalidRequestError)
+    assert panel.error.field == "gateway"
+
+
+def test_tabs_keep_the_account():
+    """A tab takes the account that was looked up last, once, and asks nothing by itself."""
+    explorer = lk.explore("alice.near")
+    front = FrontEnd(explorer)
+    front.send(type="select", panel="Statement")
+    assert explorer.statement.values()["account_id"] == "alice.near"
+    assert "Reconcile lists what changed the balances" in front.panel["message"]
+    front.press()
+    assert explorer.statement.content.pages
+    front.send(type="select", panel="Account")
+    front.type("account_id", "bob.near")
+    front.press()
+    front.send(type="select", panel="Statement")
+    assert explorer.statement.values()["account_id"] == "bob.near"
+    assert explorer.statement.result is None
+    front.send(type="back")
+    assert explorer.selected is explorer.account
+    front.send(type="back")
+    assert explorer.statement.value.account_id == "alice.near"
+    front.send(type="select", panel="NFTs")
+    assert explorer.nfts.values()["account_id"] in ("alice.near", "bob.near")
+
+
+def test_a_transaction_of_a_statement_unfolds_to_its_entries():
+    """Each line has time, net changes and fee; its entries are in it, and their number adds up."""
+    statement = lk.statement("alice.near", progress=False)
+    panel = lk.widgets.StatementExplorer("alice.near").press()
+    html = panel.content.pages[1].static()
+    assert html.count("<details>") == len(statement.by_transaction) == 7
+    bodies = html.split("<details>")[1:]
+    assert [body.count("<tr>") - 1 for body in bodies] == list(
+        statement.by_transaction["n_entries"]
+    )
+    assert "transfer with bob.near · -5 NEAR · fee -0.000045 NEAR</summary>" in bodies[0]
 
 
 def test_a_token_without_holders_or_supply_says_so():
