@@ -431,5 +431,7 @@ def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> 
     if not body:
         return "<p>none</p>"
     names = [html_tables.heading(name or "#") for name in head]
-    rows = (html_tables.row(map(html_tables.cell, cells), name=name) for name, *cells in body)
+    # Where a page is narrow, the cells of a row stand below each other with these names.
+    labels = [f' data-label="{name}"' for name in head[1:]]
+    rows = (html_tables.row(map(html_tables.cell, cells, labels), name=n) for n, *cells in body)
     return html_tables.table(rows, head=names, caption=caption)

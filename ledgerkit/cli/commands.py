@@ -130,7 +130,10 @@ class Command:
 
 def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
     """Return the account ids of a command of which its frame knows nothing."""
-    frame = result[0] if isinstance(result, tuple) else result
+    frame = result[0] if isinstance(result, tuple) else getattr(result, "state", result)
+    has_ids = any(vars(args).get(name) for name in _ACCOUNT_IDS)
+    if "contract_id" in args and not has_ids and getattr(frame, "empty", False):
+        return [args.contract_id]
     if "account_id" not in getattr(frame, "columns", ()):
         return []
     ids: Any = next((vars(args)[name] for name in _ACCOUNT_IDS if vars(args).get(name)), [])

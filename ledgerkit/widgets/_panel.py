@@ -123,7 +123,7 @@ class Panel(Displayable):
         self.ledger = ledger
         self.secrets = secrets or {}
         self.buttons = buttons or {}
-        self.content = self.initial()
+        self.content = Content(self.hint)
         self.is_busy = False
         self._n_filled = 0  # how often the kernel filled in the form
         self.window = Window([self], ledger)
@@ -163,10 +163,6 @@ class Panel(Displayable):
         was not begun never is. Each may be read in a thread of its own.
         """
         yield self._read(values, client.current(self.ledger))
-
-    def initial(self) -> Content:
-        """Return what is shown before the first request."""
-        return Content(self.hint)
 
     def refresh(self) -> None:
         """Update what depends on the session's network; called when the panel is opened."""

@@ -162,12 +162,11 @@ class Window:
     # Navigation ---------------------------------------------------------------------------
 
     def visit(self, panel: Panel) -> None:
-        """Open a panel, and fill in the account that was looked up last, once for each account."""
-        account_id = self._account_id
-        if self._filled.get(panel.title) != account_id and not panel.is_busy:
-            self._filled[panel.title] = account_id
-            if panel.values().get("account_id") not in (None, account_id):
-                panel.restore({"account_id": account_id}, panel.initial())
+        """Open a panel; without a result it takes the account that was looked up last."""
+        is_unused = not (panel.is_busy or panel.content.pages)
+        if is_unused and self._filled.get(panel.title) != self._account_id:
+            self._filled[panel.title] = self._account_id  # once: it may be typed over
+            panel.fill({"account_id": self._account_id})
         self.select(panel)
 
     def select(self, panel: Panel) -> None:

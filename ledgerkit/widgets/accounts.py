@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -150,6 +151,7 @@ def _activity_row(row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     counterparty_id = row["counterparty_id"]
     facts = (
         result,
+        _html.text(texts["tx_hash"]),
         _html.text(texts["method_name"]),
         counterparty_id and f"with {_html.link('account', counterparty_id)}",
         row["amounts"] and _html.text(f"{row['account_id']}: {row['amounts']}", 600),
@@ -275,36 +277,39 @@ def _transactions(transactions: pd.DataFrame, entries: pd.DataFrame) -> str:
     """Format the newest transactions, each in a line that unfolds to its entries."""
     if transactions.empty:
         return _html.paragraph("No transaction changed a balance.")
+    newest = transactions.tail(_MAX_FOLDED).iloc[::-1]
     # An entry without a transaction has a row of its own.
-    keys = entries["tx_hash"].where(entries["tx_hash"].notna(), entries.index)
-    groups = [group.index for _, group in entries.groupby(keys, sort=False)]
-    hidden = max(len(groups) - _MAX_FOLDED, 0)
-    rows = cards.records(readable(transactions.iloc[hidden:]))
-    ids = transactions["tx_hash"].iloc[hidden:]
-    texts = readable(entries[list(_ENTRY)])
+    positions: dict[object, list[int]] = defaultdict(list)
+    for at, tx_hash in enumerate(entries["tx_hash"]):
+        positions[tx_hash if isinstance(tx_hash, str) else at].append(at)
+    groups = list(positions.values())[: -len(newest) - 1 : -1]
     parts = [
-        _transaction(row, tx_hash, cards.records(texts.loc[index]))
-        for row, tx_hash, index in zip(rows, ids, groups[hidden:], strict=True)
+        _transaction(row, words, cards.records(readable(entries.iloc[group])))
+        for row, words, group in zip(
+            cards.records(newest), cards.records(readable(newest)), groups, strict=True
+        )
     ]
-    return _html.hidden_count(hidden, "earlier transaction", " in the table below") + "".join(parts)
+    n_hidden = len(transactions) - len(newest)
+    return "".join(parts) + _html.hidden_count(n_hidden, "earlier transaction", " in the table")
 
 
 def _transaction(
-    row: Mapping[str, Any], tx_hash: object, entries: Iterable[Mapping[str, Any]]
+    row: Mapping[str, Any], words: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
 ) -> str:
-    event = " ".join(
-        filter(None, (row["causes"], row["methods"], row["counterparties"] and "with"))
+    counterparties = f"with {words['counterparties']}" if row["counterparties"] else ""
+    event = " ".join(filter(None, (words["causes"], words["methods"], counterparties)))
+    fee = f"fee {words['fee']}" if row["fee"] else ""
+    line = " · ".join(
+        _html.text(part, 300) for part in (words["time"], event, words["changes"], fee) if part
     )
-    words = f"{event} {row['counterparties']}"
-    parts = [row["time"], words, row["changes"], f"fee {row['fee']}"]
-    line = " · ".join(_html.text(part, 300) for part in parts if part)
     table = html_tables.table(
         [
             html_tables.row([html_tables.cell(_html.text(entry[name])) for name in _ENTRY])
             for entry in entries
         ],
-        head=[html_tables.heading(words) for words in _ENTRY.values()],
+        head=[html_tables.heading(heading) for heading in _ENTRY.values()],
     )
+    tx_hash = row["tx_hash"]
     link = f"<p>Transaction {_html.link('transaction', tx_hash)}</p>" if tx_hash else ""
     body = f'{link}<div class="scroll">{table}</div>'
     return f"<details><summary>{line}</summary>{body}</details>"

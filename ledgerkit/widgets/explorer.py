@@ -97,7 +97,7 @@ class Explorer(Displayable):
 
     def select(self, panel: Panel) -> Panel:
         """
-        Open the tab of a panel; its field takes the account that was looked up last.
+        Open the tab of a panel; without a result it takes the account that was looked up last.
 
         Parameters
         ----------

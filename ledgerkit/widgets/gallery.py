@@ -170,10 +170,11 @@ def _picture(address: str, title: str, gateway: str) -> str:
     source = picture_source(f"{gateway}{in_ipfs[1]}" if in_ipfs else address)
     if source is None:
         return f"<p><small>picture: {_html.text(address, 80)}</small></p>"
-    if in_ipfs or source.startswith("data:"):
+    if source.startswith("data:"):
         return f'<img alt="{_html.text(title)}" src="{escape(source)}">'
     host = _html.text(urlsplit(source).hostname or "")
     data = f'data-picture="{escape(source)}" data-alt="{_html.text(title)}"'
+    data += " data-chosen" if in_ipfs else ""  # a saved notebook loads nothing
     return f"<p><small {data}>picture at {host}</small></p>"
 
 

@@ -68,8 +68,9 @@ def _count(holders: pd.DataFrame, token: Token) -> str:
     """Count the listed holders, with their part of the supply if all of it is known."""
     n_holders = int(holders["balance"].gt(0).sum())
     parts = [f"{units.count_text(n_holders, 'holder')} listed"]
-    if len(holders) and holders["share"].notna().all():
-        total, supply = int(holders["balance"].sum()), token.total_supply
+    supply = token.total_supply
+    if supply and len(holders) and holders["share"].notna().all():
+        total = int(holders["balance"].sum())
         # Rounded down: all but a little is not all.
         part = "all" if total == supply else f"{10_000 * total // supply / 100:.2f}%"
         parts.append(f"with {part} of the supply")

@@ -1,6 +1,7 @@
 """README.md, docs/ and docstrings: each example prints what is stored; each verb is named."""
 
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,30 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 200
 
 
+VERBS = (ROOT / "docs" / "verbs.md").read_text(encoding="utf-8")
+
+
 def test_every_verb_is_named():
-    """A public verb that the README leaves out would not be found."""
+    """A public verb that the table of verbs leaves out would not be found."""
     verbs = [name for name in lk.__all__ if name.islower() and name[0] != "_"]
 
     assert len(verbs) > 25
-    assert [name for name in verbs if not re.search(rf"\b{name}\b", README)] == []
+    assert [name for name in verbs if not re.search(rf"\b{name}\b", VERBS)] == ["errors"]
+
+
+def test_the_tables_of_verbs_have_their_arguments():
+    """Each argument that a table names is a parameter of the verb, in the verb's order."""
+    calls = re.findall(r"`(\w+)\(([^`\"]*)\)`", VERBS + README)
+    named = [(verb, re.findall(r"[a-z_]+", arguments)) for verb, arguments in calls]
+    wrong = [
+        (verb, names)
+        for verb, names in named
+        if verb in lk.__all__
+        and names != [p for p in signature(getattr(lk, verb)).parameters if p in names]
+    ]
+
+    assert len(named) > 60
+    assert wrong == []
 
 
 def test_the_address_of_binder_is_that_of_the_project():

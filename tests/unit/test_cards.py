@@ -224,7 +224,7 @@ def test_nothing_but_structure_is_written():
     known = "br caption code details div h3 li p strong summary table tbody td th thead tr ul"
     assert {name for name, _ in page.elements} <= set(known.split())
     told = {key for _, attributes in page.elements for key in attributes}
-    assert told == {"class", "open", "scope"}
+    assert told == {"class", "data-label", "open", "scope"}
     assert page.elements[0] == ("div", {"class": "ledgerkit-trace tex2jax_ignore mathjax_ignore"})
     assert page.elements[1] == ("h3", {})
 

@@ -75,6 +75,6 @@ def test_a_panel_saves_no_formula(tmp_path):
 
     pytest.importorskip("anywidget")
     panel = lk.widgets.AccountExplorer()
-    panel.content = Content(result=frame)
+    panel.content = Content("", result=frame)
     panel.save(tmp_path / "tokens.csv")
     assert (tmp_path / "tokens.csv").read_text() == expected

@@ -117,14 +117,19 @@ export function insertHtml(host, html, api) {
   for (const node of host.querySelectorAll("[data-picture]")) offerPicture(node);
 }
 
-/** A button that loads a picture from another host, which it names. */
+/** A button that loads a picture from another host, which it names; none if a person chose it. */
 function offerPicture(node) {
-  const { picture, alt } = node.dataset;
+  const { picture, alt, chosen } = node.dataset;
   const { protocol, hostname } = new URL(picture); // as the browser reads it
   if (protocol !== "https:") return;
+  const image = el("img", { src: chosen === undefined ? null : picture, alt, referrerpolicy: "no-referrer" });
+  if (chosen !== undefined) {
+    node.replaceChildren(image);
+    return;
+  }
   const show = () => {
-    const props = { src: picture, alt, referrerpolicy: "no-referrer" };
-    button.replaceWith(el("img", props));
+    image.src = picture;
+    button.replaceWith(image);
   };
   const props = { type: "button", class: "lk-picture", onclick: show };
   const button = el("button", props, `Load picture from ${hostname}`);
