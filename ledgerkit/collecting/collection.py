@@ -68,8 +68,10 @@ class Collection:
     """
     A collection of accounts or blocks, as stored when it was opened.
 
-    Amounts are exact in every reader. `pandas` and `dask` also return amounts of 10**38 and
-    more; the other readers return null for these, and their digits in ``balance_text``.
+    Amounts are exact in every reader. `pandas` and `dask` also return amounts of 39 digits. The
+    files have null for these, and their digits in ``balance_text``: so have `arrow` and `dataset`.
+    A query of `duckdb` or `polars` that reads such a null is an error: omit these rows with
+    ``WHERE balance_text IS NULL``.
 
     Parameters
     ----------
@@ -355,7 +357,7 @@ class Collection:
         Returns
         -------
         rows
-            Amounts are decimal128(38, 0).
+            Amounts are decimal128(38, 0), null where they have 39 digits.
 
         Raises
         ------
@@ -435,7 +437,7 @@ class Collection:
         duckdb = require("duckdb", "bulk", "A DuckDB connection")
         connection = duckdb.connect()
         try:
-            attach(connection, self.files, self.tables, "main")
+            attach(connection, self.files, self.tables, "main", refuse_large=True)
         except BaseException as error:
             connection.close()
             if not isinstance(error, duckdb.Error):
@@ -475,12 +477,17 @@ class Collection:
         7
         """
         polars = require("polars", "bulk", "A Polars frame")
-        if self.files.folder.filesystem is not None:
-            return polars.scan_pyarrow_dataset(self.dataset(table))
         paths = [self.files.folder.filesystem_path(name) for name in self.files.names(table)]
-        if not paths:
-            return polars.from_arrow(self.files.schema(table).empty_table()).lazy()
-        return polars.scan_parquet(paths, glob=False)
+        if self.files.folder.filesystem is not None:
+            rows = polars.scan_pyarrow_dataset(self.dataset(table))
+        elif paths:
+            rows = polars.scan_parquet(paths, glob=False)
+        else:
+            rows = polars.from_arrow(self.files.schema(table).empty_table()).lazy()
+        return rows.with_columns(  # the cast is an error for 39 digits
+            polars.coalesce(name, polars.col(text).cast(polars.Decimal(arrow.DIGITS, 0)))
+            for name, text in self.files.text_columns(table).items()
+        )
 
     def dask(self, table: str) -> Any:
         """
@@ -513,8 +520,6 @@ class Collection:
         >>> run.dask("ft").groupby("account_id").size().compute().to_dict()
         {'alice.near': 7, 'bob.near': 2}
         """
-        import ledgerkit.u128.dask_support  # noqa: F401 - registers u128 with Dask
-
         name = collected.schema_name(table)
         commits: list[Commit | None] = [commit for commit, _ in self.files.of_table(table)]
         self.files.check_sizes(table)

@@ -116,6 +116,11 @@ class CommittedFiles:
         fields = [field for field in full if _column_name(field) in declared]
         return arrow.library().schema(fields, metadata=full.metadata)
 
+    def text_columns(self, table: str) -> dict[str, str]:
+        """Return the names of text columns of large amounts, by those of the number columns."""
+        names = {_column_name(field): field.name for field in self.schema(table)}
+        return {name: text for name, text in names.items() if name != text}
+
     def dataset(self, table: str) -> Any:
         """Open the files of a table as a `pyarrow.dataset.Dataset`."""
         dataset, systems = arrow.library("pyarrow.dataset"), arrow.library("pyarrow.fs")
@@ -174,13 +179,29 @@ def _column_name(field: Any) -> str:
     return name
 
 
-def attach(connection: Any, files: CommittedFiles, tables: Iterable[str], schema: str) -> None:
-    """Create a DuckDB view for each of some tables, in a schema of the connection."""
+def attach(
+    connection: Any,
+    files: CommittedFiles,
+    tables: Iterable[str],
+    schema: str,
+    *,
+    refuse_large: bool = False,
+) -> None:
+    """
+    Create a DuckDB view for each of some tables, in a schema of the connection.
+
+    An amount of 39 digits is null, or with `refuse_large` an error for a query that reads it.
+    """
     if files.folder.filesystem is not None:
         connection.register_filesystem(files.folder.filesystem)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     for table in tables:
         query = _select_query(connection, files, table)
+        for name, text in files.text_columns(table).items() if refuse_large else ():
+            error = f"has 39 digits: read {text}, or only rows WHERE {text} IS NULL"
+            error = f"error('{name} ' || {text} || ' {error}')"
+            number = f"CASE WHEN {text} IS NULL THEN {name} ELSE {error} END AS {name}"
+            query = f"SELECT * REPLACE ({number}) FROM ({query})"  # noqa: S608 - only names of our schemas
         connection.execute(f"CREATE VIEW {schema}.{table} AS {query}")
 
 

@@ -244,7 +244,7 @@ def _dtypes() -> dict[Any, Any]:
     pa = arrow.library()
     return {
         pa.decimal128(arrow.DIGITS): U128Dtype(),
-        pa.decimal256(arrow.DIGITS + 1): U128Dtype(),
+        arrow.every_value(): U128Dtype(),
         pa.int64(): pd.Int64Dtype(),
         pa.uint64(): pd.UInt64Dtype(),
         pa.bool_(): pd.BooleanDtype(),

@@ -13,10 +13,9 @@ from ledgerkit.u128 import decimal_text, planes
 if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Planes
 
-DIGITS = 38  # of the widest decimal that all common Parquet readers support
-LIMIT = 10**DIGITS  # a column with a larger value is stored as text
+DIGITS = 38  # of the widest decimal that DuckDB, Polars and all common Parquet readers support
+LIMIT = 10**DIGITS
 _WORD = 64  # bits
-_REMEDY = "pass the type pyarrow.string(), which holds every value"
 
 
 def library(name: str = "pyarrow") -> Any:
@@ -29,22 +28,24 @@ def library(name: str = "pyarrow") -> Any:
 
 def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
     """
-    Convert to an Arrow array of decimals, integers or texts; an error names the row.
+    Convert to an Arrow array of decimals, integers or texts.
 
-    Without a type the array has decimals of 38 digits, or texts if one value has 39 digits:
-    DuckDB and Polars add such decimals exactly, and refuse to add texts. Wider decimals would
-    be doubles in DuckDB, and an extension type would have no sum in Polars.
+    Without a type these are decimals of 38 digits, whatever the values: DuckDB, Polars and pyarrow
+    add, order and compare them. A value of 39 digits is an error that names its row.
     """
     pa = library()
-    target = _storage_type(values, mask) if type is None else type
+    target = pa.decimal128(DIGITS) if type is None else type
     if pa.types.is_decimal128(target) or pa.types.is_decimal256(target):
         return _to_decimals(values, mask, target)
-    if pa.types.is_integer(target):
-        return _to_integers(values, mask, target)
-    if _is_text(target):
-        return pa.array(decimal_text.write(*values), type=target, mask=mask)
+    if pa.types.is_integer(target) or _is_text(target):
+        return _to_decimals(values, mask, every_value()).cast(target)
     msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
     raise TypeError(msg)
+
+
+def every_value() -> Any:
+    """Return the type of decimals that hold every value: 39 digits, which few engines have."""
+    return library().decimal256(DIGITS + 1)
 
 
 def too_large(values: Planes, mask: Flags, end: int = LIMIT) -> Flags:
@@ -52,26 +53,14 @@ def too_large(values: Planes, mask: Flags, end: int = LIMIT) -> Flags:
     return ~(planes.less(values, planes.from_ints([end])) | mask)
 
 
-def _storage_type(values: Planes, mask: Flags) -> Any:
-    pa = library()
-    return pa.string() if too_large(values, mask).any() else pa.decimal128(DIGITS)
-
-
 def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
     """Build an array of decimals from the words of each value, the lowest first."""
     _check_scale(target)
-    _check_below(values, mask, 10**target.precision, target)
+    _check_below(values, mask, target)
     words = np.zeros((len(mask), target.bit_width // _WORD), dtype="<u8")
     words[:, 1], words[:, 0] = values
     pa = library()
     return pa.Array.from_buffers(target, len(mask), [_validity(mask), pa.py_buffer(words)])
-
-
-def _to_integers(values: Planes, mask: Flags, target: Any) -> Any:
-    dtype = np.dtype(target.to_pandas_dtype())
-    _check_below(values, mask, int(np.iinfo(dtype).max) + 1, target)
-    integers = np.where(mask, np.uint64(0), values[1]).astype(dtype)
-    return library().array(integers, type=target, mask=mask)
 
 
 def _validity(mask: np.ndarray) -> Any:
@@ -81,13 +70,14 @@ def _validity(mask: np.ndarray) -> Any:
     return library().py_buffer(np.packbits(~mask, bitorder="little"))
 
 
-def _check_below(values: Planes, mask: Flags, end: int, target: Any) -> None:
-    if end >= planes.LIMIT:
+def _check_below(values: Planes, mask: Flags, target: Any) -> None:
+    """Raise `ArrowInvalid`, to which pyarrow adds the name of the column."""
+    if (end := 10**target.precision) >= planes.LIMIT:
         return
     if (row := planes.first(too_large(values, mask, end))) is not None:
         value = int(values[0][row]) << _WORD | int(values[1][row])
-        msg = f"{value} in row {row} does not fit {target}"
-        raise OverflowError(f"{msg}; {_REMEDY}" if end == LIMIT else msg)
+        msg = f"{value} in row {row} is too large for {target}: astype('str') keeps every digit"
+        raise library().ArrowInvalid(msg)
 
 
 # From Arrow -----------------------------------------------------------------------------
@@ -100,10 +90,10 @@ def from_arrow(array: Any, *, name: str = "amount") -> tuple[Planes, Flags]:
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
+        array = array.cast(pa.decimal128(DIGITS))
     if pa.types.is_decimal(array.type):
         return _from_decimals(array, name)
-    if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
-        return _from_integers(array, name)
     if _is_text(array.type):
         return decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
     msg = f"u128 cannot be read from {array.type}: pass decimals, integers or texts of digits"
@@ -132,14 +122,6 @@ def _words(array: Any) -> np.ndarray:
     end = array.offset + len(array)
     words = np.frombuffer(array.buffers()[1], dtype="<u8", count=end * width)
     return words.reshape(end, width)[array.offset :]
-
-
-def _from_integers(array: Any, name: str) -> tuple[Planes, Flags]:
-    mask = missing(array)
-    filled = array.cast(library().int64()) if array.type == library().null() else array
-    values = filled.fill_null(0).to_numpy(zero_copy_only=False)
-    _refuse_first(array, values < 0, name)
-    return (np.zeros(len(values), dtype=np.uint64), values.astype(np.uint64)), mask
 
 
 def missing(array: Any) -> np.ndarray:

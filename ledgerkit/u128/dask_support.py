@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 
 from ledgerkit.extras import require
 from ledgerkit.u128.array import U128Array, U128Dtype
 
 _extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
+_shuffled = require("dask.dataframe.dispatch", "dask", "A Dask frame").to_pyarrow_table_dispatch
+_to_table = _shuffled.dispatch(pd.DataFrame)
 
 
 @_extensions.make_array_nonempty.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own
@@ -20,3 +25,23 @@ def _sample_rows(_: U128Dtype) -> U128Array:
 def _sample_value(_: U128Dtype) -> int:
     """Return a sample value, with which Dask infers the types of results."""
     return 1
+
+
+class _ShuffledArray(U128Array):
+    """Amounts on the way between workers: decimals that hold every value."""
+
+    def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
+        from ledgerkit.u128 import arrow
+
+        return super().__arrow_array__(arrow.every_value() if type is None else type)
+
+
+@_shuffled.register(pd.DataFrame)  # type: ignore[untyped-decorator]  # Dask's own
+def _to_shuffled_table(frame: pd.DataFrame, **options: Any) -> Any:
+    """Convert a part of a frame to the Arrow table that a worker sends to others."""
+    frame = frame.copy(deep=False)
+    for position, dtype in enumerate(frame.dtypes):
+        if isinstance(dtype, U128Dtype):
+            array: Any = frame.iloc[:, position].array
+            frame.isetitem(position, _ShuffledArray.of(array.planes, array.mask))
+    return _to_table(frame, **options)

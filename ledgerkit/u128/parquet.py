@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -36,9 +37,8 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Parameters
     ----------
     frame
-        Any frame. A u128 column becomes decimal128(38, 0), or text if one of its values is
-        10**38 or more. A column of Python integers, dicts or mixed objects becomes JSON text,
-        which is exact: the digits of an integer.
+        Any frame. A u128 column becomes decimal128(38, 0). A column of Python integers, dicts or
+        mixed objects becomes JSON text, which is exact: the digits of an integer.
 
     Returns
     -------
@@ -49,7 +49,8 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Raises
     ------
     InvalidRequestError
-        If Arrow has no type for the values of a column, or pyarrow is not installed.
+        If an amount has 39 digits: ``frame.astype({"balance": "str"})`` keeps them as text. If
+        Arrow has no type for the values of a column, or pyarrow is not installed.
 
     Examples
     --------
@@ -63,9 +64,9 @@ def to_arrow(frame: pd.DataFrame) -> Any:
         return object_columns.table(frame)
     except problems as error:
         # The last argument names the column.
-        reason = cut(": ".join(map(str, reversed(error.args))))
+        reason = ": ".join(map(cut, reversed(error.args)))
         sentence = f"the frame does not fit an Arrow table: {reason}"
-        remedy = "Convert the column that it names, or drop it."
+        remedy = "Convert the column that it names, or write CSV or Excel, which hold all digits."
         raise InvalidRequestError(sentence, field="frame", remedy=remedy) from error
 
 
@@ -85,14 +86,14 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     FileError
         If the file can't be written.
     InvalidRequestError
-        If Arrow has no type for the values of a column, or pyarrow is not installed.
+        If `to_arrow` refuses the frame.
 
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> lk.write_parquet(lk.top_holders("moon.near"), "holders.parquet")
-    >>> lk.read_parquet("holders.parquet")["balance"].sum() == 2**128 - 1
-    True
+    >>> lk.write_parquet(lk.top_holders("gold.near"), "holders.parquet")
+    >>> lk.read_parquet("holders.parquet")["balance"].sum()
+    485349000000
     """
     if not hasattr(path, "write"):
         validation.file_path(path, "path")
@@ -110,7 +111,7 @@ def open_writer(file: Any, schema: Any, **options: Any) -> Any:
 # Reading --------------------------------------------------------------------------------
 
 
-def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
+def read_parquet(path: str | PathLike[str], *, filters: Any = None) -> pd.DataFrame:
     """
     Read a frame from a Parquet file, or from a folder of them.
 
@@ -118,6 +119,8 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     ----------
     path
         The file or folder, written by any program.
+    filters
+        Return only some rows, as `pandas.read_parquet` does: ``[("balance", ">", 10**24)]``.
 
     Returns
     -------
@@ -133,12 +136,12 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     FileError
         If the file does not exist or can't be read, or the folder has none.
     InvalidRequestError
-        If pyarrow is not installed.
+        If the filters do not fit the columns, or pyarrow is not installed.
 
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> holders = lk.top_holders("moon.near")
+    >>> holders = lk.top_holders("gold.near")
     >>> lk.write_parquet(holders, "holders.parquet")
     >>> lk.read_parquet("holders.parquet").equals(holders)
     True
@@ -148,7 +151,12 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     validation.no_secret(path, "path")
     with reading(path):
         table = _widen_texts(restore_large(_read(path)))
-        types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
+        if filters is not None:
+            table = _filter(table, filters)
+        types = {
+            arrow.library().decimal128(arrow.DIGITS): U128Dtype(),
+            arrow.every_value(): U128Dtype(),
+        }
         frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
         texts = {name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"}
         frame = frame.astype(texts)
@@ -188,6 +196,24 @@ def _read(path: str | PathLike[str]) -> Any:
     if not dataset.files:
         raise FileError(operation=f"read {path}", reason="the folder has no file")
     return open_dataset(path, schema=_common_schema(dataset), **options).to_table()
+
+
+def _filter(table: Any, filters: Any) -> Any:
+    """Select rows with the filters of pandas, in which integers may have any size."""
+    try:
+        groups = filters if isinstance(filters[0], list) else [filters]
+        exact = [[(name, op, _scalar(value)) for name, op, value in group] for group in groups]
+        return table.filter(arrow.library("pyarrow.parquet").filters_to_expression(exact))
+    except (LookupError, TypeError, ValueError, arrow.library().ArrowException) as error:
+        expected = f'such as [("balance", ">", 10**24)] ({cut(str(error))})'
+        raise InvalidRequestError.refuse("filters", filters, expected) from error
+
+
+def _scalar(value: Any) -> Any:
+    # pyarrow has no integers of more than 64 bits, and compares none with decimals of 38 digits.
+    if isinstance(value, list | tuple | set):
+        return [_scalar(member) for member in value]
+    return Decimal(value) if type(value) is int else value
 
 
 def checked_format() -> Any:
@@ -253,9 +279,5 @@ def restore_large(table: Any) -> Any:
     return table
 
 
-def _wide() -> Any:
-    return arrow.library().decimal256(39)
-
-
 def _widen(column: Any, name: str) -> Any:
-    return arrow.to_arrow(*arrow.from_arrow(column, name=name), type=_wide())
+    return arrow.to_arrow(*arrow.from_arrow(column, name=name), type=arrow.every_value())

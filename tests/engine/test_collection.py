@@ -80,29 +80,48 @@ def test_all_readers_agree_on_exact_sums(collection: lk.Collection) -> None:
     some = collection.pandas("ft")["balance"]
     assert some[some < limit].sum() == wanted
     with collection.duckdb() as db:
-        query = f"SELECT sum(balance) FROM ft WHERE balance < {limit}::DECIMAL(38,0)"  # noqa: S608 - ours
+        where = f"balance_text IS NULL AND balance < {limit}"
+        query = f"SELECT sum(balance) FROM ft WHERE {where}"  # noqa: S608 - ours
         assert db.sql(query).fetchall() == [(Decimal(wanted),)]
+        twice = "FROM (FROM ft UNION ALL FROM ft) WHERE balance_text IS NULL"
         with pytest.raises(duckdb.OutOfRangeException):  # an error, never wrapped
-            db.sql("SELECT sum(balance) FROM (FROM ft UNION ALL FROM ft)").fetchall()
-    tokens = pl.col("balance")
-    rows = collection.polars("ft").filter(tokens < Decimal(limit)).select(tokens.sum()).collect()
+            db.sql(f"SELECT sum(balance) {twice}").fetchall()
+    tokens, small = pl.col("balance"), pl.col("balance_text").is_null()
+    rows = collection.polars("ft").filter(small, tokens < limit).select(tokens.sum()).collect()
     assert rows.item() == Decimal(wanted)
     held = collection.arrow("ft")["balance"].drop_null().to_pylist()
     assert sorted(map(int, held)) == sorted(SMALL)
     assert sum(held for held in some.dropna().astype(object)) == sum(BALANCES)
 
 
-def test_the_largest_balances_are_digits_beside_a_null(collection: lk.Collection) -> None:
-    """Arrow, DuckDB and Polars see null from 10^38 up, and the digits in balance_text."""
+def test_no_query_omits_the_largest_balances(collection: lk.Collection) -> None:
+    """In files they are digits beside a null: queries that read one are refused, others exact."""
     large = [str(one) for one in BALANCES if one >= 10**38]
     told = collection.arrow("ft").to_pydict()
     beside = zip(told["balance"], told["balance_text"], strict=True)
     assert [text for value, text in beside if value is None and text] == large
-    query = "SELECT balance_text FROM ft WHERE balance_text IS NOT NULL AND balance IS NULL"
+
+    small, top = "WHERE balance_text IS NULL", Decimal(EDGE)
     with collection.duckdb() as db:
-        assert db.sql(query).fetchall() == [(text,) for text in large]
-    polars = collection.polars("ft").collect()
-    assert polars["balance_text"].drop_nulls().to_list() == large
+        for query in (
+            "max(balance) FROM ft",
+            "1 FROM ft WHERE balance > 3",
+            "* FROM ft ORDER BY 3",
+        ):
+            refused = f"balance {large[0]} has 39 digits: read balance_text, or only rows {small}"
+            with pytest.raises(duckdb.InvalidInputException, match=refused):
+                db.sql(f"SELECT {query}").fetchall()
+        assert db.sql(f"SELECT max(balance) FROM ft {small}").fetchall() == [(top,)]  # noqa: S608 - ours
+        query = "SELECT max(balance_text::BIGNUM), count(*), count(status) FROM ft"
+        assert db.sql(query).fetchall() == [(large[-1], 13, 13)]
+
+    rows, balance = collection.polars("ft"), pl.col("balance")
+    for refused in (rows.select(balance.max()), rows.filter(balance > 3), rows.sort(balance)):
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=large[0]):
+            refused.collect()
+    some = rows.filter(pl.col("balance_text").is_null())
+    assert some.select(balance.max()).collect().item() == top
+    assert rows.select("balance_text").collect()["balance_text"].drop_nulls().to_list() == large
 
 
 def test_dask_reads_each_partition_as_pandas_would(collection: lk.Collection) -> None:
@@ -203,7 +222,8 @@ def test_only_what_a_commit_names_is_read(tmp_path: Path) -> None:
     for opened in (collection, again):
         with opened.duckdb() as db:
             assert db.sql("SELECT count(*) FROM ft").fetchall() == [(13,)]
-        assert len(opened.pandas("ft")) == len(opened.polars("ft").collect()) == 13
+        rows = opened.polars("ft").select("account_id").collect()
+        assert len(opened.pandas("ft")) == len(rows) == 13
         assert len(opened.dask("ft")) == opened.dataset("ft").count_rows() == 13
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import dask.dataframe as dd
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -576,3 +578,28 @@ def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
             active.pop(draw.randrange(len(active)))
         assert sum(t.in_flight for t in active) <= 10
         assert sum(t.rate or 0 for t in active) <= 100 + 1e-9
+
+
+@pytest.mark.usefixtures("client")
+def test_amounts_of_39_digits_stay_amounts_between_workers():
+    """Shuffles of a cluster are exact: merges, groups, indexes, orders and comparisons."""
+    large = 10**38
+    values = [2 * large, 7, 5, None, 8, 9, large, 3, 4, 6, 1, 2]
+    balance = pd.Series(values, dtype="u128")
+    data = pd.DataFrame({"id": range(12), "key": ["a", "b"] * 6, "balance": balance})
+    frame = dd.from_pandas(data, npartitions=2)
+    others = dd.from_pandas(data[["id"]].assign(other=1), npartitions=2)
+    merged = frame.merge(others.shuffle("id"), on="id")
+    by_key = merged.groupby("key")["balance"]
+    top = by_key.apply(lambda amounts: amounts.max(), meta=("balance", object))
+
+    assert merged.compute().dtypes["balance"] == "u128"
+    totals = {"a": 3 * large + 18, "b": 27}
+    assert by_key.sum().compute().to_dict() == totals
+    assert by_key.sum(split_out=2).compute().to_dict() == totals
+    assert top.compute().to_dict() == {"a": 2 * large, "b": 9}
+    indexed = frame.set_index("key").compute()["balance"]
+    assert indexed.groupby("key").sum().to_dict() == totals
+    ordered = frame.sort_values("balance", ascending=False).compute()["balance"]
+    assert ordered.dropna().tolist() == sorted(filter(None, values), reverse=True)
+    assert frame[frame["balance"] > large]["id"].compute().tolist() == [0]

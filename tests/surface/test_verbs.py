@@ -663,21 +663,24 @@ def test_amounts_in_human_units_and_back() -> None:
 
 
 def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
-    """A frame of a verb comes back from a file with its dtypes, the largest amount too."""
+    """A frame of a verb comes back from a file with its dtypes; 39 digits are refused."""
     fake = Fake()
-    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(10**38 - 1), 1)]
     fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    fake.rest["/v1/account/b.near/ft"] = ft_view("b.near", ("v.near", str(2**128 - 1), 1))
     with asking(fake):
-        frame = lk.ft("a.near")
+        frame, hostile = lk.ft("a.near"), lk.ft("b.near")
     lk.write_parquet(frame, tmp_path / "lk.parquet")
     frame.to_parquet(tmp_path / "pd.parquet")
     for name in ("lk", "pd"):
         pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / f"{name}.parquet"), frame)
         balance = pd.read_parquet(tmp_path / f"{name}.parquet")["balance"]
         pd.testing.assert_series_equal(balance, frame["balance"])
-    table = lk.to_arrow(frame[:2])
+    table = lk.to_arrow(frame)
     assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
-    assert table.column("balance").to_pylist() == [5, None]
+    assert table.column("balance").to_pylist() == [5, None, 10**38 - 1]
+    with pytest.raises(errors.InvalidRequestError, match=r"column balance .* too large for"):
+        lk.to_arrow(hostile)
 
 
 def test_frames_go_to_excel(tmp_path: Path) -> None:
