@@ -122,46 +122,21 @@ def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
     name = schema_name(table)
     plain = {c.name: c for c in SCHEMAS[name] if c.dtype not in ("str", "object")}
     arrays = {
-        column: _plain_array(f"{name}.{column}", plain[column], values)
-        if column in plain
-        else values
+        column: _plain_array(plain[column], values) if column in plain else values
         for column, values in columns.items()
     }
     return _of_arrays(table, arrays)
 
 
-def _plain_array(place: str, column: Column, values: Any) -> Any:
+def _plain_array(column: Column, values: Any) -> Any:
     """Convert numbers and times: with Arrow if it can, or as `build.build_array` does."""
     pa = arrow.library()
-    if isinstance(values, list) and place not in _UNBOUNDED:
+    if isinstance(values, list) and column.dtype != "u128":
         with suppress(OverflowError, TypeError, pa.ArrowInvalid):
-            if column.dtype == "u128":
-                return _decimals(values)
             if column.dtype == "time":
                 return pa.array(values, pa.int64()).cast(_types()["time"])
             return pa.array(values, _types()[column.dtype])
     return build.build_array(column, values)
-
-
-def _decimals(values: list[Any]) -> Any:
-    """Convert integers, or digits, to decimals; raise `ArrowInvalid` if one does not fit."""
-    pa = arrow.library()
-    if not any(isinstance(value, str) for value in values):
-        return pa.array(values, pa.uint64()).cast(_types()["u128"])
-    array = pa.array(values, pa.string())
-    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[: len(array) + 1]
-    # The cast of more digits than fit 128 bits is silently wrong (Arrow 26).
-    if not _has_only_digits(array) or np.diff(offsets).max(initial=0) > arrow.DIGITS:
-        raise pa.ArrowInvalid("not 38 digits or less")
-    return array.cast(_types()["u128"])
-
-
-def _has_only_digits(array: Any) -> bool:
-    data = array.buffers()[2]
-    if data is None or not data.size:
-        return True
-    codes = np.frombuffer(data, dtype=np.uint8)
-    return bool(codes.min() >= ord("0") and codes.max() <= ord("9"))
 
 
 def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
@@ -208,13 +183,8 @@ def _amounts(place: str, values: U128Array) -> Any:
 
 
 def _large_as_text(values: U128Array) -> Any:
-    pa = arrow.library()
-    large = arrow.too_large(values.planes, values.mask)
-    if not large.any():
-        return pa.nulls(len(values), pa.string())
-    texts = np.full(len(values), None, dtype=object)
-    texts[large] = [str(value) for value in values[large]]
-    return pa.array(texts, type=pa.string())
+    is_small = ~arrow.too_large(values.planes, values.mask)
+    return arrow.library().array(U128Array.of(values.planes, is_small), arrow.library().string())
 
 
 def frame(table: str, rows: Any, **attrs: Any) -> pd.DataFrame:

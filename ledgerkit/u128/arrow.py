@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Planes
 
 DIGITS = 38  # of the widest decimal that DuckDB, Polars and all common Parquet readers support
-LIMIT = 10**DIGITS
 _WORD = 64  # bits
 
 
@@ -31,16 +30,20 @@ def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A00
     Convert to an Arrow array of decimals, integers or texts.
 
     Without a type these are decimals of 38 digits, whatever the values: DuckDB, Polars and pyarrow
-    add, order and compare them. A value of 39 digits is an error that names its row.
+    add, order and compare them. A value of 39 digits is an `ArrowInvalid` that names its row, and
+    to which pyarrow adds the column.
     """
     pa = library()
-    target = pa.decimal128(DIGITS) if type is None else type
-    if pa.types.is_decimal128(target) or pa.types.is_decimal256(target):
-        return _to_decimals(values, mask, target)
-    if pa.types.is_integer(target) or _is_text(target):
-        return _to_decimals(values, mask, every_value()).cast(target)
-    msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
-    raise TypeError(msg)
+    if type is None or type == pa.decimal128(DIGITS):
+        if (row := planes.first(too_large(values, mask))) is not None:
+            value = int(values[0][row]) << _WORD | int(values[1][row])
+            msg = f"{value} in row {row} is too large for decimal128({DIGITS}, 0)"
+            raise pa.ArrowInvalid(f"{msg}: astype('str') keeps every digit")
+        return _to_decimals(values, mask, pa.decimal128(DIGITS))
+    if not (pa.types.is_decimal(type) or pa.types.is_integer(type) or _is_text(type)):
+        msg = f"u128 cannot be converted to {type}: choose a decimal, integer or text type"
+        raise TypeError(msg)
+    return _to_decimals(values, mask, every_value()).cast(type)
 
 
 def every_value() -> Any:
@@ -48,36 +51,18 @@ def every_value() -> Any:
     return library().decimal256(DIGITS + 1)
 
 
-def too_large(values: Planes, mask: Flags, end: int = LIMIT) -> Flags:
-    """Return where values are `end` or more: by default, where they have 39 digits."""
-    return ~(planes.less(values, planes.from_ints([end])) | mask)
+def too_large(values: Planes, mask: Flags) -> Flags:
+    """Return where values have 39 digits."""
+    return ~(planes.less(values, planes.from_ints([10**DIGITS])) | mask)
 
 
 def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
     """Build an array of decimals from the words of each value, the lowest first."""
-    _check_scale(target)
-    _check_below(values, mask, target)
+    pa = library()
     words = np.zeros((len(mask), target.bit_width // _WORD), dtype="<u8")
     words[:, 1], words[:, 0] = values
-    pa = library()
-    return pa.Array.from_buffers(target, len(mask), [_validity(mask), pa.py_buffer(words)])
-
-
-def _validity(mask: np.ndarray) -> Any:
-    """Convert a mask to Arrow's bitmap, in which 1 is present; None if nothing is missing."""
-    if not mask.any():
-        return None
-    return library().py_buffer(np.packbits(~mask, bitorder="little"))
-
-
-def _check_below(values: Planes, mask: Flags, target: Any) -> None:
-    """Raise `ArrowInvalid`, to which pyarrow adds the name of the column."""
-    if (end := 10**target.precision) >= planes.LIMIT:
-        return
-    if (row := planes.first(too_large(values, mask, end))) is not None:
-        value = int(values[0][row]) << _WORD | int(values[1][row])
-        msg = f"{value} in row {row} is too large for {target}: astype('str') keeps every digit"
-        raise library().ArrowInvalid(msg)
+    present = pa.array(~mask).buffers()[1]
+    return pa.Array.from_buffers(target, len(mask), [present, pa.py_buffer(words)])
 
 
 # From Arrow -----------------------------------------------------------------------------
@@ -101,7 +86,9 @@ def from_arrow(array: Any, *, name: str = "amount") -> tuple[Planes, Flags]:
 
 
 def _from_decimals(array: Any, name: str) -> tuple[Planes, Flags]:
-    _check_scale(array.type)
+    if array.type.scale:
+        msg = f"u128 holds integers, and {array.type} has a scale of {array.type.scale}"
+        raise TypeError(f"{msg}: cast to scale 0 first")
     if array.type.bit_width < 2 * _WORD:
         array = array.cast(library().decimal128(DIGITS))
     words, mask = _words(array), missing(array)
@@ -132,18 +119,9 @@ def missing(array: Any) -> np.ndarray:
     return mask
 
 
-# Both directions ------------------------------------------------------------------------
-
-
 def _is_text(kind: Any) -> bool:
     types = library().types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _check_scale(kind: Any) -> None:
-    if kind.scale:
-        msg = f"u128 holds integers, and {kind} has a scale of {kind.scale}: cast to scale 0 first"
-        raise TypeError(msg)
 
 
 def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:

@@ -211,10 +211,10 @@ def test_types_that_hold_no_integers_are_refused(array, rule):
         arrow.from_arrow(array)
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.decimal128(38, 2)], ids=str)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_()], ids=str)
 def test_types_to_write_are_exact(kind):
     """No column is written as floats."""
-    with pytest.raises(TypeError, match=r"choose a decimal|cast to scale 0"):
+    with pytest.raises(TypeError, match="choose a decimal"):
         written([1], kind)
 
 
