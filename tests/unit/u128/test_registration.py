@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 ARRANGE = "import ledgerkit.u128.registration; ledgerkit.u128.registration.register()"
+DASK = "import dask.dataframe as dd"
 USE = "import json; print(json.dumps(str(pd.array(['1'], dtype='u128').dtype)))"
 
 
@@ -45,6 +46,15 @@ def run(*lines, path=""):
 def test_any_order_registers_the_dtype(order):
     """After both imports the dtype has its name, whatever came first."""
     assert run(*order, USE) == "u128"
+
+
+@pytest.mark.parametrize("order", [(ARRANGE, DASK), (DASK, ARRANGE)], ids=["first", "last"])
+def test_any_order_registers_the_dtype_with_dask(order):
+    """Workers of a cluster import ledgerkit when a column arrives, after Dask or before it."""
+    pytest.importorskip("dask", reason="the extra `dask`")
+    frame = "dd.from_pandas(pd.DataFrame({'n': pd.array(['1'], dtype='u128')}), npartitions=1)"
+    show = f"print(json.dumps(str(({frame}['n'] + 1).max().compute())))"
+    assert run(*order, "import json, pandas as pd", show) == "2"
 
 
 def test_nothing_is_loaded_before_pandas_is():

@@ -576,7 +576,6 @@ def test_files_that_others_wrote_are_amounts_again(sums, tmp_path):
 def dask_frame():
     """Give a function that opens a folder with Dask, without threads or processes."""
     dask = pytest.importorskip("dask", reason="the extra `dask`")
-    importlib.import_module("ledgerkit.u128.dask_support")
     with dask.config.set(scheduler="synchronous"):
         yield importlib.import_module("dask.dataframe").read_parquet
 
