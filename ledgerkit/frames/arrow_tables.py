@@ -22,7 +22,6 @@ from ledgerkit.u128.human_units import TEXT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ledgerkit.frames.schemas import Column
 
 # Columns of lists of strings; other columns of Python objects are stored as JSON.
 _LISTS = (
@@ -117,26 +116,14 @@ def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
     """
     Convert columns, as `build.build_frame` takes them, as `of_frame` converts their frame.
 
-    Arrow arrays are taken as they are; of lists, most are converted without pandas between.
+    Arrow arrays are taken as they are.
     """
-    name = schema_name(table)
-    plain = {c.name: c for c in SCHEMAS[name] if c.dtype not in ("str", "object")}
+    plain = {c.name: c for c in SCHEMAS[schema_name(table)] if c.dtype not in ("str", "object")}
     arrays = {
-        column: _plain_array(plain[column], values) if column in plain else values
-        for column, values in columns.items()
+        name: build.build_array(plain[name], values) if name in plain else values
+        for name, values in columns.items()
     }
     return _of_arrays(table, arrays)
-
-
-def _plain_array(column: Column, values: Any) -> Any:
-    """Convert numbers and times: with Arrow if it can, or as `build.build_array` does."""
-    pa = arrow.library()
-    if isinstance(values, list) and column.dtype != "u128":
-        with suppress(OverflowError, TypeError, pa.ArrowInvalid):
-            if column.dtype == "time":
-                return pa.array(values, pa.int64()).cast(_types()["time"])
-            return pa.array(values, _types()[column.dtype])
-    return build.build_array(column, values)
 
 
 def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
