@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.extras import require
+from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Array, U128Dtype
 
 _extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
@@ -31,8 +32,6 @@ class _ShuffledArray(U128Array):
     """Amounts on the way between workers: decimals that hold every value."""
 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
-        from ledgerkit.u128 import arrow
-
         return super().__arrow_array__(arrow.every_value() if type is None else type)
 
 
