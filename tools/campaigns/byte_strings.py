@@ -219,7 +219,7 @@ def files(folder: Path) -> Iterator[Decoder]:
 
         return decode
 
-    balances = pd.Series([1, 2**127], dtype="u128")
+    balances = pd.Series([1, 10**38 - 1], dtype="u128")
     texts = {"account_id": ["alice.near", "bob.near"], "text": ["a", None]}
     frame = pd.DataFrame({**texts, "balance": balances, "number": [1.5, 2]})
     lk.write_parquet(frame, folder / "valid.parquet")
