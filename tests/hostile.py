@@ -278,7 +278,7 @@ TAGS = set(
 )
 ATTRIBUTES = set(
     "class scope style role aria-live alt src href download loading referrerpolicy open "
-    "border title data-kind data-id data-picture data-host data-alt".split()
+    "border title data-kind data-id data-picture data-host data-alt data-label data-chosen".split()
 )
 DRAWN = set("svg g defs path use text tspan clippath rect pattern title".split())
 INKS = set(

@@ -198,8 +198,11 @@ def statement(
             panel.tick_params(labelbottom=False)
             panel.xaxis.get_offset_text().set_visible(False)
         names = [line.asset for line in group] if len(panels) > 1 else []
-        first = [title or f"balances of {account_id}"] if not number else []
-        head = partial(_title, [*first, *names])
+        if not number:
+            names = [line.asset for line in group if len(panels) > 1]
+        if not number:
+            names = [f"balances of {account_id}", *names]
+        head = title if title and not number else partial(_title, names)
         canvas.finish(panel, entries, head, handles=[*handles[number], *areas[:1]], notes=notes)
     return next(iter(panels))
 

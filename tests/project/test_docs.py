@@ -365,7 +365,7 @@ def test_pictures_of_the_readme_are_there():
     pictures = re.findall(r"^!\[[^\]]{30,}\]\((\S+)\)$", README, re.MULTILINE)
     files = [ROOT / name for name in pictures]
 
-    assert [path.stem for path in files] == ["explorer", "receipt_tree"]
+    assert [path.stem for path in files] == ["receipt_tree", "explorer"]
     assert {path.read_bytes()[:8] for path in files} == {b"\x89PNG\r\n\x1a\n"}
     assert [path.name for path in files if path.stat().st_size > MOST_BYTES] == []
 

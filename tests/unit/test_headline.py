@@ -730,14 +730,15 @@ def test_a_card_of_traces_has_the_headline_of_each():
     assert "alice.near swapped 120,000,000 units of gold.near for " in html
     assert "alice.near called &lt;i&gt; on &lt;b&gt;.near." in html
     assert "<h3>2 transactions (2 fully succeeded)</h3>" in html
-    assert "<td>fully succeeded</td>" in html
+    assert ">fully succeeded</td>" in html
 
 
 def test_a_card_begins_with_the_headline():
     """The heading of the card is the first sentence, which its text does not repeat."""
     html = read(transfer_call(ARRIVES, PAYS), lambda _: TOKENS)._repr_html_()
     sentence = "alice.near swapped 120 GOLD for 1.50 wNEAR on dex.near."
-    assert f"<h3>{sentence}</h3><p>alice.near sent transaction T" in html
+    assert f"<h3>{sentence}</h3><details open><summary><strong>Receipts as a tree" in html
+    assert "<strong>In words</strong></summary><p>alice.near sent transaction T" in html
     assert html.count(sentence) == 1
 
 
