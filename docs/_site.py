@@ -74,6 +74,7 @@ def remove(app: Sphinx, _: object = None) -> None:
 def link_notebooks(_app: Sphinx, _name: str, source: list[str]) -> None:
     """Replace links to the files of notebooks, for the repository, by links to their pages."""
     source[0] = source[0].replace("](../../notebooks/", f"](../{TUTORIALS}/")
+    source[0] = source[0].replace("](../docs/", "](../")  # the links of notebooks
 
 
 def link_frames(_app: Sphinx, what: str, *about: Any) -> None:

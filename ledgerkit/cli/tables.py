@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +60,8 @@ def layout(
     else:
         yield from _blocks(table, width)
     if empty:
-        yield [(f"no values: {', '.join(empty)}", "")]
+        lines = textwrap.wrap(f"no values: {', '.join(empty)}", width or 80)
+        yield from ([(line, "")] for line in lines)
 
 
 def _table(
