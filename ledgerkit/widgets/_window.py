@@ -166,7 +166,8 @@ class Window:
         is_unused = not (panel.is_busy or panel.content.pages)
         if is_unused and self._filled.get(panel.title) != self._account_id:
             self._filled[panel.title] = self._account_id  # once: it may be typed over
-            panel.fill({"account_id": self._account_id})
+            if panel.values().get("account_id") not in (None, self._account_id):
+                panel.fill({"account_id": self._account_id})
         self.select(panel)
 
     def select(self, panel: Panel) -> None:

@@ -66,7 +66,7 @@ def test_what_did_it_earn(explorer, local):
     expect(line).to_contain_text("fee -0.00055 NEAR")
     line.focus()
     explorer.page.keyboard.press("Enter")
-    table = explorer.panel.locator("details[open] table")
+    table = explorer.panel.locator("details[open] table:visible")
     expect(table).to_contain_text("stake:north.poolv1.near")
     explorer.picture("statement_transactions")
 
