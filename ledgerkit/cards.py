@@ -52,7 +52,7 @@ def trace_card(
     network: object = None,
 ) -> str:
     """
-    Format a trace as HTML: headline, receipts as a tree, explanation, receipts, transfers.
+    Format a trace as HTML: headline, tree of receipts, explanation, receipts, transfers.
 
     All text is escaped, long texts are shortened, and rows after the 200th are counted. Amounts
     are rounded, with all digits as tooltips. `network` is the name of the network, if it is known.
@@ -62,7 +62,7 @@ def trace_card(
     parts = [
         *_head(headline, network, 4 * _MAX_TEXT),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
-        _folded("In words", "".join(_paragraphs(explanation))),
+        _folded("In words", "".join(_paragraphs(explanation)), is_open=not is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
         _section("Transfers", len(transfers), _transfer_table(records(transfers), format_amount)),
     ]

@@ -64,7 +64,7 @@ function updateForm(state, parts) {
   }
   if (state.is_busy || !parts.hadFocus) return;
   parts.hadFocus = false;
-  if ([null, document.body, first, stop].includes(activeElement(form))) first.focus();
+  if ([null, document.body, first, stop, form.parentNode].includes(activeElement(form))) first.focus();
 }
 
 function setValue(input, field) {
