@@ -374,6 +374,50 @@ class InvalidDeterministicStateInitReceiverError(ActionsValidationError):
     remedy = "Use the derived account id as the receiver."
 
 
+class TotalNumberOfStateInitKeysExceededError(ActionsValidationError):
+    number_of_keys: int
+    limit: int
+    template = "The initial states have {number_of_keys} access keys together; the limit is {limit}"
+    remedy = "Initialize with fewer access keys, and add the others with AddKey."
+
+
+class InvalidUniversalStateInitReceiverError(ActionsValidationError):
+    receiver_id: str
+    derived_id: str
+    template = "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
+    remedy = "Use the derived account id as the receiver."
+
+
+class MalformedUniversalStateInitError(ActionsValidationError):
+    template = "The initial state of a universal account is malformed"
+    remedy = "Encode the initial state with UniversalStateInit."
+
+
+class UniversalStateInitKeyLengthExceededError(ActionsValidationError):
+    length: int
+    limit: int
+    template = "A key of the initial state has {length} bytes; the limit is {limit} bytes"
+    remedy = "Shorten the keys of the initial state."
+
+
+class UniversalStateInitValueLengthExceededError(ActionsValidationError):
+    length: int
+    limit: int
+    template = "A value of the initial state has {length} bytes; the limit is {limit} bytes"
+    remedy = "Shorten the values of the initial state."
+
+
+class TransferToUniversalAccountNotAllowedError(ActionsValidationError):
+    account_id: str
+    template = "The network does not accept transfers to universal account {account_id} yet"
+    remedy = "Send NEAR to the account when the network's protocol supports universal accounts."
+
+
+class WithdrawFromGasKeyNotAllowedInDelegateError(ActionsValidationError):
+    template = "A delegate action may not withdraw from a gas key"
+    remedy = "Withdraw from the gas key in a transaction of the account itself."
+
+
 class GasKeyInvalidNumNoncesError(ActionsValidationError):
     requested_nonces: int
     limit: int
@@ -400,6 +444,18 @@ class AccountDoesNotExistError(ReceiptFailedError):
     account_id: str
     template = "Account {account_id} does not exist"
     remedy = "Check the receiver's account id and the network, or create the account first."
+
+
+class AccountNotInitializedError(ReceiptFailedError):
+    account_id: str
+    template = "Universal account {account_id} is not initialized"
+    remedy = "Initialize the account first, with the UniversalStateInit that its id derives from."
+
+
+class ReceiptMalformedUniversalStateInitError(ReceiptFailedError):
+    variant = "MalformedUniversalStateInit"
+    template = MalformedUniversalStateInitError.template
+    remedy = MalformedUniversalStateInitError.remedy
 
 
 class TriesToUnstakeError(ReceiptFailedError):
@@ -799,29 +855,6 @@ _NEW_RECEIPT = {
     "ActionsValidation": "An action of a new receipt is invalid",
 }
 
-_ACTIONS: dict[str, Row] = {
-    "MalformedUniversalStateInit": "The initial state of a universal account is malformed",
-    "InvalidUniversalStateInitReceiver": (
-        "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
-    ),
-    "TotalNumberOfStateInitKeysExceeded": (
-        "The initial states have {number_of_keys} keys together; the limit is {limit}"
-    ),
-    "UniversalStateInitKeyLengthExceeded": (
-        "A key of the initial state has {length} bytes; the limit is {limit} bytes"
-    ),
-    "UniversalStateInitValueLengthExceeded": (
-        "A value of the initial state has {length} bytes; the limit is {limit} bytes"
-    ),
-    "TransferToUniversalAccountNotAllowed": "Universal account {account_id} may not be sent NEAR",
-    "WithdrawFromGasKeyNotAllowedInDelegate": "A delegate action may not withdraw from a gas key",
-}
-
-_RECEIPTS: dict[str, Row] = {
-    "AccountNotInitialized": "Account {account_id} is not initialized",
-    "MalformedUniversalStateInit": "The initial state of a universal account is malformed",
-}
-
 
 def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
     """Return the direct subclasses of a branch by the variant names of the chain."""
@@ -836,9 +869,9 @@ def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> 
 FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
     "InvalidTxError": _variants_of(InvalidTransactionError),
     "InvalidAccessKeyError": _variants_of(InvalidAccessKeyError),
-    "ActionsValidation": _variants_of(ActionsValidationError) | _ACTIONS,
+    "ActionsValidation": _variants_of(ActionsValidationError),
     "StorageError": _STORAGE,
-    "ActionErrorKind": _variants_of(ReceiptFailedError) | _RECEIPTS,
+    "ActionErrorKind": _variants_of(ReceiptFailedError),
     "FunctionCallError": _variants_of(FunctionCallError),
     "MethodResolveError": _METHOD_RESOLVE,
     "CompilationError": _COMPILATION,

@@ -118,6 +118,18 @@ class TestEveryVariant:
             family: set(rows) for family, rows in chain_errors.FAMILIES.items()
         }
 
+    def test_what_refuses_a_transaction_or_stops_an_action_is_a_class(self):
+        """A variant that a caller may want to catch has a class of its own."""
+        families = ("InvalidTxError", "InvalidAccessKeyError", "ActionsValidation")
+        for family in (*families, "ActionErrorKind"):
+            rows = chain_errors.FAMILIES[family]
+            assert [name for name, row in rows.items() if not isinstance(row, type)] == []
+        key = refusal({"ActionsValidation": "WithdrawFromGasKeyNotAllowedInDelegate"})
+        assert type(key) is chain_errors.WithdrawFromGasKeyNotAllowedInDelegateError
+        account = failed({"AccountNotInitialized": ACCOUNT})
+        assert type(account) is chain_errors.AccountNotInitializedError
+        assert account.account_id == "alice.near"
+
     def test_every_published_cause_is_listed(self):
         """The models of near-jsonrpc-client name no cause that ledgerkit does not know."""
         causes = set()
