@@ -78,7 +78,8 @@ class Trace:
     Notes
     -----
     Source: EXPERIMENTAL_tx_status, tx, send_tx, or POST /v0/transactions of the Transactions
-    API. A live response and a saved one give the same frames.
+    API. A live response and a saved one give the same frames. A trace can be pickled and copied:
+    with its document and all that was read for it, but without the ledger.
 
     Examples
     --------
@@ -564,8 +565,8 @@ class Trace:
         Raises
         ------
         InvalidRequestError
-            If `trusted` is no hash, or the trace was read from a file: ``ledgerkit.verify(trace)``
-            reads the paths from a network.
+            If `trusted` is no hash, or the trace is of a file or a copy:
+            ``ledgerkit.verify(trace)`` reads the paths from a network.
         ProofError
             If a header or a list of validators is not what the chain commits to, or signatures
             are wrong or too few.
@@ -590,7 +591,7 @@ class Trace:
         2      receipt  alice.near  signed
         """
         if self._prover is None:
-            msg = "the trace was read from a file, so the paths of its outcomes are unknown"
+            msg = "the trace is of a file or a copy, so the paths of its outcomes are unknown"
             remedy = "Read them from a network: ledgerkit.verify(trace, ledger=…)."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         return self._verify_with(self._prover, trusted, source)
@@ -681,6 +682,10 @@ class Trace:
             return plots.token_flow(self.transfers, ax=ax, **{"tokens": tokens, **options})
         draw = plots.receipt_tree if kind == "tree" else plots.timeline
         return draw(self.receipts, self.edges, ax=ax, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied: all but the two that send requests."""
+        return {**self.__dict__, "_tokens": None, "_prover": None}
 
     def __repr__(self) -> str:
         sender_id, signer_id = cut(self.sender_id), cut(self.signer_id)

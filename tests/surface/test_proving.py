@@ -101,7 +101,7 @@ def test_a_proved_trace_says_so():
 def test_a_saved_trace_is_proved_by_a_ledger(ledger, tmp_path):
     """A file has no paths: they are read from the ledger that is named."""
     saved = lk.Trace.load(lk.trace(SWAP, SIGNER).save(tmp_path / "swap.json"))
-    with pytest.raises(InvalidRequestError, match="was read from a file"):
+    with pytest.raises(InvalidRequestError, match="is of a file or a copy"):
         saved.verify()
     assert lk.verify(saved, ledger=ledger).is_complete
 
