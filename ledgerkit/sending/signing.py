@@ -23,10 +23,17 @@ from ledgerkit.errors import (
     RequestRoutedError,
     RpcMethodNotFoundError,
     TransactionTimeoutError,
+    UnknownAccountError,
 )
 from ledgerkit.frames import build
 from ledgerkit.frames.accounts import permission_fields, spendable
-from ledgerkit.protocol import CryptoHash, Delegate, DelegateAction, Transaction
+from ledgerkit.protocol import (
+    CryptoHash,
+    Delegate,
+    DelegateAction,
+    DeleteAccount,
+    Transaction,
+)
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.sending import arguments, broadcast, fees, nonces
 from ledgerkit.sending.lifecycle import Tracker
@@ -274,8 +281,11 @@ class Draft:
             rpc.gas_price(None),
             rpc.protocol_config(final),
         ]
-        *answers, account, price, config = self.key.read(requests)
-        key, anchor = self.key.key_and_block(answers)
+        deletes_itself = self.receiver_id == self.key.names[0]
+        deletions = [a for a in self.actions if isinstance(a, DeleteAccount) and deletes_itself]
+        requests += [rpc.view_account(action.beneficiary_id, head) for action in deletions]
+        key_answer, block, account, price, config, *beneficiaries = self.key.read(requests)
+        key, anchor = self.key.key_and_block((key_answer, block))
         queue = self.key.queues.pick()
         nonce = queue.peek(self.key.last_nonce(key, queue))
         tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
@@ -286,6 +296,8 @@ class Draft:
         cost_bound = fees.cost_bound(tx, _value(config), gas_price)
         deposit = deposits(tx.actions)
         _warn_of_balance(tx, _value(account), deposit if pays_itself else cost_bound)
+        for action, answer in zip(deletions, beneficiaries, strict=True):
+            _warn_of_loss(tx, _value(account), action.beneficiary_id, answer)
         row = {
             "tx_hash": str(tx.hash),
             "signer_id": str(tx.signer_id),
@@ -319,6 +331,20 @@ def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> Non
         user_warnings.warn(
             f"{tx.signer_id} can spend {near_text(available)}, and this transaction takes {cost}"
             f" before refunds: the network {would} refuse it"
+        )
+
+
+def _warn_of_loss(tx: Transaction, account: Account, beneficiary_id: str, answer: object) -> None:
+    """Name what a deletion leaves to an account that does not exist, or to the deleted one."""
+    is_absent = isinstance(answer, UnknownAccountError)
+    if not is_absent:
+        _value(answer)
+    if is_absent or beneficiary_id == tx.receiver_id:
+        balance = near_text(parse_amount(account.amount, "$.result.amount"))
+        then = "does" if is_absent else "then does"
+        user_warnings.warn(
+            f"what is left of {balance} of {tx.signer_id} would be lost, because {beneficiary_id}"
+            f" {then} not exist"
         )
 
 

@@ -139,7 +139,7 @@ def _check_options(
 _PARAMETERS = """
 dry_run
     Return what would be sent, with an upper bound of its cost, and send nothing. A warning
-    says if the signer cannot pay for it.
+    says if the signer cannot pay for it, or if a deletion would lose the balance.
 **options
     See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
     ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``."""

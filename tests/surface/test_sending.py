@@ -415,6 +415,25 @@ def test_a_dry_run_counts_the_gas_that_the_account_pays(world):
         lk.transfer("dave.near", f"{spendable + 1} yocto", **ALICE)
 
 
+def test_a_dry_run_of_a_deletion_names_what_would_be_lost(world):
+    """A beneficiary that does not exist, or is deleted itself, receives nothing; others do."""
+    del world
+    for beneficiary_id, exists in {
+        "nobody.near": "nobody.near does not exist",
+        "ab" * 32: f"{'ab' * 32} does not exist",  # what is left creates no account
+        "alice.near": "alice.near then does not exist",
+    }.items():
+        with pytest.warns(UserWarning, match="would be lost|has no account") as caught:
+            lk.send("alice.near", [DeleteAccount(beneficiary_id)], **ALICE, dry_run=True)
+        assert str(caught[-1].message) == (  # before it, the embedded ledger speaks of itself
+            f"what is left of 12340.675470645764809599999996 NEAR of alice.near would be lost,"
+            f" because {exists}"
+        )
+    lk.send("alice.near", [DeleteAccount("bob.near")], **ALICE, dry_run=True)
+    # Only an account itself can delete it: the network would refuse this.
+    lk.send("bob.near", [DeleteAccount("nobody.near")], **ALICE, dry_run=True)
+
+
 def test_a_failed_transfer_names_the_likely_receiver(world):
     """A receiver without its top-level account has the whole name in the remedy."""
     del world
