@@ -249,7 +249,7 @@ async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, Tx
     results: dict[str, TxResult] = {}
     for tx_hash, value in zip(signers, values, strict=True):
         result = results[tx_hash] = value.result
-        # Of a transaction in a chunk that has not run, nodes send the level alone.
+        # Nodes send the level alone while the transaction's chunk has not run.
         if result.transaction is not None or result.is_final:
             received = result.transaction and result.transaction.hash
             if received != tx_hash:

@@ -29,7 +29,7 @@ _PART_S = 60.0  # the most work that a kill may cost
 # Outcomes are converted to tables together: small tables cost as much as large ones.
 _BATCH = 1_024
 _BATCH_BYTES = 2**23
-# Of the documents in a part: its tables are read whole when it is rewritten.
+# A part's tables are read whole when it is rewritten, so its documents are limited.
 _PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()

@@ -20,7 +20,7 @@ _FEW = 32
 
 def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
     """Parse decimal texts (None is missing) into a column; an error has the row of the bad text."""
-    # Of few texts, converting each takes less time than the arrays for many.
+    # Converting each of a few texts takes less time than the arrays for many.
     integers = plain(values) if len(values) <= _FEW else None
     if integers is not None:
         return U128Array.of(planes.from_ints(integers), np.zeros(len(integers), dtype=np.bool_))

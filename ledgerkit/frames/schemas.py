@@ -62,7 +62,7 @@ _FT_METADATA = (
     _c("amount", "Float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),
 )
-_CODE = (
+CODE = (
     _c(
         "contract",
         "str",
@@ -223,9 +223,9 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "block of the latest indexed change of a token, collection or pool",
             "block",
         ),
-        *_CODE,
+        *CODE,
     ),
-    "contracts": (_ACCOUNT, *_CODE),
+    "contracts": (_ACCOUNT, *CODE),
     "accounts_of": (
         _c("public_key", "str", "the public key"),
         _c("account_id", "str", "account with this key, in the indexer's order"),
@@ -727,6 +727,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "statement_by_transaction": (
         _c("time", "time", "timestamp of the first entry's block; missing if unknown"),
+        _c("headline", "str", "who did what, or tried to, and what came back; missing if unread"),
         _c("causes", "str", "causes of the entries, joined by commas; fee if there is no other"),
         _c(
             "changes",

@@ -250,8 +250,8 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     n_unknown = len(rows) - len(known)
     notes = [f"unknown: {n_unknown:,} of {positions_text}"] if n_unknown else []
     if smaller:
-        rest = units.near_amount(sum(bar.total for bar in smaller))
-        notes.append(f"not drawn: {units.count_text(len(smaller), 'smaller position')}, {rest}")
+        stake = units.near_amount(sum(bar.total for bar in smaller))
+        notes.append(f"not drawn: {units.count_text(len(smaller), 'smaller position')}, {stake}")
     if not bars:
         return canvas.draw_empty(ax, positions, "no stake", *notes)
     handles = _draw_stake(ax, bars)

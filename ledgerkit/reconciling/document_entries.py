@@ -12,13 +12,14 @@ from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.model import GAS_KEY, Entry
 from ledgerkit.tracing.trace import Trace
+from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.ledger import Ledger
+    from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.stakes import PoolTest
@@ -50,6 +51,7 @@ class DocumentEntries:
     def __init__(self, scope: Scope, is_pool: PoolTest, receipt_ids: Iterable[str | None]) -> None:
         self._scope, self._is_pool = scope, is_pool
         self._receipt_ids = frozenset(receipt_ids)
+        self._tokens: dict[str, TokenFacts] = {}  # each contract is asked once, whatever it says
         self.read_receipts: set[str | None] = set()  # of these, those that documents have
         self.flows: list[Entry] = []  # deposits with pools, and withdrawals
         self.unfinished: list[str] = []  # hashes of transactions still running
@@ -82,7 +84,7 @@ class DocumentEntries:
         senders = dict.fromkeys(tx_hashes, scope.account_id)
         answers = read_finished_from_node(scope.ledger, senders, must_answer=True)
         for tx_hash, answer in answers.items():
-            trace = _located_trace(scope.ledger, answer)
+            trace = self._located_trace(answer)
             placed, _ = entries_of(trace, scope.account_id)
             entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]
             entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
@@ -118,7 +120,7 @@ class DocumentEntries:
     ) -> tuple[Trace, list[Placed]]:
         """Return the trace that has all amounts, if one has, and the entries without pools."""
         account_id = self._scope.account_id
-        trace = Trace(document.result, document.body, rules=rules)
+        trace = Trace(document.result, document.body, rules=rules, tokens=self._token_facts)
         placed, is_complete = entries_of(trace, account_id, position)
         if not document.result.has_finished():
             self.unfinished.append(tx_hash)
@@ -127,21 +129,28 @@ class DocumentEntries:
             answers = read_finished_from_node(self._scope.ledger, senders, must_answer=True)
             for answer in answers.values():
                 blocks = document.result.block_places()
-                trace = Trace(answer.result, answer.body, blocks=blocks, rules=rules)
+                tokens = self._token_facts
+                trace = Trace(answer.result, answer.body, blocks=blocks, rules=rules, tokens=tokens)
                 placed, is_complete = entries_of(trace, account_id, position)
             if not is_complete:
                 self.notes.append(f"an amount of transaction {tx_hash} is unknown")
         return trace, placed
 
+    def _located_trace(self, answer: TransactionResponse) -> Trace:
+        outcome = answer.result.transaction_outcome
+        own = [] if outcome is None or outcome.block_hash is None else [outcome.block_hash]
+        hashes = list(dict.fromkeys([*own, *answer.result.block_hashes()]))
+        headers, rules_in = headers_with_rules(self._scope.ledger, hashes, progress=False)
+        blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
+        rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
+        tokens = self._token_facts
+        return Trace(answer.result, answer.body, blocks=blocks, rules=rules, tokens=tokens)
 
-def _located_trace(ledger: Ledger, answer: TransactionResponse) -> Trace:
-    outcome = answer.result.transaction_outcome
-    own = [] if outcome is None or outcome.block_hash is None else [outcome.block_hash]
-    hashes = list(dict.fromkeys([*own, *answer.result.block_hashes()]))
-    headers, rules_in = headers_with_rules(ledger, hashes, progress=False)
-    blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
-    rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
-    return Trace(answer.result, answer.body, blocks=blocks, rules=rules)
+    def _token_facts(self, contract_ids: Sequence[str]) -> dict[str, TokenFacts]:
+        unread = [each for each in contract_ids if each not in self._tokens]
+        if unread:
+            self._tokens |= read_token_facts(self._scope.ledger, unread)
+        return {each: self._tokens[each] for each in contract_ids}
 
 
 # Of one transaction -------------------------------------------------------------------------
@@ -170,6 +179,9 @@ def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[P
         elif change.change:
             place = change.height, change.order >= 0, position, change.order, index
             entries.append(Placed(place, _entry(trace, change, change.height, change.change)))
+    if entries:
+        headline = trace.headline() or None
+        entries = [Placed(place, each._replace(headline=headline)) for place, each in entries]
     return sorted(entries), is_complete
 
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice
+from itertools import islice, starmap
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -108,21 +108,22 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
         parquet.reading(name),
         open_file(source, page_checksum_verification=True) as file,
     ):
-        if not file.schema_arrow.equals(schema()):
+        without_headlines = schema().remove(len(schema()) - 1)  # as once written
+        if not any(map(file.schema_arrow.equals, (schema(), without_headlines))):
             raise DecodeError(f"{name} has other columns than a statement", remedy=REMEDY)
         for batch in file.iter_batches(_BATCH):
             yield from _to_entries(batch)
 
 
 def _to_entries(batch: Any) -> Iterator[Entry]:
-    columns = {name: batch.column(name).to_pylist() for name in Entry._fields}
+    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
     for name, is_allowed in _ALLOWED.items():
         for value in set(columns[name]):
             if value is None or not is_allowed(value):
                 msg = f"{name} has the value {cut(value)}"
                 raise ValueError(msg)
     columns["change"] = list(map(int, columns["change"]))
-    return map(Entry._make, zip(*columns.values(), strict=True))
+    return starmap(Entry, zip(*columns.values(), strict=True))
 
 
 _ALLOWED: dict[str, Callable[[Any], object]] = {

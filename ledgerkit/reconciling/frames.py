@@ -78,6 +78,7 @@ def _entries_frame(
         columns["balance_after"].append(after)
         columns["symbol"].append(token_of(facts, entry.asset).symbol)
         columns["amount"].append(human_text(facts, entry.asset, entry.change))
+    columns.pop("headline", None)  # of transactions
     columns["time"] = columns.pop("timestamp_ns", [])
     if not columns["time"]:
         return build.empty_frame("statement")
@@ -100,6 +101,7 @@ def _transaction(facts: Facts, group: Sequence[Entry]) -> dict[str, Any]:
         changes["fee" if entry.cause == "fee" else entry.asset] += entry.change
     return {
         "time": first.timestamp_ns,
+        "headline": next(filter(None, (entry.headline for entry in group)), None),
         "causes": _joined(e.cause for e in group if e.cause != "fee") or "fee",
         "fee": changes.pop("fee", 0),
         "changes": {asset: change for asset, change in changes.items() if change},

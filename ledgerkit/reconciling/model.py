@@ -58,6 +58,7 @@ class Entry(NamedTuple):
     method_name: str | None = None
     memo: str | None = None
     evidence: Evidence = "derived"
+    headline: str | None = None  # of the transaction
 
 
 class Gap(NamedTuple):

@@ -64,7 +64,7 @@ class Statement:
     @cached_property
     def by_transaction(self) -> pd.DataFrame:
         """
-        One row per transaction with its net changes and fee.
+        One row per transaction with its headline, net changes and fee.
 
         An entry without a transaction has a row of its own. Rows are in the order of their first
         entries, typed as ``schema("statement_by_transaction")``.

@@ -13,6 +13,7 @@ from ledgerkit.errors import UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
+from ledgerkit.frames.schemas import CODE
 from ledgerkit.verbs import tokens
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in_errors
@@ -131,6 +132,9 @@ def _chain_states(
     return states
 
 
+_NOT_READ = [column.name for column in CODE]  # by a snapshot
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """
@@ -185,7 +189,7 @@ class Snapshot:
             f"<h3>{html_text(self.account_id)}</h3>",
             cards.network_line(self.state.attrs.get("network")),
             f"<p>{html_text(self._summary())}</p>",
-            record_html(self.state.drop(columns="account_id")),
+            record_html(self.state.drop(columns=["account_id", *_NOT_READ])),
         ]
         frames = {"Tokens": self.ft, "NFTs": self.nft, "Staking": self.staking}
         for title, frame in frames.items():

@@ -12,6 +12,7 @@ from ledgerkit import cards, units
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import readable
+from ledgerkit.frames.schemas import CODE
 from ledgerkit.frames.tokens import CLASSES
 from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
+_CODE = [column.name for column in CODE]  # which a snapshot does not read
 _MAX_ACTIVITY = 20  # transactions: one request for their documents
 _MAX_FOLDED = 100  # transactions that unfold to their entries
 _ENTRY = {  # its columns, with their headings
@@ -130,7 +132,8 @@ def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_toke
     links = _html.link("statement", account_id, f"Statement of {account_id}")
     if is_token:
         links += f" · {_html.link('token', account_id, f'Token {account_id}')}"
-    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{links}</p>{_html.record(state)}"
+    facts = _html.record(state.drop(columns=_CODE))
+    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{links}</p>{facts}"
 
 
 def _activity_table(frame: pd.DataFrame, account_id: str) -> str:
@@ -297,7 +300,9 @@ def _transaction(
     row: Mapping[str, Any], words: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
 ) -> str:
     counterparties = f"with {words['counterparties']}" if row["counterparties"] else ""
-    event = " ".join(filter(None, (words["causes"], words["methods"], counterparties)))
+    event = row["headline"] or " ".join(
+        filter(None, (words["causes"], words["methods"], counterparties))
+    )
     fee = f"fee {words['fee']}" if row["fee"] else ""
     line = " · ".join(
         _html.text(part, 300) for part in (words["time"], event, words["changes"], fee) if part

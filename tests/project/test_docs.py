@@ -279,6 +279,18 @@ def test_every_page_is_in_the_menu(site):
     assert [name for name in {*pages, "tutorials/index"} if f'href="{name}.html"' not in home] == []
 
 
+def test_every_guide_answers_a_question_on_the_first_page():
+    """The table of questions lists each guide, and begins with names that are there."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    guides = {f"guides/{path.name}" for path in (ROOT / "docs" / "guides").glob("*.md")}
+    rows = [line for line in index.splitlines() if line.startswith("| ") and "](guides/" in line]
+
+    assert {re.findall(r"\]\((guides/\w+\.md)\)", row)[0] for row in rows} == guides
+    names = re.findall(r"`lk\.(\w+)", "\n".join(rows))
+    assert len(names) > 15
+    assert [name for name in names if name not in dir(ledgerkit)] == []
+
+
 def test_the_menu_marks_its_page(site):
     """In its menu a page is the current one, below an open item; the others are links."""
     menu = (

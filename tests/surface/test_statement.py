@@ -64,6 +64,7 @@ def test_a_transaction_is_one_row(ledger: lk.Ledger) -> None:
     assert rows["tx_hash"].is_unique
     swap = rows[rows["methods"].str.contains("ft_transfer_call", na=False)].iloc[0]
     trace = lk.trace(swap["tx_hash"], ledger=ledger)
+    assert swap["headline"] == trace.headline()
     assert "swapped 120 GOLD for 1.50 wNEAR" in trace.headline()
     moved = trace.balance_changes.set_index("account_id").loc["ivan.near"]
     net = {asset: swap["changes"].get(asset, 0) for asset in moved["asset"]}
@@ -82,7 +83,7 @@ def test_a_reward_has_a_row_of_its_own() -> None:
             lk.call("north.poolv1.near", "ping", signer_id="bob.near", key=key, ledger=own)
         whole = statement(own, "bob.near", "genesis")
     rows = whole.by_transaction[whole.by_transaction["causes"] == "staking_reward"]
-    assert rows["tx_hash"].isna().all()
+    assert rows[["tx_hash", "headline"]].isna().all(axis=None)
     expected = [{"stake:north.poolv1.near": reward} for reward in whole.rewards["reward"]]
     assert rows["changes"].tolist() == expected
     assert len(expected) >= 2

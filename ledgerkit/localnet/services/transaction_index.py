@@ -196,7 +196,7 @@ class TransactionIndex(BlockFollower):
         if isinstance(receipt, ActionReceipt):
             self._waiting[receipt.receipt_id] = appearance
         elif isinstance(receipt, DataReceipt):
-            # Of two that resume a yielded call, the first one counts.
+            # Where two resume a yielded call, the first one counts.
             self._data.setdefault((receipt.receiver_id, receipt.data_id), appearance)
 
     def _read_execution(

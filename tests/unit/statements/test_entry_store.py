@@ -40,6 +40,7 @@ ENTRIES = st.builds(
     method_name=TEXTS,
     memo=TEXTS,
     evidence=st.sampled_from(["proved", "derived", "indexed"]),
+    headline=TEXTS,
 )
 GAPS = st.builds(
     Gap, ASSETS, HEIGHTS, HEIGHTS, st.none() | st.integers(-(2**130), 2**130), st.text(max_size=5)
@@ -164,6 +165,18 @@ def test_a_file_restores_a_statement(tmp_path_factory, entries, facts):
     assert read_facts == facts
     assert list(read_entries) == entries
     assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+@given(st.lists(ENTRIES, max_size=20), FACTS)
+def test_a_file_without_headlines_is_read(tmp_path_factory, entries, facts):
+    """Files were once written without headlines; all else in them is read."""
+    path = statement_files.write(
+        tmp_path_factory.mktemp("saved") / "statement.parquet", facts, EntryStore(entries)
+    )
+    pq.write_table(pq.read_table(path).drop_columns("headline"), path)
+    read_facts, read_entries = statement_files.read(path)
+    assert read_facts == facts
+    assert list(read_entries) == [each._replace(headline=None) for each in entries]
 
 
 # Files that are damaged, or that somebody made --------------------------------------------
