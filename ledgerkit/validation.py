@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeGuard
@@ -123,9 +123,13 @@ def _listed_ids(value: object, field: str, expected: str) -> list[str]:
         raise InvalidRequestError(sentence, field=field, rule=expected, remedy=remedy)
     if not hasattr(value, "__iter__") or isinstance(value, bytes | dict):
         raise InvalidRequestError.refuse(field, value, expected)
-    ids: Iterable[object] = value
-    ids_by_row = (_listed_id(item, field, row) for row, item in enumerate(ids))
+    ids_by_row = (_listed_id(item, field, row) for row, item in enumerate(elements(value)))
     return list(dict.fromkeys(ids_by_row))
+
+
+def elements(values: Any) -> Any:
+    """Return the Python values of a pyarrow array, and anything else as it is."""
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
 def _listed_id(value: object, field: str, row: int) -> str:
@@ -291,7 +295,11 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
 
 
 def block_reference(value: object, field: str = "at") -> BlockReference:
-    """Parse a height, hash, finality, checkpoint or time (UTC if it has no zone); None is final."""
+    """
+    Parse a height, hash, finality, checkpoint or time; None is final.
+
+    A time without a zone is UTC. A date is its midnight, and a period of months its first one.
+    """
     if isinstance(value, BlockReference):
         return value
     if value is None:
@@ -301,7 +309,7 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
     if isinstance(value, SupportsIndex):
         return BlockReference({"block_id": block_height(value, field)})
     # NaT of pandas and numpy is not equal to itself.
-    if isinstance(value, datetime) and value == value:  # noqa: PLR0124 - excludes NaT
+    if isinstance(value, date) and value == value:  # noqa: PLR0124 - excludes NaT
         return BlockReference({}, _nanoseconds(value), value)
     if type(value).__name__ == "datetime64":  # numpy's, without importing numpy
         exact = value.astype("M8[ns]")  # type: ignore[attr-defined]  # known by its name
@@ -356,8 +364,9 @@ def _text_reference(value: str, field: str) -> BlockReference:
         return BlockReference({"sync_checkpoint": value})
     if decode_base58(value, HASH_BYTES):
         return BlockReference({"block_id": value})
+    months = _months(value)
     # fromisoformat would read digits alone as a date; a height must be an int.
-    timestamp_ns = None if value.isdigit() else _iso_nanoseconds(value)
+    timestamp_ns = None if value.isdigit() else _iso_nanoseconds(months[0] if months else value)
     if timestamp_ns is None:
         raise _refused_reference(value, field)
     return BlockReference({}, timestamp_ns, value)
@@ -382,7 +391,9 @@ def _iso_nanoseconds(text: str) -> int | None:
     return to_microseconds + (int(decimals[1].ljust(3, "0")) if decimals else 0)
 
 
-def _nanoseconds(time: datetime) -> int:
+def _nanoseconds(time: date) -> int:
+    if not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     delta = time - datetime(1970, 1, 1, tzinfo=UTC)
     nanoseconds = (delta.days * 86_400 + delta.seconds) * _NS + delta.microseconds * 1000

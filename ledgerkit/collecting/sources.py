@@ -169,7 +169,8 @@ def source(ids: object, column: str = "account_id") -> Source:
     if not isinstance(ids, Iterable) or isinstance(ids, bytes | dict) or hasattr(ids, "columns"):
         expected = "a list, Series or iterator of account ids, or the path of a file"
         raise InvalidRequestError.refuse("ids", ids, expected)
-    return Source(ids, len(ids) if isinstance(ids, Sized) else None)
+    entries = validation.elements(ids)
+    return Source(entries, len(ids) if isinstance(ids, Sized) else None)
 
 
 def _is_path(text: str) -> bool:

@@ -22,7 +22,10 @@ _PARAMETERS = {
     "account_ids": _IDS,
     "account_id": "The account.",
     "contract_id": "The contract's account.",
-    "at": "A height, block hash, finality name or time; None is ``final``.",
+    "at": (
+        "A height, block hash, finality name, or time, date or month, which stand for their\n"
+        "    beginning in UTC; None is ``final``."
+    ),
     "tx_hash": "The transaction's hash.",
     "sender": (
         "The account that signed it. None reads the transaction from the Transactions API; with\n"

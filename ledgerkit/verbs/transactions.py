@@ -321,7 +321,7 @@ def traces(
     """
     if isinstance(tx_hashes, str):
         raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
-    checked = list(dict.fromkeys(map(_check_item, tx_hashes)))
+    checked = list(dict.fromkeys(map(_check_item, validation.elements(tx_hashes))))
     level = _check_level(wait_until)
     validation.flag(blocks, "blocks")
     fetcher = Fetcher(client.current(ledger), on_error, progress)

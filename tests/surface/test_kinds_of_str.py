@@ -1,11 +1,13 @@
-"""Arguments of subclasses of str: ids from `protocol`, numpy, enumerations and other libraries."""
+"""Arguments of other types than str: its subclasses, arrays of pyarrow, dates."""
 
 from __future__ import annotations
 
+from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ledgerkit as lk
@@ -70,3 +72,29 @@ def test_hashes_and_ids_of_many(kind: Any, tmp_path: Path) -> None:
         collected = lk.statements([kind("alice.near")], tmp_path / "out", progress=False)
         alone = lk.statement("alice.near", progress=False)
         assert len(collected.pandas("entries")) == len(alone.entries) > 0
+
+
+def test_arrays_of_pyarrow(tmp_path: Path) -> None:
+    """Ids and hashes may stand in an array of pyarrow, such as a column that DuckDB returned."""
+    ids = pa.chunked_array([["alice.near"], ["bob.near"]])
+    with lk.connect("local"):
+        assert lk.accounts(ids).equals(lk.accounts(["alice.near", "bob.near"]))
+        hashes = lk.account_transactions("alice.near")["tx_hash"]
+        read = lk.traces(pa.array(hashes)).receipts
+        assert read.equals(lk.traces(hashes).receipts)
+        collected = lk.collect(ids, "accounts", tmp_path / "out", progress=False)
+        assert (
+            collected.pandas("accounts", account_ids=ids)["account_id"].tolist() == ids.to_pylist()
+        )
+
+
+def test_dates_and_months() -> None:
+    """A date and a month stand for their first moment, in UTC."""
+    with lk.connect("local"):
+        first = lk.block("2026-08-01T00:00:00Z")
+        assert (
+            first["block_height"].tolist()
+            != lk.block("2026-08-01T00:00:01Z")["block_height"].tolist()
+        )
+        for at in (date(2026, 8, 1), "2026-08"):
+            assert lk.block(at).equals(first)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import base58
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ledgerkit import protocol, validation
@@ -21,6 +22,7 @@ def text58(size: int, byte: int = 7) -> str:
 
 
 HASH = text58(32)
+_LARGE = pd.ArrowDtype(pa.large_string())
 
 
 def refusal(check: Any, *args: Any, **options: Any) -> InvalidRequestError:
@@ -43,6 +45,14 @@ def test_many_account_ids(subtests: pytest.Subtests) -> None:
         pd.Index(["b.near", "a.near"]),
         np.array(["b.near", "a.near"], dtype=object),
         (one for one in ("b.near", "a.near")),
+        *(
+            pd.Series(["b.near", "a.near"], dtype=dtype)
+            for dtype in ("string[python]", "string[pyarrow]", "str", "category", _LARGE)
+        ),
+        pa.array(["b.near", "a.near"]),
+        pa.array(["b.near", "a.near"], pa.string_view()),
+        pa.array(["b.near", "a.near"]).dictionary_encode(),
+        pa.chunked_array([["b.near"], ["a.near"]], pa.large_string()),
     ]
     for many in cases:
         with subtests.test(many=many):
@@ -57,7 +67,11 @@ def test_one_account_id_is_a_list_of_one() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, 7, b"bob.near", {"bob.near": 1}, pd.DataFrame({"bob.near": [1]})],
+    [
+        *(None, 7, b"bob.near", {"bob.near": 1}, pd.DataFrame({"bob.near": [1]})),
+        *(pa.table({"bob.near": [1]}), pa.scalar("bob.near"), pa.array([b"bob.near"])),
+        *(pa.array([7]), pa.array(["bob.near", None])),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_list_of_account_ids(value: object) -> None:
@@ -214,6 +228,8 @@ def test_at_by_time(subtests: pytest.Subtests) -> None:
         ("2026-02-15 00:03:20.329561530+02:00", NS),
         ("2026-02-14T22:03:20", NS // 10**9 * 10**9),
         ("2026-02-14", 1771027200 * 10**9),
+        (date(2026, 2, 14), 1771027200 * 10**9),
+        ("2026-07", 1782864000 * 10**9),
         ("1969-12-31T23:59:59", -(10**9)),
     ]
     for value, ns in cases:
@@ -238,7 +254,7 @@ def test_what_is_no_point_in_time(subtests: pytest.Subtests) -> None:
         np.datetime64("NaT"),
         np.datetime64("2500-01-01"),
         np.True_,
-        datetime(2026, 2, 14, tzinfo=UTC).date(),
+        *("2026", "2026-00", "2026-13", "0000-01", "2026-7", "2026-07-", "next month"),
         {"finality": "final"},
     ]
     for value in cases:
