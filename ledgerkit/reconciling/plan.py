@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pandas import Timestamp
+
 from ledgerkit import validation
 from ledgerkit.api import services
 from ledgerkit.collecting.plan import duration_text
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames.human import plain_text
 from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.units import count_text
@@ -155,6 +158,10 @@ def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | No
     ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
     points = locate_arguments(ledger, ends)
     first, last = points.get("start"), points["stop"]
+    after_ns = validation.block_reference(start).timestamp_ns
+    if first == last and (after_ns or 0) > last.time_ns:
+        expected = f"a time before the last block, {plain_text(Timestamp(last.time_ns, tz='UTC'))}"
+        raise InvalidRequestError.refuse("start", start, expected)
     if first is not None and first.height > last.height:
         expected = f"a block before the stop, which is block {last.height}"
         raise InvalidRequestError.refuse("start", start, expected)
