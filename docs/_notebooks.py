@@ -40,8 +40,8 @@ def index() -> str:
 
 
 def page(path: Path) -> str:
-    """Return a notebook with a link to its file below the title's cell."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+    """Return a notebook as a page in docs/, with a link to its file below the title's cell."""
+    notebook = json.loads(path.read_text(encoding="utf-8").replace("](../docs/", "](../"))
     source = DOWNLOAD.format(name=path.name)
     cell = {"cell_type": "markdown", "id": "download", "metadata": {}, "source": source}
     notebook["cells"].insert(1, cell)

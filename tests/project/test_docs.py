@@ -315,6 +315,7 @@ def test_a_notebook_is_a_page_with_its_outputs(site, path):
     outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
     texts = [text for text in map(displayed_text, outputs) if text]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    pictures += [cell for cell in document["cells"] if "![" in "".join(cell["source"])]
 
     assert len(texts) > 5
     assert [text for text in texts if words(text) not in words(page)] == []
