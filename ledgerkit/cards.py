@@ -31,6 +31,7 @@ _MAX_OPEN = 40  # receipts; a larger tree starts folded
 _MAX_DEPTH = 30  # nested lists; deeper receipts are siblings
 _MAX_LOGS = 10
 _MAX_TEXT = 200  # characters
+_LIST = '<ul style="padding-left:1.5em">'  # marimo shows lists without an indent
 _END = "</details></li>"
 UNKNOWN_STATUS = "? unknown"
 STATUSES = {
@@ -174,7 +175,7 @@ def _tree(rows: Sequence[Record]) -> str:
     if not rows:
         return "<p>none</p>"
     children = _children_by_parent(rows)
-    pieces = ["<ul>"]
+    pieces = [_LIST]
     # A stack in place of recursion, since traces can be deeper than Python's recursion limit.
     # It holds closing tags, and receipts with their depth.
     stack: list[tuple[int, Record | str]] = [(0, "</ul>"), *_reversed(children.get(None, []), 0)]
@@ -186,7 +187,7 @@ def _tree(rows: Sequence[Record]) -> str:
         pieces.append(f"<li>{_receipt(item)}")
         own = children.pop(item["receipt_id"], [])
         if own and depth < _MAX_DEPTH:
-            pieces.append("<ul>")
+            pieces.append(_LIST)
             stack += [(depth, f"</ul>{_END}"), *_reversed(own, depth + 1)]
         else:
             pieces.append(_END)
@@ -213,7 +214,7 @@ def _receipt(row: Record) -> str:
     items = "".join(f"<li>{name}: {value}</li>" for name, value in _details(row))
     return (
         f"<details open><summary>{line}</summary>"
-        f"<details><summary>{_execution(row)}</summary><ul>{items}</ul></details>"
+        f"<details><summary>{_execution(row)}</summary>{_LIST}{items}</ul></details>"
     )
 
 

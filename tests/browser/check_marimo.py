@@ -35,7 +35,11 @@ lk.show(frame, caption="Four balances")""",
     """\
 story = next(tx for tx in ledger.world.summary.transactions if "refunded" in tx.description)
 lk.widgets.TransactionExplorer(story.tx_hash, story.signer_id).press()""",
+    "lk.trace(story.tx_hash, story.signer_id)",
 ]
+# Of each receipt in the card of a trace: its method, and how far its line is to the right.
+INDENTS = """lines => lines.map(line => [
+  line.querySelector('strong').textContent, line.getBoundingClientRect().left])"""
 # Of the element that has the keyboard, also inside shadow roots.
 FOCUSED = """() => {
   let at = document.activeElement
@@ -183,6 +187,24 @@ def test_a_trace_is_walked_with_keys(page: Page):
     expect(person.button("Back")).to_be_enabled()
     person.button("Back").click()
     expect(tree).to_be_visible()
+
+
+def test_the_tree_of_a_card_keeps_its_indent(page: Page):
+    """A receipt stands to the right of the one that created it, as far as its siblings."""
+    lines = page.locator(".ledgerkit-trace li > details > summary:has(strong)")
+    lines.first.scroll_into_view_if_needed()
+    Person(page, 3).picture("marimo_card")
+    placed = lines.evaluate_all(INDENTS)
+    left, step = placed[0][1], placed[1][1] - placed[0][1]
+    assert step >= 20
+    assert [(name, (at - left) / step) for name, at in placed] == [
+        ("ft_transfer_call", 0),
+        ("ft_on_transfer", 1),
+        ("refund", 2),
+        ("refund", 1),
+        ("ft_resolve_transfer", 1),
+        ("refund", 2),
+    ]
 
 
 def test_a_secret_leaves_its_field(explorer: Person, page: Page, sent: list[str]):

@@ -219,12 +219,14 @@ def test_a_script_in_headline_and_explanation_stays_text():
 
 
 def test_nothing_but_structure_is_written():
-    """No element loads, styles, links or runs anything; formulas are not looked for."""
+    """No element loads, links or runs anything, or styles more than the indent of a list."""
     page = Page(card([receipt("A", logs=["a"]), receipt("B", "A")]))
     known = "br caption code details div h3 li p strong summary table tbody td th thead tr ul"
     assert {name for name, _ in page.elements} <= set(known.split())
     told = {key for _, attributes in page.elements for key in attributes}
-    assert told == {"class", "data-label", "open", "scope"}
+    assert told == {"class", "data-label", "open", "scope", "style"}
+    styles = {(name, told["style"]) for name, told in page.elements if "style" in told}
+    assert styles == {("ul", "padding-left:1.5em")}
     assert page.elements[0] == ("div", {"class": "ledgerkit-trace tex2jax_ignore mathjax_ignore"})
     assert page.elements[1] == ("h3", {})
 
