@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
+from msgspec import structs
+
 from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.chain_types import (
     ACCOUNT_BYTES,
@@ -41,7 +43,7 @@ from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
@@ -131,18 +133,25 @@ class ReceiptRun:
         if isinstance(action, kinds.CreateAccount):
             if self.account is not None:
                 self.fail("AccountAlreadyExists")
-        elif self.account is None and not self._may_create(action):
-            self.fail("AccountDoesNotExist")
+        elif self.account is None:
+            if not self._may_create(action):
+                self.fail("AccountDoesNotExist")
+        elif self.account.bootstrap_nonce is not None and not isinstance(
+            action, kinds.Transfer | kinds.UniversalStateInit
+        ):
+            self.fail("AccountNotInitialized")
         if kinds.KIND_OF[type(action)].is_own and self.actor_id != self.receipt.receiver_id:
             self.fail("ActorNoPermission", actor_id=str(self.actor_id))
 
     def _may_create(self, action: kinds.Action) -> bool:
         """Return True if an action other than CreateAccount may create its receiver."""
         if not isinstance(action, kinds.Transfer):
-            return isinstance(action, kinds.DeterministicStateInit)
-        # A transfer must be alone, and no refund.
-        is_alone = len(self.receipt.actions) == 1 and not self.receipt.is_refund
-        return is_alone and AccountId(self.receipt.receiver_id).kind != "named"
+            return isinstance(action, kinds.DeterministicStateInit | kinds.UniversalStateInit)
+        # A transfer must be no refund, and alone: what follows it could take the account from its
+        # owner, but not a universal one, which accepts nothing before its initial state.
+        kind = self.profile.account_kind(self.receipt.receiver_id)
+        is_enough = kind == "universal" or (kind != "named" and len(self.receipt.actions) == 1)
+        return is_enough and not self.receipt.is_refund
 
     def _check_storage(self) -> None:
         account = self.account
@@ -190,9 +199,9 @@ def _fail(name: str, **payload: Any) -> Never:
 def _create_account(run: ReceiptRun, _: kinds.CreateAccount) -> None:
     """Create the receiver; its id must belong to the namespace of the predecessor."""
     receiver_id, predecessor_id = AccountId(run.receipt.receiver_id), run.receipt.predecessor_id
-    if receiver_id.kind != "named":
+    if run.profile.account_kind(receiver_id) != "named":
         run.fail("OnlyImplicitAccountCreationAllowed")
-    if receiver_id.is_top_level:
+    if "." not in receiver_id:
         if predecessor_id != REGISTRAR:
             run.fail(
                 "CreateAccountOnlyByRegistrar",
@@ -228,6 +237,9 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
         return
     if receiver_id.kind == "deterministic":  # it has no code until its state is initialized
         run.put_account(Account(deposit))
+        return
+    if receiver_id.kind == "universal":
+        run.put_account(Account(deposit, bootstrap_nonce=_first_nonce(run)))
         return
     code = EthereumWallet.code_hash
     storage = ACCOUNT_BYTES + len(code)
@@ -422,31 +434,55 @@ def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
     run.put_account(Account(account.amount, account.locked, NO_CODE, storage, identifier))
 
 
-# Deterministic accounts (NEP-616) --------------------------------------------------------
+# Initial states of deterministic accounts (NEP-616) and universal ones (NEP-655) ----------
 
 
-def _init_state(run: ReceiptRun, action: kinds.DeterministicStateInit) -> None:
-    """Set the receiver's code and records; keep only the deposit that its storage needs."""
+def _init_deterministic(run: ReceiptRun, action: kinds.DeterministicStateInit) -> None:
+    """Set the receiver's code and records, unless it has code."""
     # The actor stays the predecessor, which may not add keys or code to this account.
     if run.account is None:
         run.put_account(Account(0))
     if contract_of(run.account) is None:
-        _write_state(run, action.state_init)
+        _set_global_contract(run, action.state_init.code)
+        _write_records(run, action.state_init.data)
+    _keep_needed_deposit(run, action.deposit)
+
+
+def _init_universal(run: ReceiptRun, action: kinds.UniversalStateInit) -> None:
+    """Set the receiver's code, records and keys, unless it is initialized."""
+    if run.account is None:  # the actor stays the predecessor, as above
+        run.put_account(Account(0, bootstrap_nonce=_first_nonce(run)))
     account = run.existing_account()
-    missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
-    needed = min(missing, action.deposit)
-    run.change(amount=needed)
-    if action.deposit > needed:
-        run.new_receipts.append(
-            refund(run.receipt.deposit_refund_receiver, action.deposit - needed)
-        )
+    if account.bootstrap_nonce is not None:
+        state = action.decoded
+        if state is None:
+            _fail("MalformedUniversalStateInit")
+        run.put_account(structs.replace(account, bootstrap_nonce=None))
+        if state.code is not None:
+            _set_global_contract(run, state.code)
+        _write_records(run, state.data)
+        # A nonce that the account's own transaction has used must stay invalid.
+        access_key = AccessKey(max(_first_nonce(run), account.bootstrap_nonce))
+        for key in state.access_keys:
+            run.store.access_keys.put(run.receipt.receiver_id, key.stored, access_key)
+            run.change(storage=key_bytes(key, access_key))
+    _keep_needed_deposit(run, action.deposit)
 
 
-def _write_state(run: ReceiptRun, state_init: kinds.StateInit) -> None:
-    _set_global_contract(run, state_init.code)
-    for key, value in state_init.data.items():
+def _write_records(run: ReceiptRun, records: Mapping[bytes, bytes]) -> None:
+    for key, value in records.items():
         run.store.data.put(run.receipt.receiver_id, key, value)
         run.change(storage=len(key) + len(value) + fees.RECORD_BYTES)
+
+
+def _keep_needed_deposit(run: ReceiptRun, deposit: int) -> None:
+    """Keep of a deposit what the receiver's storage needs, and return the rest."""
+    account = run.existing_account()
+    missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
+    needed = min(missing, deposit)
+    run.change(amount=needed)
+    if deposit > needed:
+        run.new_receipts.append(refund(run.receipt.deposit_refund_receiver, deposit - needed))
 
 
 # Calls -----------------------------------------------------------------------------------
@@ -658,7 +694,8 @@ _EFFECTS: dict[type[kinds.Action], Callable[[ReceiptRun, Any], None]] = {
     kinds.DelegateV2: _delegate,
     kinds.DeployGlobalContract: _deploy_global,
     kinds.UseGlobalContract: lambda run, use: _set_global_contract(run, use.contract_identifier),
-    kinds.DeterministicStateInit: _init_state,
+    kinds.DeterministicStateInit: _init_deterministic,
     kinds.TransferToGasKey: _transfer_to_gas_key,
     kinds.WithdrawFromGasKey: _withdraw_from_gas_key,
+    kinds.UniversalStateInit: _init_universal,
 }

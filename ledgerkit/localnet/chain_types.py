@@ -31,6 +31,7 @@ class Account(Struct, frozen=True, gc=False):
     code_hash: CryptoHash = NO_CODE
     storage_usage: int = ACCOUNT_BYTES
     global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
+    bootstrap_nonce: int | None = None  # of a universal account without its initial state
 
     def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:
         """Return the account with changed balances in yoctoNEAR and bytes of storage."""
@@ -40,6 +41,7 @@ class Account(Struct, frozen=True, gc=False):
             self.code_hash,
             self.storage_usage + storage,
             self.global_contract,
+            self.bootstrap_nonce,
         )
 
 

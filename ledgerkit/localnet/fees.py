@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ledgerkit.localnet.settings import ProfileName
-    from ledgerkit.protocol import Action, PublicKey, StateInit
+    from ledgerkit.protocol import Action, PublicKey
+    from ledgerkit.protocol.types import AccountKind
 
 TGAS = 10**12
 ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)
@@ -36,7 +37,7 @@ NONCE_BYTES = 8
 INDEX_BYTES = 2  # of a gas key's nonce
 _GAS_KEY_INFO_BYTES = 18  # of a gas key's balance and number of nonces
 _MIN_GAS_KEY_BYTES = 27  # of an encoded gas key with full access
-_IMPLICIT_LENGTHS = (42, 64)  # of account ids that are derived from a key, an address or a state
+_DERIVED_LENGTHS = (42, 54, 64)  # of account ids that are derived from a key, address or state
 
 
 class Fee(NamedTuple):
@@ -187,6 +188,7 @@ class Feature(Enum):
     NO_EMPTY_METHOD_NAME = "RejectEmptyMethodName", 87
     STATE_INIT_LIMIT = "max_state_init_entries", 87
     ML_DSA_CHARGED_WHERE_VERIFIED = "FixMlDsaCostCharging", 87
+    UNIVERSAL_ACCOUNTS = "UniversalAccounts", 87
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,14 @@ class Profile:
         """Return True if the protocol version has a feature."""
         return self.version >= feature.since
 
+    def account_kind(self, account_id: str) -> AccountKind:
+        """Return the origin of an account id; a universal one is a name before version 87."""
+        if len(account_id) not in _DERIVED_LENGTHS:
+            return "named"
+        kind = AccountId(account_id).kind
+        is_name = kind == "universal" and not self.has(Feature.UNIVERSAL_ACCOUNTS)
+        return "named" if is_name else kind
+
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegated one."""
         first, *others = [fee for _, fee in self.fee_parts(action, receiver_id)]
@@ -217,8 +227,16 @@ class Profile:
                 parts = [("TRANSFER", self._transfer(receiver_id))]
             case kinds.AddKey(public_key=key, access_key=access_key):
                 parts = self._key_parts(access_key.permission, key, receiver_id)
-            case kinds.DeterministicStateInit(state_init=state_init):
-                parts = self._state_init_parts(state_init)
+            case kinds.DeterministicStateInit(state_init=state):
+                size = sum(len(key) + len(value) for key, value in state.data.items())
+                parts = self._state_init_parts("DETERMINISTIC_STATE_INIT", len(state.data), size)
+            case kinds.UniversalStateInit(state_init=data):
+                # At the same rates (nearcore #16103), but for all bytes, and for each key.
+                universal = action.decoded or kinds.UniversalStateInitV1()
+                n_records, n_keys = len(universal.data), len(universal.access_keys)
+                parts = self._state_init_parts("UNIVERSAL_STATE_INIT", n_records, len(data))
+                key_fee = self.table["add_full_access_key"].times(n_keys)
+                parts.append(("ADD_FULL_ACCESS_KEY", key_fee))
             case kinds.TransferToGasKey(public_key=key) | kinds.WithdrawFromGasKey(public_key=key):
                 written = _key_path_bytes(receiver_id, key) + _MIN_GAS_KEY_BYTES
                 byte = self._gas_key_bytes(len(key.packed), written)
@@ -235,10 +253,7 @@ class Profile:
 
     def _transfer(self, receiver_id: str) -> Fee:
         """Return the fee of a transfer, which may create a receiver whose id is derived."""
-        fee = self.table["transfer"]
-        if len(receiver_id) not in _IMPLICIT_LENGTHS:
-            return fee
-        kind = AccountId(receiver_id).kind
+        fee, kind = self.table["transfer"], self.account_kind(receiver_id)
         if kind != "named":
             fee = fee.plus(self.table["create_account"])
         if kind == "near-implicit":
@@ -287,18 +302,17 @@ class Profile:
         fee = self.table["gas_key_byte"]
         return Fee(fee.send_sir * sent, fee.send_other * sent, fee.execute * written)
 
-    def _state_init_parts(self, state_init: StateInit) -> list[tuple[str, Fee]]:
-        size = sum(len(key) + len(value) for key, value in state_init.data.items())
-        base = ("DETERMINISTIC_STATE_INIT_BASE", self.table["deterministic_state_init"])
-        return [base, *self.state_record_parts(len(state_init.data), size)]
+    def _state_init_parts(self, kind: str, count: int, size: int) -> list[tuple[str, Fee]]:
+        """Return the fees of an initial state of a number of records and bytes."""
+        base = (f"{kind}_BASE", self.table["deterministic_state_init"])
+        return [base, *self.state_record_parts(count, size, kind)]
 
-    def state_record_parts(self, count: int, size: int) -> list[tuple[str, Fee]]:
+    def state_record_parts(
+        self, count: int, size: int, kind: str = "DETERMINISTIC_STATE_INIT"
+    ) -> list[tuple[str, Fee]]:
         """Return the fees of records in an initial state, and of the bytes in them."""
         entry, byte = (self.table[f"deterministic_state_init_{each}"] for each in ("entry", "byte"))
-        return [
-            ("DETERMINISTIC_STATE_INIT_ENTRY", entry.times(count)),
-            ("DETERMINISTIC_STATE_INIT_BYTE", byte.times(size)),
-        ]
+        return [(f"{kind}_ENTRY", entry.times(count)), (f"{kind}_BYTE", byte.times(size))]
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""

@@ -97,6 +97,8 @@ def account(record: Account) -> Object:
         data["global_contract_hash"] = base58(record.global_contract)
     elif record.global_contract is not None:
         data["global_contract_account_id"] = record.global_contract
+    if record.bootstrap_nonce is not None:
+        data |= {"state": "uninitialized", "bootstrap_nonce": record.bootstrap_nonce}
     return data
 
 

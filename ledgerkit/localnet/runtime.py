@@ -73,7 +73,7 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        charge: tuple[transaction_validity.Cost, Account, AccessKey],  # from `check`
+        charge: tuple[transaction_validity.Cost, Account, AccessKey | None],  # from `check`
         block: BlockContext,
         result: ShardResult,
     ) -> TransactionRecord:
@@ -81,7 +81,8 @@ class Runtime:
         cost, account, access_key = charge
         tx, tx_hash = signed.transaction, signed.hash
         self.store.accounts.put(tx.signer_id, b"", account)
-        self.store.access_keys.put(tx.signer_id, tx.public_key.stored, access_key)
+        if access_key is not None:
+            self.store.access_keys.put(tx.signer_id, tx.public_key.stored, access_key)
         if tx.nonce_index is not None:
             key = nonce_key(tx.public_key.stored, tx.nonce_index)
             self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)

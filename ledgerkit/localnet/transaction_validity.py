@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, variant
@@ -27,10 +27,11 @@ from ledgerkit.protocol import (
     curves,
     deterministic_account_id,
     limits,
+    universal_account_id,
 )
 from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
-from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits
+from ledgerkit.protocol.actions import SignedDelegate, attached_gas, deposits, with_delegated
 from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
@@ -66,7 +67,7 @@ def check(
     height_of: Callable[[CryptoHash], int | None],
     chunk_height: int | None = None,
     is_signed: bool = True,
-) -> tuple[Cost, Account, AccessKey]:
+) -> tuple[Cost, Account, AccessKey | None]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
     # Without a chunk height this is a submission. On inclusion the nonce has an upper bound, and
     # contents, which cannot have changed since, are not checked again.
@@ -80,6 +81,9 @@ def check(
         name = "SignerDoesNotExist" if chunk_height is None else "InvalidSignerId"
         _refuse(name, signer_id=str(tx.signer_id))
     access_key = state.access_key(tx.signer_id, tx.public_key.stored)
+    if access_key is None and account.bootstrap_nonce is not None and _is_bootstrap(tx):
+        check_nonce(tx, account.bootstrap_nonce, chunk_height, is_strict=True)
+        return cost, structs.replace(_debit(tx, account, cost), bootstrap_nonce=tx.nonce), None
     if access_key is None:
         _refuse_key(
             "AccessKeyNotFound", account_id=str(tx.signer_id), public_key=str(tx.public_key)
@@ -134,11 +138,26 @@ def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
     return nonce
 
 
-def check_nonce(tx: Transaction, ak_nonce: int, chunk_height: int | None) -> None:
-    """Check a transaction's nonce against the last one of its access key."""
+def _is_bootstrap(tx: Transaction) -> bool:
+    """Return True if the signer initializes itself, with a key of the state its id derives from."""
+    if tx.nonce_index is not None or tx.signer_id != tx.receiver_id:
+        return False
+    for action in tx.actions:
+        if isinstance(action, kinds.UniversalStateInit):
+            is_own = universal_account_id(action.state_init) == tx.signer_id
+            state = action.decoded if is_own else None
+            if state is not None and tx.public_key.stored in {k.stored for k in state.access_keys}:
+                return True
+    return False
+
+
+def check_nonce(
+    tx: Transaction, ak_nonce: int, chunk_height: int | None, *, is_strict: bool = False
+) -> None:
+    """Check a transaction's nonce against the last one of its access key, or of its signer."""
     # On submission, the transactions with the nonces before a strict one may still arrive.
-    is_strict = tx.nonce_mode == "strict" and chunk_height is not None
-    if tx.nonce != ak_nonce + 1 if is_strict else tx.nonce <= ak_nonce:
+    is_next = (is_strict or tx.nonce_mode == "strict") and chunk_height is not None
+    if tx.nonce != ak_nonce + 1 if is_next else tx.nonce <= ak_nonce:
         _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=ak_nonce)
     if chunk_height is not None and tx.nonce >= chunk_height * NONCES_PER_HEIGHT:
         bound = chunk_height * NONCES_PER_HEIGHT
@@ -163,11 +182,7 @@ def _pay(
     tx: Transaction, account: Account, access_key: AccessKey, cost: Cost
 ) -> tuple[Account, AccessKey]:
     """Deduct the cost from the signer's balance and its key's allowance."""
-    signer_id = str(tx.signer_id)
-    if account.amount < cost.total:
-        balance, total = str(account.amount), str(cost.total)
-        _refuse("NotEnoughBalance", signer_id=signer_id, balance=balance, cost=total)
-    paid = account.plus(amount=-cost.total)
+    signer_id, paid = str(tx.signer_id), _debit(tx, account, cost)
     permission = access_key.permission
     limited = permission if isinstance(permission, FunctionCallPermission) else None
     if limited is not None and limited.allowance is not None:
@@ -178,6 +193,14 @@ def _pay(
     if limited is not None:
         check_permission(tx.actions, tx.receiver_id, limited, _refuse_key)
     return paid, AccessKey(tx.nonce, permission)
+
+
+def _debit(tx: Transaction, account: Account, cost: Cost) -> Account:
+    """Deduct the cost from the signer's balance."""
+    if account.amount < cost.total:
+        balance, total = str(account.amount), str(cost.total)
+        _refuse("NotEnoughBalance", signer_id=str(tx.signer_id), balance=balance, cost=total)
+    return account.plus(amount=-cost.total)
 
 
 def _pay_from_gas_key(
@@ -262,12 +285,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
     name = "TotalNumberOfDeployActionsExceeded"
     _limit(name, limits.MAX_DEPLOY_ACTIONS, number_of_deploy_actions=count)
     if profile.has(Feature.STATE_INIT_LIMIT):
-        states = [
-            each.state_init for each in actions if isinstance(each, kinds.DeterministicStateInit)
-        ]
-        count = sum(len(state_init.data) for state_init in states)
-        name = "TotalNumberOfStateInitEntriesExceeded"
-        _limit(name, limits.MAX_STATE_INIT_ENTRIES, number_of_entries=count)
+        _check_initial_states(with_delegated(actions))
     is_delegated = False
     for position, action in enumerate(actions):
         if isinstance(action, kinds.DeleteAccount) and position != len(actions) - 1:
@@ -294,8 +312,8 @@ def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
             _check_key(key, profile)
         case kinds.TransferToGasKey() | kinds.WithdrawFromGasKey():
             _require(Feature.GAS_KEYS, profile)
-        case kinds.DeterministicStateInit(state_init=state_init):
-            _check_state_init(state_init, receiver_id)
+        case kinds.DeterministicStateInit() | kinds.UniversalStateInit():
+            _check_initial_state(action, receiver_id, profile)
         case kinds.Delegate(delegate_action=inner):
             _check_delegated(inner, receiver_id, profile)
         case kinds.DelegateV2(delegate_action=inner):
@@ -337,18 +355,42 @@ def _check_delegated(
     check_actions(inner.actions, inner_receiver_id, profile)
 
 
-def _check_state_init(state_init: kinds.StateInit, receiver_id: str) -> None:
-    derived_id = deterministic_account_id(state_init)
+def _check_initial_states(actions: Sequence[Action]) -> None:
+    """Check the keys and records of all initial states together."""
+    n_keys = n_records = 0
+    for action in actions:
+        match action:
+            case kinds.DeterministicStateInit(state_init=state):
+                n_records += len(state.data)
+            case kinds.UniversalStateInit(decoded=kinds.UniversalStateInitV1() as universal):
+                n_keys += len(universal.access_keys)
+                n_records += len(universal.data)
+    _limit("TotalNumberOfStateInitKeysExceeded", limits.MAX_STATE_INIT_KEYS, number_of_keys=n_keys)
+    name = "TotalNumberOfStateInitEntriesExceeded"
+    _limit(name, limits.MAX_STATE_INIT_ENTRIES, number_of_entries=n_records)
+
+
+def _check_initial_state(
+    action: kinds.DeterministicStateInit | kinds.UniversalStateInit,
+    receiver_id: str,
+    profile: Profile,
+) -> None:
+    name = action.name
+    state: kinds.StateInit | kinds.UniversalStateInitV1 | None
+    if isinstance(action, kinds.UniversalStateInit):
+        _require(Feature.UNIVERSAL_ACCOUNTS, profile)
+        derived_id, state = universal_account_id(action.state_init), action.decoded
+    else:
+        derived_id, state = deterministic_account_id(action.state_init), action.state_init
     if derived_id != receiver_id:
         _refuse_actions(
-            "InvalidDeterministicStateInitReceiver",
-            receiver_id=str(receiver_id),
-            derived_id=str(derived_id),
+            f"Invalid{name}Receiver", receiver_id=str(receiver_id), derived_id=str(derived_id)
         )
-    name = "DeterministicStateInit{}LengthExceeded"
-    for key, value in state_init.data.items():
-        _limit(name.format("Key"), limits.MAX_KEY_BYTES, length=len(key))
-        _limit(name.format("Value"), limits.MAX_VALUE_BYTES, length=len(value))
+    if state is None:
+        _refuse_actions("MalformedUniversalStateInit")
+    for key, value in state.data.items():
+        _limit(f"{name}KeyLengthExceeded", limits.MAX_KEY_BYTES, length=len(key))
+        _limit(f"{name}ValueLengthExceeded", limits.MAX_VALUE_BYTES, length=len(value))
 
 
 def _check_call(action: kinds.FunctionCall, profile: Profile) -> None:

@@ -299,7 +299,7 @@ class World:
         chunk_height: int | None = None,
         *,
         is_signed: bool = True,
-    ) -> tuple[transaction_validity.Cost, Account, AccessKey]:
+    ) -> tuple[transaction_validity.Cost, Account, AccessKey | None]:
         """Check a transaction on submission or, with a chunk's height, on inclusion."""
         return transaction_validity.check(
             signed,

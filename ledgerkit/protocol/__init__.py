@@ -40,6 +40,8 @@ from ledgerkit.protocol.actions import (
     StateInit,
     Transfer,
     TransferToGasKey,
+    UniversalStateInit,
+    UniversalStateInitV1,
     UseGlobalContract,
     WithdrawFromGasKey,
 )
@@ -51,6 +53,7 @@ from ledgerkit.protocol.derived_ids import (
     implicit_account_id,
     random_seed_of,
     receipt_id_of,
+    universal_account_id,
 )
 from ledgerkit.protocol.keys import Credentials, SecretKey
 from ledgerkit.protocol.signed_messages import OffchainMessage
@@ -104,6 +107,8 @@ __all__ = [
     "Transaction",
     "Transfer",
     "TransferToGasKey",
+    "UniversalStateInit",
+    "UniversalStateInitV1",
     "UseGlobalContract",
     "WithdrawFromGasKey",
     "action_hash",
@@ -113,6 +118,7 @@ __all__ = [
     "implicit_account_id",
     "random_seed_of",
     "receipt_id_of",
+    "universal_account_id",
 ]
 
 if not TYPE_CHECKING:  # type checkers report unknown names

@@ -1,5 +1,5 @@
 """
-The fifteen actions and the delegate actions, under the names they have in nearcore.
+The sixteen actions and the delegate actions, under the names they have in nearcore.
 
 An action checks its fields when it is built, so encoding checks nothing. A text is accepted where
 a key or an account id belongs, and is parsed. The limits of a transaction, such as the number of
@@ -8,14 +8,14 @@ its actions and their gas, are left to the chain to check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol.access_keys import AccessKey
 from ledgerkit.protocol.borsh import (
     BLOB,
@@ -44,6 +44,7 @@ from ledgerkit.protocol.types import (
     GLOBAL_CONTRACT,
     PUBLIC_KEY,
     SIGNATURE,
+    STORED_KEY,
     CryptoHash,
     PublicKey,
     Signature,
@@ -52,7 +53,7 @@ from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import integer, one_of, plain_text, raw_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ledgerkit.protocol.keys import SecretKey
 
@@ -521,7 +522,7 @@ class Delegate(SignedDelegate):
     signature: Signature = field(metadata={"borsh": SIGNATURE})
 
 
-# Global contracts and deterministic accounts --------------------------------------------
+# Global contracts and initial states ----------------------------------------------------
 
 _MODES = ("CodeHash", "AccountId")  # in the order of their tags
 
@@ -572,10 +573,14 @@ def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
     return dict(sorted(pairs))
 
 
+def _read_record(reader: Reader) -> tuple[bytes, bytes]:
+    return reader.blob(), reader.blob()
+
+
 def _read_records(reader: Reader) -> dict[bytes, bytes]:
     """Read the records of a state, which Borsh sorts by their keys."""
     start = reader.position
-    records = reader.items(lambda _: (reader.blob(), reader.blob()), 8)  # two lengths of 4 bytes
+    records = reader.items(_read_record, 8)  # two lengths of 4 bytes
     keys = [key for key, _ in records]
     if any(key >= following for key, following in pairwise(keys)):
         raise reader.refuse("the records are not sorted by their keys", start)
@@ -616,6 +621,61 @@ class StateInit(Record):
     def read(cls, reader: Reader) -> Self:
         """Read the fields after the tag of the version."""
         reader.tag(1, "a state init")
+        return cls.read_fields(reader)
+
+
+def _check_keys(value: Any, name: str) -> tuple[PublicKey, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InvalidRequestError.refuse(name, value, "a list of public keys")
+    return tuple(sorted({STORED_KEY.check(key, name) for key in value}, key=STORED_KEY.encode))
+
+
+_KEYS = Codec(
+    _check_keys,
+    lambda keys: items([STORED_KEY.encode(key) for key in keys]),
+    lambda reader: _check_keys(reader.items(STORED_KEY.read, 33), "access_keys"),
+)
+
+# The id of a universal account is the hash of the bytes that were sent, which a node does not
+# require to be sorted: records and keys are sorted and made unique when they are read.
+_ANY_RECORDS = _RECORDS._replace(
+    read=lambda reader: dict(sorted(dict(reader.items(_read_record, 8)).items()))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalStateInitV1(Record):
+    """
+    The initial state of a universal account, which its id is derived from (NEP-655).
+
+    Parameters
+    ----------
+    code
+        A `CryptoHash`, or the id of the account that deployed the global contract; None for an
+        account without code.
+    data
+        The initial records of its state.
+    access_keys
+        Its first access keys, with full access.
+    """
+
+    code: CryptoHash | str | None = field(
+        default=None, metadata={"borsh": optional(GLOBAL_CONTRACT)}
+    )
+    data: Mapping[bytes, bytes] = field(default_factory=dict, metadata={"borsh": _ANY_RECORDS})
+    access_keys: Sequence[PublicKey] = field(default=(), metadata={"borsh": _KEYS})
+
+    def __hash__(self) -> int:
+        return hash(self.encode())
+
+    def encode(self) -> bytes:
+        """Encode the fields after the tag of the version."""
+        return b"\0" + self.encode_fields()
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Read the fields after the tag of the version."""
+        reader.tag(1, "a universal state init")
         return cls.read_fields(reader)
 
 
@@ -692,6 +752,37 @@ class DelegateV2(SignedDelegate):
         metadata={"borsh": nested(DelegateActionV2, "a DelegateActionV2")}
     )
     signature: Signature = field(metadata={"borsh": SIGNATURE})
+
+
+# Universal accounts ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UniversalStateInit(Action):
+    """
+    Initialize the receiver, a universal account, or create it (NEP-655).
+
+    It needs protocol version 87 or later.
+
+    Parameters
+    ----------
+    state_init
+        The bytes of the initial state, such as `UniversalStateInitV1.encode` returns: the
+        account's id is their hash.
+    deposit
+        The yoctoNEAR to attach for its storage.
+    """
+
+    state_init: bytes = field(metadata={"borsh": BLOB})
+    deposit: int = field(default=0, metadata={"borsh": U128})
+
+    @property
+    def decoded(self) -> UniversalStateInitV1 | None:
+        """The initial state; None for bytes that are none, which no node accepts."""
+        try:
+            return UniversalStateInitV1.decode(self.state_init)
+        except DecodeError:
+            return None
 
 
 # Kinds of actions ------------------------------------------------------------------------
@@ -816,6 +907,12 @@ KINDS = (
         is_own=True,
     ),
     Kind(DelegateV2, "delegate", transfer="delegated"),
+    Kind(
+        UniversalStateInit,
+        "universal_state_init",
+        lambda action: len(action.state_init),
+        phrase=("initialize", "initialized", "the account{place}"),
+    ),
 )
 KIND_OF = {kind.action: kind for kind in KINDS}
 KINDS_BY_NAME = {name: kind for kind in KINDS for name in (kind.action.__name__, *kind.other_names)}

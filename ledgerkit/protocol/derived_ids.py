@@ -8,6 +8,7 @@ and a salt that distinguishes the ids that one creator makes.
 
 from __future__ import annotations
 
+from hashlib import sha3_256
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
@@ -19,9 +20,10 @@ from ledgerkit.units import U64_MAX
 from ledgerkit.validation import integer
 
 if TYPE_CHECKING:
-    from ledgerkit.protocol.actions import StateInit
+    from ledgerkit.protocol.actions import StateInit, UniversalStateInitV1
 
 _ADDRESS = slice(12, None)  # an Ethereum address is the last 20 bytes of a Keccak hash
+_PADDING = 4  # bits; 52 symbols of 5 bits have that many more than a hash
 
 
 def implicit_account_id(public_key: PublicKey | str) -> AccountId:
@@ -96,6 +98,32 @@ def deterministic_account_id(state_init: StateInit) -> AccountId:
         If ``ledgerkit[secp256k1]``, which includes Keccak, is not installed.
     """
     return AccountId(f"0s{keccak256(state_init.encode())[_ADDRESS].hex()}")
+
+
+def universal_account_id(state_init: UniversalStateInitV1 | bytes) -> AccountId:
+    """
+    Derive the account id of an initial state with keys (NEP-655).
+
+    Parameters
+    ----------
+    state_init
+        The initial state, or its bytes as they are sent.
+
+    Returns
+    -------
+    account_id
+        ``0u`` and 52 symbols.
+
+    Examples
+    --------
+    >>> from ledgerkit.protocol import UniversalStateInitV1, universal_account_id
+    >>> universal_account_id(UniversalStateInitV1(code="code.near"))
+    AccountId('0uartat3agnh029e3nqsqzxtz5pd3130stv6a2eafszq4vgg56kaag')
+    """
+    data = state_init if isinstance(state_init, bytes) else state_init.encode()
+    bits = int.from_bytes(sha3_256(data).digest()) << _PADDING
+    symbols = [types.BASE32[bits >> shift & 31] for shift in range(255, -1, -5)]
+    return AccountId(f"0u{''.join(symbols)}")
 
 
 def receipt_id_of(base: bytes | str, height: int, salt: int) -> CryptoHash:

@@ -25,9 +25,18 @@ from ledgerkit.validation import HASH_BYTES, Checked, decode_base58, split_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic"]
+AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic", "universal"]
 
-_IMPLICIT = re.compile(r"(?P<near>[\da-f]{64})|(?P<eth>0x[\da-f]{40})|0s[\da-f]{40}", re.ASCII)
+# A universal id has 52 symbols of Crockford's base 32; the last one has a single bit (NEP-655).
+BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
+_DERIVED_IDS: dict[AccountKind, str] = {
+    "near-implicit": r"[\da-f]{64}",
+    "eth-implicit": r"0x[\da-f]{40}",
+    "deterministic": r"0s[\da-f]{40}",
+    "universal": rf"0u[{BASE32}]{{51}}[0g]",
+}
+_DERIVED_ID = re.compile("|".join(f"({each})" for each in _DERIVED_IDS.values()), re.ASCII)
+_DERIVED_KINDS = tuple(_DERIVED_IDS)
 _HASH_RULE = "32 bytes, or their base58 of at most 44 characters"
 _SIGNATURE_RULE = (
     "ed25519:<base58 of 64 bytes>, secp256k1:<base58 of 65 bytes> or "
@@ -133,12 +142,8 @@ class AccountId(str):
     @property
     def kind(self) -> AccountKind:
         """The origin of the id: a chosen name, or the key or code that it is derived from."""
-        match = _IMPLICIT.fullmatch(self)
-        if match is None:
-            return "named"
-        if match["near"]:
-            return "near-implicit"
-        return "eth-implicit" if match["eth"] else "deterministic"
+        match = _DERIVED_ID.fullmatch(self)
+        return "named" if match is None else _DERIVED_KINDS[(match.lastindex or 1) - 1]
 
     @property
     def is_top_level(self) -> bool:
@@ -509,7 +514,23 @@ def unchecked_signature(curve: str, data: bytes) -> Signature:
     return built
 
 
+def _check_stored(value: Any, field: str) -> PublicKey:
+    """Check a public key that may be the hash of an ML-DSA-65 key; a key of it becomes its hash."""
+    key = value if type(value) is PublicKey else PublicKey.from_text(value, field)
+    return PublicKey.from_stored(key.stored) if key.curve == "ml-dsa-65" else key
+
+
+def _read_stored(reader: Reader) -> PublicKey:
+    """Read a public key as it stands in the state."""
+    start = reader.position
+    curve = {0: "ed25519", 1: "secp256k1", 3: _HASHED}.get(reader.u8())
+    if curve is None:
+        raise reader.refuse("a key has an unknown curve", start)
+    return PublicKey(curve, reader.fixed(_KEY_BYTES[curve]))
+
+
 PUBLIC_KEY = Codec(public_key, lambda key: key.packed, PublicKey.read)
+STORED_KEY = Codec(_check_stored, lambda key: key.stored, _read_stored)
 SIGNATURE = Codec(
     lambda value, field: _check_encodable(Signature, value, field),
     lambda value: value.packed,

@@ -14,6 +14,7 @@ from ledgerkit.protocol import (
     DeployGlobalContract,
     DeterministicStateInit,
     TransferToGasKey,
+    UniversalStateInit,
     UseGlobalContract,
     WithdrawFromGasKey,
 )
@@ -33,6 +34,7 @@ UNKNOWN = (
     DeployGlobalContract,
     DeterministicStateInit,
     TransferToGasKey,
+    UniversalStateInit,
     UseGlobalContract,
     WithdrawFromGasKey,
 )

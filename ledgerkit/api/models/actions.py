@@ -103,6 +103,7 @@ class _ReadActions(Struct, gc=False, rename="pascal", forbid_unknown_fields=True
     delegate: Delegate | None = None
     delegate_v2: Delegate | None = None
     deterministic_state_init: Deposit | None = None
+    universal_state_init: Deposit | None = None
     transfer_to_gas_key: GasKeyDeposit | None = None
     withdraw_from_gas_key: GasKeyWithdrawal | None = None
     delete_key: KeyDeletion | None = None

@@ -130,6 +130,7 @@ def _limits(settings: Settings, profile: Profile) -> Object:
         "max_state_init_entries": limits.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1,
     }
     if has_87:
+        config["max_universal_state_init_keys"] = limits.MAX_STATE_INIT_KEYS
         config["min_contract_size_per_local"] = modules.MODULE_BYTES_PER_LOCAL
     return config | _MODULE_LIMITS
 

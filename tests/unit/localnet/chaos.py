@@ -25,6 +25,11 @@ STATES = [
     for code in (Script.code_hash, "ben.near")
     for size in (0, 9, 3000)
 ]
+UNIVERSAL_STATES = [
+    protocol.UniversalStateInitV1(code, {b"a": bytes(size)}, [public("key0")])
+    for code in (None, Script.code_hash, "ben.near")
+    for size in (0, 3000)
+]
 
 PLAIN = "log write write remove value results results resume panic burn".split()
 PROMISING = "call call call transfer batch wait".split()
@@ -182,7 +187,7 @@ class Chaos:
             name = str(protocol.implicit_account_id(public(key)))
             self.met(name, key)
         elif self.random.random() < 0.1:
-            name = str(protocol.deterministic_account_id(self.random.choice(STATES)))
+            name = self.initial_state()[0]
         return name, [protocol.Transfer(self.amount())]
 
     def met(self, name, key):
@@ -322,16 +327,23 @@ class Chaos:
         return name, [protocol.AddKey(public(key), protocol.AccessKey(0, permission)), fund]
 
     def initialized(self, signer_id):
-        """Initialize a deterministic account, new or not, with more deposit than it needs."""
+        """Initialize an account of a state, new or not, with more deposit than it needs."""
         del signer_id
-        state_init = self.random.choice(STATES)
-        name = str(protocol.deterministic_account_id(state_init))
-        actions: list = [
-            protocol.DeterministicStateInit(state_init, self.random.choice([0, 1, N, 5 * N]))
-        ]
+        name, *actions = self.initial_state()
         if self.random.random() < 0.3:
             actions.append(self.random.choice([protocol.Transfer(7), do(["panic", "x"]), do()]))
         return name, actions
+
+    def initial_state(self):
+        """Choose the account of an initial state, and the action that initializes it."""
+        deposit = self.random.choice([0, 1, N, 5 * N])
+        if self.settings.profile == "87" and self.random.random() < 0.5:
+            universal = self.random.choice(UNIVERSAL_STATES)
+            action: protocol.Action = protocol.UniversalStateInit(universal.encode(), deposit)
+            return str(protocol.universal_account_id(universal)), action
+        state_init = self.random.choice(STATES)
+        action = protocol.DeterministicStateInit(state_init, deposit)
+        return str(protocol.deterministic_account_id(state_init)), action
 
     def published(self, signer_id):
         """Publish a global contract, which may cost too much, or use one."""

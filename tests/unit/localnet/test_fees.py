@@ -1,6 +1,12 @@
 """What everything costs, by the numbers of the protocol."""
 
-from ledgerkit.localnet import fees
+import re
+from pathlib import Path
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.localnet import fees, open_world
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -172,3 +178,59 @@ def test_versions_differ_in_so_much():
     """Rewards end with 87; dearer accounts came with 85."""
     assert [p.reward_percent for p in (OLD, NOW, NEXT)] == [30, 30, 0]
     assert [p.creation_charge for p in (OLD, NOW, NEXT)] == [0, 7 * 10**21, 7 * 10**21]
+
+
+SNAPSHOT = Path(__file__).resolve().parents[4] / "shared/reports/protocol/parameters.snap"
+# Names of fees that do not follow from those of the node's parameters.
+FEE_NAMES = {
+    "action_receipt_creation": "new_action_receipt",
+    "data_receipt_creation_base": "data_receipt_base",
+    "data_receipt_creation_byte": "data_receipt_byte",
+    "action_use_global_contract_identifier_byte": "use_global_contract_byte",
+    "action_gas_key_nonce_write_base": "gas_key_nonce_write",
+}
+
+
+def parameters():
+    """Read nearcore's parameters of version 84: the fees, and the other numbers."""
+    if not SNAPSHOT.exists():
+        pytest.skip("the shared parameters are not here")
+    table: dict[str, list[int]] = {}
+    numbers, name = {}, ""
+    for line in SNAPSHOT.read_text().splitlines():
+        if fee := re.match(r"- (?:send_sir|send_not_sir|execution): +([0-9_]+)", line):
+            table.setdefault(name, []).append(int(fee[1]))
+        else:
+            name, _, value = line.partition(" ")
+            if re.fullmatch("[0-9_]+", value):
+                numbers[name] = int(value)
+    return table, numbers
+
+
+def test_fees_are_those_of_the_node():
+    """Each fee of the node's parameters is in the table, and no other."""
+    expected = {}
+    for name, gas in parameters()[0].items():
+        short = name.replace("_per_", "_")
+        expected[FEE_NAMES.get(short, short.removeprefix("action_"))] = fees.Fee(*gas)
+    assert len(expected) == 26
+    assert OLD.table == expected
+
+
+def test_costs_and_limits_are_those_of_the_node():
+    """The configuration that the ledger answers has the node's numbers, in each version."""
+    numbers = parameters()[1]
+    costs = {n.removeprefix("wasm_"): gas for n, gas in numbers.items() if n.startswith("wasm_")}
+    limits = {name: limit for name, limit in numbers.items() if not name.startswith("wasm_")}
+    assert costs.pop("regular_op_cost") == fees.REGULAR_OP
+    for profile in fees.PROFILES:
+        with lk.connect("local", world=open_world("empty", profile=profile)) as ledger:
+            params = {"finality": "final"}
+            config = ledger.rpc("EXPERIMENTAL_protocol_config", params)["runtime_config"]
+        known = config["wasm_config"]["ext_costs"]
+        assert {name: known[name] for name in costs} == costs
+        known = config["wasm_config"]["limit_config"]
+        assert {name: known[name] for name in limits} == limits
+        # NEP-655, and runtime_configs/87.yaml of nearcore.
+        state_limits = known["max_state_init_entries"], known.get("max_universal_state_init_keys")
+        assert state_limits == ((1500, 1024) if profile == "87" else (2**32 - 1, None))

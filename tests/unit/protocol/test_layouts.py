@@ -37,6 +37,53 @@ LANE_BYTES = f"00 {AB} {CD} {NO_ACTIONS} 01 0500000000000000 0201 06000000000000
 STATE = protocol.StateInit("ab", {b"z": b"", b"k": b"vw"})
 STATE_BYTES = f"00 01{AB} 02000000 01000000 6b 02000000 7677 01000000 7a 00000000"
 
+# The vectors of nearcore for universal accounts, as near-sdk-rs has them: bytes and id.
+HASHED = protocol.PublicKey("ml-dsa-65-hash", b"\x11" * 32)
+HASH_22 = protocol.CryptoHash(b"\x22" * 32)
+WALLET = "0sb0d7ef4f935c6ef78e08ad03569767aaec4223a3"
+WALLET_STATE = "01000000008565df94b8caab08f28cdd2ee014b800915741d4694fa840e50cca02ae5c6466100e0000"
+UNSORTED = {b"b": b"2", b"a": b"1", b"ab": b"", b"": b"empty-key", b"\xff\0": bytes(3)}
+RECORDS_BYTES = (
+    "0000050000000000000009000000656d7074792d6b65790100000061010000003102000000616200000000010000"
+    "0062010000003202000000ff000300000000000000000000"
+)
+WALLET_BYTES = (
+    f"00 01 01 2a000000 {WALLET.encode().hex()} 01000000 00000000 3d000000"
+    f"{WALLET_STATE}{'00' * 20} 00000000"
+)
+UNIVERSAL: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nothing": (
+        {},
+        "00 00 00000000 00000000",
+        "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g",
+    ),
+    "code of an account": (
+        {"code": "code.near"},
+        "00 01 01 09000000 636f64652e6e656172 00000000 00000000",
+        "0uartat3agnh029e3nqsqzxtz5pd3130stv6a2eafszq4vgg56kaag",
+    ),
+    "code of a hash": (
+        {"code": HASH_22},
+        f"00 01 00 {'22' * 32} 00000000 00000000",
+        "0uk6fe1b5tnfxn87yhtc36czcehzd4ngf25crhj17871kax56nhxx0",
+    ),
+    "records": (
+        {"data": UNSORTED},
+        RECORDS_BYTES,
+        "0u88nzp537q37vgx90hrjbmqv7dhbc776w4ynj514djahna1cnce5g",
+    ),
+    "the hash of a key": (
+        {"access_keys": [HASHED]},
+        f"00 00 00000000 01000000 03 {'11' * 32}",
+        "0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g",
+    ),
+    "the wallet of NEP-655": (
+        {"code": WALLET, "data": {b"": bytes.fromhex(WALLET_STATE + "00" * 20)}},
+        WALLET_BYTES,
+        "0u4bfkw2qvgfzbf7zzkxykcppqymn0p2hbayjee3ygzrbhmmtyejx0",
+    ),
+}
+
 VALUES = {
     "ed25519 key": (ED, ED_BYTES),
     "secp256k1 key": (SECP, SECP_BYTES),
@@ -82,6 +129,14 @@ VALUES = {
         f"0e {LATER_BYTES} {ED_SIGNATURE_BYTES}",
     ),
     "delegate of a lane": (LANE, LANE_BYTES),
+    "universal state init": (
+        protocol.UniversalStateInit(protocol.UniversalStateInitV1("ab").encode(), 1),
+        f"0f 11000000 00 01 01{AB} 00000000 00000000 {ONE}",
+    ),
+    **{
+        f"universal state init of {case}": (protocol.UniversalStateInitV1(**members), layout)
+        for case, (members, layout, _) in UNIVERSAL.items()
+    },
     "full access": (protocol.FullAccess(), "01"),
     "function call permission": (
         protocol.FunctionCallPermission(1, "cd", ["ab"]),
@@ -144,27 +199,80 @@ def test_layout(subtests):
 
 
 def test_every_action_has_its_place():
-    """The fifteen actions stand where the chain knows them, each written down above."""
+    """The sixteen actions stand where the chain knows them, each written down above."""
     actions = [kind.action for kind in KINDS]
     names = """
         CreateAccount DeployContract FunctionCall Transfer Stake AddKey DeleteKey DeleteAccount
         Delegate DeployGlobalContract UseGlobalContract DeterministicStateInit TransferToGasKey
-        WithdrawFromGasKey DelegateV2
+        WithdrawFromGasKey DelegateV2 UniversalStateInit
     """
     assert [action.__name__ for action in actions] == names.split()
-    assert [action.tag for action in actions] == list(range(15))
+    assert [action.tag for action in actions] == list(range(16))
     assert set(actions) <= {type(value) for value, _ in VALUES.values()}
 
 
 def test_every_published_action_is_declared():
-    """A new name in the published models is reported here; universal accounts are not declared."""
+    """A new name in the published models is reported here."""
     published = {
         name
         for name in dir(near_jsonrpc_models)
         if name.startswith("ActionView") and not name.endswith("Payload")
     }
     names = {name.removeprefix("ActionView") for name in published} - {""}
-    assert names - KINDS_BY_NAME.keys() == {"UniversalStateInit"}
+    assert names - KINDS_BY_NAME.keys() == set()
+
+
+def test_the_id_of_a_universal_account_is_the_hash_of_its_bytes(subtests):
+    """`0u` and 52 symbols, by the vectors of nearcore; other bytes are another account."""
+    for case, (members, layout, account_id) in UNIVERSAL.items():
+        with subtests.test(case=case):
+            assert protocol.universal_account_id(bytes.fromhex(layout)) == account_id
+            state_init = protocol.UniversalStateInitV1(**members)
+            assert protocol.universal_account_id(state_init) == account_id
+            assert protocol.AccountId(account_id).kind == "universal"
+    high = protocol.PublicKey("ed25519", b"\xff" + bytes(31))
+    keys: Any = [
+        protocol.PublicKey("ml-dsa-65-hash", bytes(32)),
+        protocol.PublicKey("secp256k1", b"\1" * 64),
+        high,
+        protocol.PublicKey("ed25519", bytes(32)),
+        protocol.PublicKey("ml-dsa-65-hash", b"\xff" * 32),
+        protocol.PublicKey("secp256k1", bytes(64)),
+        str(high),
+    ]
+    only_keys = protocol.UniversalStateInitV1(access_keys=keys)
+    assert len(only_keys.encode()) == 272
+    assert (
+        protocol.universal_account_id(only_keys)
+        == "0upcrgsbq81vedn1tsvw10heb4rjzdjmasxc8wayh26jpj5nemrqsg"
+    )
+    everything = protocol.UniversalStateInitV1(WALLET, {b"k": b"v"}, keys)
+    assert (
+        protocol.universal_account_id(everything)
+        == "0utr5yk5pdhjg932r5px1mf7vd6evsh0x46fn6g3zscys5b2y6d480"
+    )
+
+
+def test_bytes_that_are_not_sorted_keep_their_id():
+    """Records and keys are sorted and made unique when they are read, but not in the action."""
+    entry = "01000000 62 00000000", "01000000 61 00000000"
+    unsorted = bytes.fromhex(f"00 00 02000000 {''.join(entry)} 00000000")
+    state_init = protocol.UniversalStateInitV1.decode(unsorted)
+    assert state_init.data == {b"a": b"", b"b": b""}
+    assert state_init.encode() != unsorted
+    ids = {
+        unsorted: "0u5v0d8z8y0fpzhtczvbw31a8tpxsxap2f9xkzygek2ht3t7pt34ag",
+        state_init.encode(): "0uxxf505cvpqd83cqj71wpya6mbmfh0tmjbqnjk6kwcze985r6f0tg",
+    }
+    assert {data: protocol.universal_account_id(data) for data in ids} == ids
+    action = protocol.UniversalStateInit(unsorted)
+    assert protocol.Action.decode(action.encode()) == action
+    assert action.state_init == unsorted
+    twice = "01000000 61 01000000 31 01000000 61 01000000 32"
+    repeated = bytes.fromhex(f"00 00 02000000 {twice} 00000000")
+    assert protocol.UniversalStateInitV1.decode(repeated).data == {b"a": b"2"}
+    key = protocol.UniversalStateInitV1(access_keys=[protocol.PublicKey("ml-dsa-65", bytes(1952))])
+    assert key.access_keys[0].curve == "ml-dsa-65-hash"
 
 
 @pytest.mark.parametrize(
@@ -195,6 +303,16 @@ REFUSED: dict[str, Any] = {
     "unknown version": (protocol.Transaction, "02" + V1_BYTES[2:], "byte 0"),
     "unknown key curve": (protocol.PublicKey, "04" + "aa" * 32, "byte 0"),
     "hash of an ML-DSA key": (protocol.PublicKey, "03" + "aa" * 32, "byte 0"),
+    "ML-DSA key where its hash belongs": (
+        protocol.UniversalStateInitV1,
+        f"00 00 00000000 01000000 02 {'00' * 32}",
+        "byte 10",
+    ),
+    "universal state init of another version": (
+        protocol.UniversalStateInitV1,
+        "01 00 00000000 00000000",
+        "byte 0",
+    ),
     "short ML-DSA key": (protocol.PublicKey, "02" + "aa" * 1951, "byte 1"),
     "unknown signature curve": (protocol.Signature, "03" + "aa" * 64, "byte 0"),
     "no ed25519 signature": (protocol.Signature, "00" + "0c" * 63 + "20", "byte 0"),

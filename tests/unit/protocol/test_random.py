@@ -47,6 +47,12 @@ PERMISSION = (
 )
 ACCESS_KEY = st.builds(protocol.AccessKey, U64, PERMISSION)
 STATE = st.builds(protocol.StateInit, CONTRACT, st.dictionaries(BLOB, BLOB, max_size=3))
+UNIVERSAL_STATE = st.builds(
+    protocol.UniversalStateInitV1,
+    st.none() | CONTRACT,
+    st.dictionaries(BLOB, BLOB, max_size=3),
+    st.lists(KEY, max_size=3),
+)
 PLAIN = st.one_of(
     st.builds(protocol.CreateAccount),
     st.builds(protocol.DeployContract, BLOB),
@@ -61,6 +67,7 @@ PLAIN = st.one_of(
     st.builds(protocol.DeterministicStateInit, STATE, U128),
     st.builds(protocol.TransferToGasKey, KEY, U128),
     st.builds(protocol.WithdrawFromGasKey, KEY, U128),
+    st.builds(protocol.UniversalStateInit, UNIVERSAL_STATE.map(lambda s: s.encode()) | BLOB, U128),
 )
 FEW = st.lists(PLAIN, max_size=3)
 DELEGATE = st.builds(protocol.DelegateAction, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY)
@@ -92,7 +99,8 @@ MESSAGE = st.builds(
     protocol.OffchainMessage, TEXT, st.binary(min_size=32, max_size=32), TEXT, st.none() | TEXT
 )
 ANYTHING = st.one_of(
-    KEY, SIGNATURE, ACTION, PERMISSION, ACCESS_KEY, STATE, DELEGATE, DELEGATE_V2, SIGNED, MESSAGE
+    *(KEY, SIGNATURE, ACTION, PERMISSION, ACCESS_KEY, STATE, UNIVERSAL_STATE),
+    *(DELEGATE, DELEGATE_V2, SIGNED, MESSAGE),
 )
 
 ALICE = protocol.SecretKey.from_text(

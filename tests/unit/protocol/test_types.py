@@ -88,6 +88,12 @@ def test_kinds(subtests):
         ("0x" + HEX * 2 + "0123456", "named"),
         ("0x" + HEX * 2 + "0123456g", "named"),
         ("g" * 64, "named"),
+        ("0u4bfkw2qvgfzbf7zzkxykcppqymn0p2hbayjee3ygzrbhmmtyejx0", "universal"),
+        ("0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g", "universal"),
+        ("0u" + "0" * 51 + "1", "named"),  # its last symbol has bits that a hash has not
+        ("0u" + "0" * 51, "named"),
+        ("0u" + "0" * 53, "named"),
+        ("0u" + "i" + "0" * 51, "named"),  # as l, o and u, no symbol
     ]
     for text, kind in cases:
         with subtests.test(text=text):
