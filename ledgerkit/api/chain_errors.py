@@ -1230,7 +1230,7 @@ CAUSES: Final[dict[str, Cause]] = {
     "REQUEST_ROUTED": Cause(errors.RequestRoutedError),
     "UNKNOWN_RECEIPT": Cause(errors.UnknownReceiptError),
     "DEPTH_EXCEEDED": Cause(_LIMIT, "The receipt is too deep in the tree of its transaction"),
-    "UNSUPPORTED": Cause(_LIMIT, "This host does not support looking up receipts"),
+    "UNSUPPORTED": Cause(_LIMIT, "This host does not support the request: {text}"),
     "OUTCOMES_NOT_STORED": Cause(_LIMIT, "This host does not store outcomes"),
     "MALFORMED_HINT": Cause(_LIMIT, "The hint for the position of the receipt is malformed"),
     "WINDOW_TOO_LARGE": Cause(

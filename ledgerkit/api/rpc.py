@@ -17,15 +17,22 @@ from ledgerkit import json_decoding
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain
 from ledgerkit.api.models.services import ReceiptOrigin
-from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
+from ledgerkit.errors import (
+    DecodeError,
+    LedgerError,
+    TransactionTimeoutError,
+    UnavailableShardError,
+    UnknownTransactionError,
+    not_as_documented,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import commitments
+    from ledgerkit.api.models.block_documents import BlockResponse
     from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
@@ -40,6 +47,17 @@ _READS = frozenset(
 STATE_PER_PAGE = 1000  # records; nodes from version 2.13 on send fewer if they have a lower limit
 # The default maximum of nodes, which refuse longer lists of keys that are not requested in pages.
 _KEYS_PER_PAGE = 100
+
+# What to do where a node serves no whole block. Source: nearcore, pull request 16407.
+_SERVE_BLOCKS = (
+    "In the config.json of the node set rpc.enable_indexer_rpc, save_tx_outcomes and"
+    ' save_state_changes to true; or read blocks with another source, such as "rpc".'
+)
+_BLOCK_REMEDIES = {
+    "METHOD_NOT_FOUND": _SERVE_BLOCKS,
+    "UNSUPPORTED": _SERVE_BLOCKS,
+    "LIMIT_EXCEEDED": 'The block is larger than the node sends at once: read it with source="rpc".',
+}
 
 
 def _always(_: object) -> bool:
@@ -202,6 +220,44 @@ def _block(at: BlockReference, result: Any, noun: str = "block") -> Call[Any]:
     request = f"{noun} {next(iter(at.params.values()))}"
     cached: Any = {"keep": _always, "kind": "block"} if at.pinned else {}
     return calls.rpc("block", at.params, result, request=request, **cached)
+
+
+def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse]:
+    """
+    Build the call for a whole block, as a node sends it to indexers; `whole` as `decode_document`.
+
+    It raises `UnavailableShardError` if the node does not track all shards of the block.
+    """
+    from ledgerkit.api.models.block_documents import BlockResponse, decode_document
+
+    request = f"the document of block {block_hash}"
+
+    def read(response: calls.Response) -> BlockResponse:
+        try:
+            body = bytes(calls.read_rpc(response, msgspec.Raw, request))
+        except LedgerError as error:
+            error.remedy = _BLOCK_REMEDIES.get(error.rpc_cause or "", error.remedy)
+            raise
+        document = decode_document(body, request, whole=whole)
+        if document.tracked_shards is None:
+            problem, path = "it has no tracked_shards", "$.tracked_shards"
+            raise not_as_documented(f"the response to {request}", problem, path, request=request)
+        missing = document.missing_shards()
+        if missing:
+            place = f"shard {', '.join(map(str, missing))} of block {document.block.header.height}"
+            remedy = 'Set tracked_shards_config in the config.json of the node to "AllShards".'
+            raise UnavailableShardError(
+                f"the node does not track {place}",
+                remedy=remedy,
+                request=request,
+                shard_id=missing[0],
+            )
+        return BlockResponse(document, body)
+
+    params = {"block_hash": block_hash}
+    expected = {"document.block.header.hash": block_hash}
+    method = "EXPERIMENTAL_indexer_block"
+    return calls.rpc(method, params, Any, request=request, read=read, expected=expected)
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:

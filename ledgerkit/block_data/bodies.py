@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api import services
 from ledgerkit.block_data.archives import BLOCKS, archive_start, read_archive
-from ledgerkit.block_data.headers import DocumentHeaders
-from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
+from ledgerkit.block_data.headers import DocumentHeaders, not_final_error
+from ledgerkit.errors import DecodeError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -41,9 +41,7 @@ def read_bodies(
         for [(sent, answer)] in batches:
             yield from plan.bodies(sent, answer)
     for height in plan.beyond:
-        remedy = f"The last final block is {plan.final}: wait for a later one."
-        request = f"the document of block {height}"
-        yield height, UnknownBlockError(block=height, request=request, remedy=remedy)
+        yield height, not_final_error(height, plan.final)
 
 
 class _Archive(NamedTuple):

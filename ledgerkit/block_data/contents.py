@@ -19,6 +19,7 @@ from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeout
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from ledgerkit.block_data.node_documents import Origins
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.ledger import Ledger
@@ -48,28 +49,47 @@ class ContentsRead(NamedTuple):
 
 
 def read_contents(
-    ledger: Ledger, heights: Iterable[int], *, is_traced: bool, verify: bool = False
+    ledger: Ledger,
+    heights: Iterable[int],
+    *,
+    source: str,
+    is_traced: bool,
+    origins: Origins | None = None,
+    verify: bool = False,
 ) -> Generator[ContentsRead, None, None]:
     """
     Read the contents of consecutive heights in order, each once its transactions are complete.
 
     With `is_traced`, the heights beyond them in which their receipts ran are read too; with
-    `verify`, a document that the chain does not commit to is an error.
+    `origins`, the transactions of receipts are filled in; with `verify`, a document that the chain
+    does not commit to is an error.
     """
-    read = partial(_read_documents, verify=verify)
+    read = partial(_read_documents, source=source, origins=origins, verify=verify)
     return read_with_later(ledger, heights, ContentsWindow(ledger, is_traced=is_traced), read)
 
 
 def _read_documents(
-    ledger: Ledger, heights: Iterable[int], *, verify: bool
+    ledger: Ledger, heights: Iterable[int], *, source: str, origins: Origins | None, verify: bool
 ) -> Generator[DocumentRead, None, None]:
     """Yield the document of each height, in order; only proved ones if that is asked for."""
-    if not verify:
-        yield from read_documents(ledger, heights)
-        return
-    with closing(read_verified(ledger, heights, Headers(ledger))) as results:
-        for result in results:
-            yield result.read
+    if verify:
+        verified = read_verified(ledger, heights, Headers(ledger), source)
+        reads = (each.read for each in verified)
+    else:
+        reads = read_documents(ledger, heights, source=source)
+    with closing(reads):
+        for read in reads:
+            yield _with_origins(read, origins)
+
+
+def _with_origins(read: DocumentRead, origins: Origins | None) -> DocumentRead:
+    """Fill in the transactions of a document's receipts; return an error if they are not read."""
+    if origins is not None and isinstance(read.value, BlockDocument):
+        try:
+            origins.fill_in(read.value)
+        except LedgerError as error:
+            return read._replace(value=error)
+    return read
 
 
 @dataclass(slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
-from ledgerkit.block_data.headers import DocumentHeaders
+from ledgerkit.block_data.headers import source_headers
 from ledgerkit.block_data.reading import ChainOrder, Link, read_documents
 from ledgerkit.errors import LedgerError, RateLimitedError, TransportError, UnknownBlockError
 
@@ -37,9 +37,11 @@ class DocumentFeed:
         height: int,
         show: Callable[[str], object],
         *,
+        source: str = "documents",
         previous: Link | None = None,
     ) -> None:
         self._ledger = ledger
+        self._source = source
         self._height = height  # the next one
         self._previous = previous
         self._head = 0
@@ -86,28 +88,34 @@ class DocumentFeed:
     def _read_known(self) -> Iterator[DocumentRead]:
         """Yield the heights up to the known head."""
         heights = range(self._height, self._head + 1)
-        with closing(read_documents(self._ledger, heights, previous=self._previous)) as reads:
+        options: dict[str, Any] = {"source": self._source, "previous": self._previous}
+        with closing(read_documents(self._ledger, heights, **options)) as reads:
             yield from map(self._passed, reads)
 
     def _read_next(self) -> Iterator[DocumentRead]:
-        """Yield the block after the head, for which the service waits, if it is there."""
-        self._show(f"waiting for block {self._height:,}")
+        """Yield the block after the head if it is there; the services wait for it."""
+        height = self._height
+        self._show(f"waiting for block {height:,}")
+        if self._source == "documents":
+            yield from self._wait_for_next()
+        if self._height == height:
+            # It is late, which a service reports as an error, or it was skipped, which the next
+            # block shows.
+            self._read_head()
+            if self._head < height:
+                self._ledger.session.wait_for_block(self._pause_s)
+
+    def _wait_for_next(self) -> Iterator[DocumentRead]:
         call = services.block_document(self._height)
         [response] = self._ledger.send_many([call], on_error="collect", progress=False)
         if isinstance(response, BlockResponse):
             order = ChainOrder(self._ledger, self._previous)
             yield from map(self._passed, order.add(self._height, response))
-            return
-        if response is not None and not _may_come(response):
+        elif response is not None and not _may_come(response):
             raise response
-        # It is late, which the service reports as an error, or it was skipped, which the next
-        # block shows.
-        self._read_head()
-        if self._head < self._height:
-            self._ledger.session.sleep(self._pause_s)
 
     def _read_head(self) -> None:
-        height = DocumentHeaders(self._ledger).final().height
+        height = source_headers(self._ledger, self._source).final().height
         self._head = max(self._head, height)
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 

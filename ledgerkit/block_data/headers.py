@@ -52,9 +52,11 @@ class NodeHeaders:
 
     def parent_height(self, header: BlockHeader) -> int:
         """Return the height of the block before; the headers of the first years do not have it."""
-        if header.prev_height is not None:
-            return header.prev_height
-        return self._read(rpc.block(validation.received_hash(header.prev_hash))).height
+        return self.parent(header).height if header.prev_height is None else header.prev_height
+
+    def parent(self, header: BlockHeader) -> BlockHeader:
+        """Read the header of the block before."""
+        return self._read(rpc.block(validation.received_hash(header.prev_hash)))
 
     def _read(self, call: Call[Block]) -> BlockHeader:
         [answer] = self._answers([call])
@@ -102,6 +104,18 @@ class DocumentHeaders:
             return parent
         sentence = f"{_MAX_SKIPPED} heights in a row have no block, so {request} is not known"
         raise TransportError(sentence, request=request)
+
+
+def source_headers(ledger: Ledger, source: str) -> NodeHeaders | DocumentHeaders:
+    """Return the headers of a source of documents, which are the services or a node."""
+    return DocumentHeaders(ledger) if source == "documents" else NodeHeaders(ledger)
+
+
+def not_final_error(height: int, final: int) -> UnknownBlockError:
+    """Build the error of a height above the last final block."""
+    remedy = f"The last final block is {final}: wait for a later one."
+    request = f"the document of block {height}"
+    return UnknownBlockError(block=height, request=request, remedy=remedy)
 
 
 class Skipped(NamedTuple):

@@ -9,7 +9,8 @@ from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.archives import BLOCKS, archive_start
 from ledgerkit.block_data.bodies import read_bodies
-from ledgerkit.block_data.headers import DocumentHeaders, Skipped, first_headers_above
+from ledgerkit.block_data.headers import Skipped, first_headers_above, source_headers
+from ledgerkit.block_data.node_documents import read_node_documents
 from ledgerkit.errors import (
     LedgerError,
     ProofNotReadyError,
@@ -46,9 +47,9 @@ class DocumentRead(NamedTuple):
     body: bytes = b""  # its JSON, if it was requested
 
     @classmethod
-    def of(cls, height: int, response: BlockResponse | LedgerError) -> DocumentRead:
+    def of(cls, height: int, response: BlockResponse | Skipped | LedgerError) -> DocumentRead:
         """Return what a response says of a height."""
-        if isinstance(response, LedgerError):
+        if isinstance(response, Skipped | LedgerError):
             return cls(height, response)
         return cls(height, response.document, len(response.body), response.body)
 
@@ -64,6 +65,7 @@ def read_documents(
     ledger: Ledger,
     heights: Iterable[int],
     *,
+    source: str = "documents",
     previous: Link | None = None,
     whole: bool = False,
     with_bodies: bool = False,
@@ -71,20 +73,33 @@ def read_documents(
     """
     Read the documents of heights, which ascend; yield one result for each, in order.
 
-    Requests are sent ahead of the consumer, and those under way are cancelled when the iterator is
-    closed. A height that could not be read yields its error, and those after it are read all the
-    same. No height is waited for: one above the last final block yields `UnknownBlockError`. A
-    height without a document is skipped only if the next block says so. Each block follows on the
-    one before, the first one on `previous`, or yields `UnmatchedResponseError`. With `whole` it is
-    a `WholeDocument`.
+    They come from the services, or with the source ``"indexer_rpc"`` from a node. Requests are sent
+    ahead of the consumer, and those under way are cancelled when the iterator is closed. A height
+    that could not be read yields its error, and those after it are read all the same. No height is
+    waited for: one above the last final block yields `UnknownBlockError`. A height without a
+    document is skipped only if the next block says so. Each block follows on the one before, the
+    first one on `previous`, or yields `UnmatchedResponseError`. With `whole` it is a
+    `WholeDocument`.
 
     Raises `LedgerError` if the last final block cannot be read.
     """
-    order = ChainOrder(ledger, previous, whole=whole)
+    order = ChainOrder(ledger, previous, whole=whole, source=source)
+    if source == "documents":
+        reads = _read_service(ledger, heights, order, whole=whole)
+    else:
+        answers = read_node_documents(ledger, heights, whole=whole)
+        reads = (order.check(DocumentRead.of(*answer)) for answer in answers)
+    with closing(reads):
+        for read in reads:
+            yield read if with_bodies else read._replace(body=b"")
+
+
+def _read_service(
+    ledger: Ledger, heights: Iterable[int], order: ChainOrder, *, whole: bool
+) -> Generator[DocumentRead, None, None]:
     with closing(read_bodies(ledger, heights, whole=whole)) as bodies:
         for height, body in bodies:
-            for read in order.add(height, body):
-                yield read if with_bodies else read._replace(body=b"")
+            yield from order.add(height, body)
     yield from order.end()
 
 
@@ -166,11 +181,16 @@ class ChainOrder:
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
 
     def __init__(
-        self, ledger: Ledger, previous: Link | None = None, *, whole: bool = False
+        self,
+        ledger: Ledger,
+        previous: Link | None = None,
+        *,
+        whole: bool = False,
+        source: str = "documents",
     ) -> None:
         self._ledger = ledger
         self._is_whole = whole
-        self._headers = DocumentHeaders(ledger)
+        self._headers = source_headers(ledger, source)
         self._missing: list[int] = []  # heights without a document, in order
         self._previous: chain.BlockHeader | Link | None = previous
         # All heights from that block up to this one were read.
@@ -184,7 +204,7 @@ class ChainOrder:
             return
         header = None if isinstance(body, LedgerError) else body.document.block.header
         yield from self._settle(header)
-        yield self._checked(DocumentRead.of(height, body))
+        yield self.check(DocumentRead.of(height, body))
 
     def end(self) -> Iterator[DocumentRead]:
         """Yield what is left after the last height."""
@@ -201,7 +221,7 @@ class ChainOrder:
             reads.append(read)
             self._missing.pop()
         for read in reversed(reads):
-            yield self._checked(read)
+            yield self.check(read)
 
     def _read_missing(
         self, height: int, successor: chain.BlockHeader | None
@@ -237,7 +257,7 @@ class ChainOrder:
             self._parents = {header.hash: previous.height}
         return self._parents[header.hash]
 
-    def _checked(self, read: DocumentRead) -> DocumentRead:
+    def check(self, read: DocumentRead) -> DocumentRead:
         """Return what was read, or the error if it does not follow on the block before."""
         value = read.value
         try:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.ledger import Ledger
 
-SOURCE = "/v0/block"
+SOURCES = {"documents": "/v0/block", "indexer_rpc": "EXPERIMENTAL_indexer_block"}
 
 
 def read_transactions(
-    ledger: Ledger, height: int, block_hash: str | None
+    ledger: Ledger, height: int, block_hash: str | None, source: str
 ) -> list[TransactionResponse]:
     """
     Read the transactions of a block, with this hash if it is known, in the order of its chunks.
@@ -36,16 +36,17 @@ def read_transactions(
     Blocks are read until all receipts have run, or up to the last final one: later receipts are not
     part of the transactions then.
     """
-    read = partial(read_documents, with_bodies=True)
-    window = _Transactions(height, block_hash)
+    read = partial(read_documents, source=source, with_bodies=True)
+    window = _Transactions(height, block_hash, SOURCES[source])
     return list(read_with_later(ledger, [height], window, read))
 
 
 class _Transactions:
     """The transactions of one block, with the JSON of their executions as it was sent."""
 
-    def __init__(self, height: int, block_hash: str | None) -> None:
+    def __init__(self, height: int, block_hash: str | None, source: str) -> None:
         self._height, self._block_hash = height, block_hash
+        self._source = source
         self._request = f"the document of block {height}"
         self._assembly = TransactionAssembly()
         self._sent: dict[str, dict[str, Any]] = {}  # by the hash or the id of what was executed
@@ -93,7 +94,7 @@ class _Transactions:
         document = self._sent[included.transaction.hash]
         body = msgspec.json.encode({**document, "receipts": receipts, "data_receipts": []})
         answer = decode_indexed(body, request=self._request)
-        return answer._replace(source=SOURCE)
+        return answer._replace(source=self._source)
 
 
 def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:

@@ -157,7 +157,7 @@ class VerifiedRead:
 
 
 def read_verified(
-    ledger: Ledger, heights: Iterable[int], headers: Headers
+    ledger: Ledger, heights: Iterable[int], headers: Headers, source: str = "documents"
 ) -> Generator[VerifiedRead, None, None]:
     """
     Read the document of each height, in order, once it is proved.
@@ -165,7 +165,7 @@ def read_verified(
     As `read_documents`, but a document that is not what the chain commits to is a `ProofError`.
     One whose proof the last final block does not have yet is a `ProofNotReadyError`.
     """
-    read = partial(read_documents, whole=True)
+    read = partial(read_documents, source=source, whole=True)
     return read_with_later(ledger, heights, Verification(headers), read)
 
 

@@ -65,9 +65,10 @@ def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
 _ACCOUNT_VIEWS = VIEWS["accounts"]
 _FIRST = "the first block: a height, a hash or an ISO time"
 _BLOCK_VIEWS = (
-    "some of blocks,chunks,transactions,receipts,events,transfers, and of block documents "
+    "some of blocks,chunks,transactions,receipts,events,transfers, and of whole blocks "
     "outcomes,actions,balances,data_receipts; default: all"
 )
+_SOURCES = ("documents", "rpc", "indexer_rpc")
 _FOLLOWED_VIEWS = "some of the views of collect-blocks, or one to print as CSV or JSON"
 _OUT = Argument("OUT", "the folder to write to, local or such as s3://…", nargs=None)
 _RUN = (
@@ -98,7 +99,7 @@ COLLECTING = {
         _OUT,
         *NETWORK,
         Argument("--views", _BLOCK_VIEWS),
-        Argument("--source", "default: documents, if there are any", choices=("documents", "rpc")),
+        Argument("--source", "default: documents, if there are any", choices=_SOURCES),
         Argument("--workers N", "number of processes"),
         *_RUN,
         show=_print_summary,
@@ -112,6 +113,7 @@ COLLECTING = {
         *FORM,
         Argument("--views", _FOLLOWED_VIEWS, default=None),
         Argument("--out", "a folder to store the blocks in as well"),
+        Argument("--source", "default: documents", choices=_SOURCES[::2]),
         Argument("--until STOP", "the block to stop before, as START"),
         Argument("--max-blocks N", "stop after so many blocks"),
         schema=lambda args: schema_name(args.views[0] if args.views else "blocks"),

@@ -13,6 +13,7 @@ from ledgerkit.block_data.block_tables import block_tables, node_tables
 from ledgerkit.block_data.contents import DocumentContents, read_contents, waiting_error
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
+from ledgerkit.block_data.node_documents import Origins
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
 from ledgerkit.collecting.manifests import SKIPPED
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _CALLS = 4  # of one block are sent together, about
 _AHEAD = 16  # blocks that are read before the transactions of the first of them
+_WITH_ORIGINS = {"outcomes", "actions", "balances"}  # views with the transaction of a receipt
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 
 
@@ -179,20 +181,23 @@ class BlockReader:
 
 class DocumentReader:
     """
-    A reader of block heights from block documents.
+    A reader of block heights from whole blocks.
 
     Parameters
     ----------
     views
         Some of ``collected.VIEWS["blocks"]``.
+    source
+        ``"documents"``, or ``"indexer_rpc"`` for a node.
     verify
         Whether a document that the chain does not commit to is an error.
     """
 
     noun = "heights"
-    surfaces: tuple[Surface, ...] = ("blocks",)
 
-    def __init__(self, views: Sequence[str], *, verify: bool = False) -> None:
+    def __init__(self, views: Sequence[str], source: str, *, verify: bool = False) -> None:
+        self.surfaces: tuple[Surface, ...] = ("blocks",) if source == "documents" else ("rpc",)
+        self._source = source
         self._views = tuple(views)
         self._verify = verify
 
@@ -201,12 +206,24 @@ class DocumentReader:
         """True if a view has the receipts of transactions."""
         return not set(TRACED).isdisjoint(self._views)
 
+    def origins(self, ledger: Ledger) -> Origins | None:
+        """Return what fills in the transactions of receipts, if a view needs those of a node."""
+        is_lacking = self._source != "documents" and not _WITH_ORIGINS.isdisjoint(self._views)
+        return Origins(ledger) if is_lacking else None
+
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read heights; yield their outcomes in order, once their transactions are complete."""
         numbers = count()
         for _, run in groupby(subjects, key=lambda subject: subject.position - next(numbers)):
             heights = (subject.position for subject in run)
-            reads = read_contents(ledger, heights, is_traced=self.is_traced, verify=self._verify)
+            reads = read_contents(
+                ledger,
+                heights,
+                source=self._source,
+                is_traced=self.is_traced,
+                origins=self.origins(ledger),
+                verify=self._verify,
+            )
             with closing(reads):
                 for read in reads:
                     yield [outcome_of(read)]

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
+from ledgerkit.api import rpc
 from ledgerkit.block_data.archives import BLOCKS
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
+    from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
-BlockSource = Literal["documents", "rpc"]
+BlockSource = Literal["documents", "rpc", "indexer_rpc"]
 
 
 @overload
@@ -97,8 +99,8 @@ def collect_blocks(
     Read the blocks of a range of heights, and their contents, into a Parquet dataset.
 
     Blocks are read from the block documents, in archives of ten blocks for each request, or from
-    a node with many requests for each block; both give the same rows. The run can be killed at
-    any moment: the same call continues it, without losing or repeating a row.
+    a node, whole or with many requests for each block; all give the same rows. The run can be
+    killed at any moment: the same call continues it, without losing or repeating a row.
 
     A height that is not complete in all tables is a row of the table ``errors``: of kind
     ``failed`` if the block or a part of it could not be read, of kind ``skipped`` if the chain
@@ -118,7 +120,7 @@ def collect_blocks(
         read.
     views
         What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``,
-        ``events`` and ``transfers``; from block documents also ``outcomes`` and ``actions`` (of
+        ``events`` and ``transfers``; from whole blocks also ``outcomes`` and ``actions`` (of
         all receipts that a block executed), ``balances`` and ``data_receipts``. None is
         all that the source has.
     out
@@ -127,12 +129,14 @@ def collect_blocks(
     source
         ``"documents"`` (a tenth of a request for each height), or ``"rpc"``: one request for each
         height, one more for each new chunk, and for receipts, events and transfers one
-        more for each transaction. None is documents if the network has them.
+        more for each transaction. ``"indexer_rpc"`` reads whole blocks from a node of your own,
+        which has to serve them and to track all shards: two requests for each height. None is
+        documents if the network has them.
     verify
         Store only what is proved: whole headers are hashed and linked, validators with more than
         two thirds of the stake approved them, and they commit to all outcomes of a block. A height
-        that is not proved is a ``failed`` row of ``errors``. It needs ``source="documents"``, and a
-        node for the validators of each epoch.
+        that is not proved is a ``failed`` row of ``errors``. It needs whole blocks, of which
+        ``source="rpc"`` has none, and a node for the validators of each epoch.
     workers
         Number of processes of this machine to read and write with; they share the rate. It needs
         ``ledgerkit[dask]``; in a script, call it below ``if __name__ == "__main__":``.
@@ -178,6 +182,8 @@ def collect_blocks(
         If every request is rate limited for ten minutes.
     UnmatchedResponseError
         If the block documents are of another network than the node.
+    UnavailableShardError
+        If the node of ``source="indexer_rpc"`` does not track all shards.
     TransportError
         If 64 heights in a row have no usable response, or 10 requests none at all; responses
         before that are stored.
@@ -194,7 +200,9 @@ def collect_blocks(
     Source: the block documents, as archives or GET /v0/block/{height}, with
     EXPERIMENTAL_protocol_config for each epoch, and with `verify` also
     EXPERIMENTAL_validators_ordered and block; or block; chunk; EXPERIMENTAL_tx_status, with
-    block for heights and times and EXPERIMENTAL_protocol_config for shards.
+    block for heights and times and EXPERIMENTAL_protocol_config for shards; or block and
+    EXPERIMENTAL_indexer_block, with EXPERIMENTAL_receipt_to_tx for receipts that transactions
+    before the range led to.
 
     Examples
     --------
@@ -244,10 +252,10 @@ def blocks_manifest(
 ) -> Manifest:
     """Return the manifest of the run; raise if the source lacks a view, or proves nothing."""
     validation.flag(verify, "verify")
-    if verify and (source != "documents" or ledger.network.address("rpc") is None):
+    if verify and (source == "rpc" or ledger.network.address("rpc") is None):
         expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
         raise InvalidRequestError.refuse("verify", verify, expected)
-    available = collected.VIEWS["blocks"] if source == "documents" else collected.NODE_VIEWS
+    available = collected.NODE_VIEWS if source == "rpc" else collected.VIEWS["blocks"]
     names = validation.subset_of(
         available if views is None else views, "views", collected.VIEWS["blocks"]
     )
@@ -258,6 +266,21 @@ def blocks_manifest(
     return manifests.new_manifest(
         "blocks", ledger.network.name, names, source=source, verified=verify
     )
+
+
+def read_final(ledger: Ledger, source: str) -> BlockHeader:
+    """
+    Read the header of a source's last final block.
+
+    Raises `UnmatchedResponseError` for documents of another network, and `UnavailableShardError`
+    for a node without all shards.
+    """
+    if source == "documents":
+        return final_header(ledger)
+    header = NodeHeaders(ledger).final()
+    if source == "indexer_rpc":
+        ledger.send(rpc.indexer_block(header.hash))  # a node that does not serve it says so at once
+    return header
 
 
 def resolve_height(ledger: Ledger, at: BlockReference, field: str) -> int:
@@ -287,10 +310,7 @@ class BlockRun(Run):
         if last < first:
             expected = f"a height from start on, which is {first}"
             raise InvalidRequestError.refuse("stop", last, expected)
-        if manifest.source == "documents":
-            head = final_header(ledger).height
-        else:
-            head = NodeHeaders(ledger).final().height
+        head = read_final(ledger, manifest.source).height
         if last > head + 1:
             expected = f"at most {head + 1}: the last final block is {head}"
             raise InvalidRequestError.refuse("stop", last, expected)
@@ -299,12 +319,14 @@ class BlockRun(Run):
         self.settled = head - LOOK_AHEAD
         if manifest.source == "rpc":
             return BlockReader(manifest.views)
-        return DocumentReader(manifest.views, verify=manifest.verified)
+        return DocumentReader(manifest.views, manifest.source, verify=manifest.verified)
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
         """Return the archives, or the requests to a node that read the views of a height."""
         if manifest.source == "documents":
             return "archive of ten blocks", BLOCKS
+        if manifest.source == "indexer_rpc":
+            return "block; one EXPERIMENTAL_indexer_block for each block", 1
         requests = ["block"]
         if manifest.views != ["blocks"]:
             requests.append("one chunk for each new chunk of a block")

@@ -6,7 +6,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import pandas as pd
 
@@ -14,12 +15,12 @@ from ledgerkit import client, validation
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.contents import ContentsWindow, DocumentContents
 from ledgerkit.block_data.following import DocumentFeed
-from ledgerkit.block_data.headers import final_header
 from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.block_data.reading import Link
+from ledgerkit.block_data.transactions import SOURCES
 from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.blocks import DocumentReader, outcome_of
-from ledgerkit.collecting.collect_blocks import blocks_manifest, resolve_height
+from ledgerkit.collecting.collect_blocks import blocks_manifest, read_final, resolve_height
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
-    from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.storage import Folder
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
+WholeSource = Literal["documents", "indexer_rpc"]
 _MOST_BLOCKS = 10**15
 
 
@@ -48,6 +49,7 @@ def follow(  # type: ignore[overload-overlap]  # the name of one view, a text, i
     start: object,
     views: str,
     *,
+    source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
     until: object = None,
@@ -59,6 +61,7 @@ def follow(  # type: ignore[overload-overlap]  # as above
     start: object = "final",
     *,
     views: str,
+    source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
     until: object = None,
@@ -70,6 +73,7 @@ def follow(
     start: object = "final",
     views: Iterable[str] = ("blocks", "transactions"),
     *,
+    source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
     until: object = None,
@@ -80,6 +84,7 @@ def follow(
     start: object = "final",
     views: str | Iterable[str] = ("blocks", "transactions"),
     *,
+    source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
     until: object = None,
@@ -105,6 +110,9 @@ def follow(
         ``receipts``, ``events`` and ``transfers``, those of the transactions that the block
         includes. With these a block comes once their receipts have run, a few blocks later.
         The name of one view yields its frames alone.
+    source
+        Where from: ``"documents"``, the block documents; or ``"indexer_rpc"``, a node of your own,
+        which has to serve whole blocks and to track all shards.
     out
         A folder to store the blocks in as well, as `collect_blocks` does: a new one, or one
         with a collection of the same views, which is continued after its last block.
@@ -129,8 +137,8 @@ def follow(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, `out` is of another run, or the network has no block
-        documents; and from the iterator when the ledger is closed.
+        If an argument is malformed, `out` is of another run, or the network does not have the
+        source; and from the iterator when the ledger is closed.
     AuthError
         If the host refuses the API key.
     TransportError
@@ -150,8 +158,10 @@ def follow(
 
     Notes
     -----
-    Source: block documents: GET /v0/block/{height}, /v0/last_block/final, and archives; for
-    ``receipts`` and ``transfers`` EXPERIMENTAL_protocol_config, once an epoch.
+    Source: block documents: GET /v0/block/{height}, /v0/last_block/final, and archives; or block
+    and EXPERIMENTAL_indexer_block of a node, with EXPERIMENTAL_receipt_to_tx for receipts of
+    earlier transactions; for ``receipts`` and ``transfers`` EXPERIMENTAL_protocol_config, once an
+    epoch.
 
     A receipt can wait for data for 200 blocks, and longer on congested shards. Once the
     documents that wait for it have 64 MiB, its block comes with the rows known so far, and its
@@ -172,7 +182,8 @@ def follow(
     if max_blocks is not None:
         validation.integer(max_blocks, "max_blocks", least=1, most=_MOST_BLOCKS)
     folder = None if out is None else storage.folder(out)
-    manifest = blocks_manifest(base, "documents", views)
+    validation.one_of(source, "source", tuple(SOURCES))
+    manifest = blocks_manifest(base, source, views)
     first = validation.block_reference(start, "start")
     target = _target(base, until, max_blocks)
     is_stored = False
@@ -182,7 +193,7 @@ def follow(
     chain = _Chain(
         ledger=base,
         manifest=manifest,
-        start=0 if is_stored else _first_height(base, first),
+        start=0 if is_stored else _first_height(base, first, source),
         target=target,
         line=Line(is_shown=progress),
         folder=folder,
@@ -203,10 +214,10 @@ def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
     return Target(height=resolve_height(ledger, reference, "until"), max_blocks=max_blocks)
 
 
-def _first_height(ledger: Ledger, start: BlockReference) -> int:
-    """Return the height of a block; the last final one is that of the block documents."""
+def _first_height(ledger: Ledger, start: BlockReference, source: str) -> int:
+    """Return the height of a block; the last final one is that of the source."""
     if start.params == {"finality": "final"}:
-        return final_header(ledger).height
+        return read_final(ledger, source).height
     return resolve_height(ledger, start, "start")
 
 
@@ -319,7 +330,7 @@ class _Chain:
 
     def _store(self, folder: Folder) -> Iterator[FollowedBlock]:
         """Complete what waits in the folder, then store blocks after those that it has."""
-        job = Job(folder, DocumentReader(self.manifest.views))
+        job = Job(folder, self._reader())
         with manifests.writing(folder, self.manifest) as stored, closing(PartWriter(job)) as writer:
 
             def add(outcome: Outcome) -> None:
@@ -341,7 +352,7 @@ class _Chain:
         self, start: int, previous: Link | None, add: Callable[[Outcome], object]
     ) -> Iterator[FollowedBlock]:
         """Yield the block of each height up to the target, and store what was read of it."""
-        reader = DocumentReader(self.manifest.views)
+        reader = self._reader()
         for outcome, head in self._limited(self._read(start, previous)):
             height, contents = outcome.subject.position, outcome.value
             if isinstance(contents, DocumentContents):
@@ -388,28 +399,34 @@ class _Chain:
 
         A height comes once its transactions are complete, or wait for too long.
         """
-        feed = DocumentFeed(self.ledger, start, self._show, previous=previous)
-        is_traced = DocumentReader(self.manifest.views).is_traced
-        window = ContentsWindow(self.ledger, is_traced=is_traced)
+        source, reader = self.manifest.source, self._reader()
+        feed = DocumentFeed(self.ledger, start, self._show, source=source, previous=previous)
+        window = ContentsWindow(self.ledger, is_traced=reader.is_traced)
+        origins = reader.origins(self.ledger)
         with closing(feed.read()) as reads:
             for read in reads:
-                if is_traced and isinstance(read.value, BlockDocument):
-                    _read_rules(feed, self.ledger, read.value.block.header)
+                if reader.is_traced and isinstance(read.value, BlockDocument):
+                    _repeat(feed, partial(read_rules, self.ledger, read.value.block.header))
+                if origins is not None and isinstance(read.value, BlockDocument):
+                    _repeat(feed, partial(origins.fill_in, read.value))
                 for contents in window.add(read):
                     outcome = outcome_of(contents)
                     if outcome.subject.problem is None and isinstance(outcome.value, LedgerError):
                         raise outcome.value  # it contradicts an earlier block
                     yield outcome, feed.head
 
+    def _reader(self) -> DocumentReader:
+        return DocumentReader(self.manifest.views, self.manifest.source)
+
     def _show(self, text: str) -> None:
         self.line.show(f"follow {self.ledger.network.name}: {text}")
 
 
-def _read_rules(feed: DocumentFeed, ledger: Ledger, header: BlockHeader) -> None:
-    """Read the protocol's rules at a block; requests without a response are repeated."""
+def _repeat(feed: DocumentFeed, read: Callable[[], object]) -> None:
+    """Read something until there is a response, or an error that would not pass."""
     while True:
         try:
-            read_rules(ledger, header)
+            read()
         except LedgerError as error:
             feed.wait_after(error)
         else:

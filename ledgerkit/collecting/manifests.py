@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-SOURCES = ("documents", "rpc")  # of blocks
+SOURCES = ("documents", "rpc", "indexer_rpc")  # of blocks
 # The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"

@@ -24,6 +24,7 @@ from ledgerkit.localnet.rpc import (
     validators,
 )
 from ledgerkit.localnet.sandbox import world as sandbox
+from ledgerkit.localnet.services import block_documents
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -133,6 +134,7 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
     "maintenance_windows": validators.maintenance_windows,
     "EXPERIMENTAL_maintenance_windows": validators.maintenance_windows,
     "EXPERIMENTAL_congestion_level": blocks.congestion_level,
+    "EXPERIMENTAL_indexer_block": block_documents.indexer_block,
     "EXPERIMENTAL_split_storage_info": node.split_storage_info,
     "network_info": node.network_info,
     "client_config": lambda world, _: config.client_config(world),

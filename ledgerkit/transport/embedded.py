@@ -72,6 +72,13 @@ class EmbeddedLedger(Source):
         """Open connections for one ledger; other ledgers may use the world, too."""
         return _EmbeddedConnections(self.gateway, sleep)
 
+    def produce_block(self) -> bool:
+        """Produce a block in logical time; return False in real time."""
+        if self.world.settings.real_time:
+            return False
+        self.world.advance()
+        return True
+
     def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
         """Return the accounts of calls that the world does not have, without repeats."""
         if isinstance(self.world, ForkedWorld):  # whose accounts are those of its network

@@ -149,6 +149,10 @@ class Source(ABC):
     def open(self, sleep: Callable[[float], None]) -> Connections:
         """Open connections for one ledger; `sleep` raises as soon as the ledger is closed."""
 
+    @abstractmethod
+    def produce_block(self) -> bool:
+        """Produce a block if none comes by itself; return False otherwise."""
+
 
 class NoConnectionError(ConnectionError):
     """The host could not be connected to, so nothing was sent."""

@@ -175,6 +175,12 @@ class Session:
             time.sleep(min(remaining_s, background_loop.WAIT_SLICE_S))
         self.ready()
 
+    def wait_for_block(self, seconds: float) -> None:
+        """Sleep until there may be a block; the embedded ledger may produce it."""
+        source = self.settings.transport
+        if not (isinstance(source, Source) and source.produce_block()):
+            self.sleep(seconds)
+
     async def _sleep(self, seconds: float) -> None:
         """Sleep in a coroutine, which closing cancels."""
         if self._transport.in_process:

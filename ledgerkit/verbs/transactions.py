@@ -13,8 +13,7 @@ from ledgerkit.api.models.services import ReceiptBodies
 from ledgerkit.api.models.transactions import Transaction, decode_member
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.block_data.headers import headers_by_hash
-from ledgerkit.block_data.transactions import SOURCE as DOCUMENTS
-from ledgerkit.block_data.transactions import read_transactions
+from ledgerkit.block_data.transactions import SOURCES, read_transactions
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
@@ -356,7 +355,7 @@ def _check_level(wait_until: str) -> str:
 def trace_block(
     at: object = "final",
     *,
-    source: Literal["rpc", "documents"] = "rpc",
+    source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     **options: Unpack[Raising],
@@ -365,7 +364,7 @@ def trace_block(
 def trace_block(
     at: object = "final",
     *,
-    source: Literal["rpc", "documents"] = "rpc",
+    source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     **options: Unpack[Collecting],
@@ -374,7 +373,7 @@ def trace_block(
 def trace_block(
     at: object = "final",
     *,
-    source: Literal["rpc", "documents"] = "rpc",
+    source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     on_error: OnError = "raise",
@@ -388,7 +387,8 @@ def trace_block(
     ----------
     source
         Where from: ``"rpc"``, a node, with a request for each chunk and transaction; or
-        ``"documents"``, the whole documents of this block and of those in which its receipts ran.
+        ``"documents"``, the whole documents of this block and of those in which its receipts ran;
+        or ``"indexer_rpc"``, these from a node of your own, which has to serve them.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
@@ -416,8 +416,8 @@ def trace_block(
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status, or /v0/block of the block documents; shards
-    and rewards from EXPERIMENTAL_protocol_config.
+    Source: block, chunk and EXPERIMENTAL_tx_status, or /v0/block of the block documents, or block
+    and EXPERIMENTAL_indexer_block; shards and rewards from EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -433,9 +433,9 @@ def trace_block(
     """
     _check_level(wait_until)
     validation.flag(blocks, "blocks")
-    if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
+    if validation.one_of(source, "source", ("rpc", *SOURCES)) != "rpc":
         fetcher = Fetcher(client.current(ledger), on_error, progress)
-        traces_read = _document_traces(fetcher, at, blocks=blocks)
+        traces_read = _document_traces(fetcher, at, source, blocks=blocks)
         return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)
     pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
@@ -443,16 +443,16 @@ def trace_block(
     return traces(pairs, **options, on_error=on_error, ledger=ledger)
 
 
-def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
+def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool) -> Traces:
     ledger = fetcher.ledger
     reference = validation.block_reference(at)
     height, block_hash = reference.height, None
     if height is None:
         height, block_hash = ledger.pin(reference)
-    answers = read_transactions(ledger, height, block_hash)
+    answers = read_transactions(ledger, height, block_hash, source)
     built = build_traces(ledger, answers, blocks=blocks, progress=fetcher.progress)
     by_hash = {trace.tx_hash or "": trace for trace in built}
-    return Traces(by_hash, attrs=provenance(ledger, DOCUMENTS))
+    return Traces(by_hash, attrs=provenance(ledger, SOURCES[source]))
 
 
 @verb

@@ -51,11 +51,12 @@ def stored(out: Path, view: str) -> pd.DataFrame:
 # The blocks -------------------------------------------------------------------------------
 
 
-def test_blocks_come_once_and_in_order(ledger: lk.Ledger) -> None:
+@pytest.mark.parametrize("source", ["documents", "indexer_rpc"])
+def test_blocks_come_once_and_in_order(ledger: lk.Ledger, source: Any) -> None:
     """Old blocks come first, then those that are produced while they are waited for."""
     heights, final = heights_of(ledger.world), ledger.world.chain.final.height
     n_blocks = len(heights) + 20
-    blocks = list(lk.follow("genesis", max_blocks=n_blocks, ledger=ledger))
+    blocks = list(lk.follow("genesis", source=source, max_blocks=n_blocks, ledger=ledger))
     new = range(final + 1, final + 21)
     assert [block.height for block in blocks] == [*heights, *new]
     assert [block.behind for block in blocks] == [*(final - each for each in heights), *[0] * 20]
@@ -82,11 +83,12 @@ def test_one_view_yields_its_frames(ledger: lk.Ledger) -> None:
     assert [frame.attrs["block_height"] for frame in (first, second)] == [final, final + 1]
 
 
-def test_frames_are_those_of_the_node(busy: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["documents", "indexer_rpc"])
+def test_frames_are_those_of_the_node(busy: World, source: Any, tmp_path: Path) -> None:
     """The rows of every block together are those that `collect_blocks` reads by JSON-RPC."""
     first, last = busy.chain.genesis.height + 1, busy.chain.final.height + 1
     with lk.connect("local", world=busy, make_default=False) as ledger:
-        blocks = list(lk.follow(first, RPC_VIEWS, until=last, ledger=ledger))
+        blocks = list(lk.follow(first, RPC_VIEWS, source=source, until=last, ledger=ledger))
         out = tmp_path / "run"
         lk.collect_blocks(first, last, RPC_VIEWS, out, source="rpc", progress=False, ledger=ledger)
     assert len(blocks) == lk.open_collection(out).counts["ok"]

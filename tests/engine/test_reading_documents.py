@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+UNTYPED: Any = lk  # as whoever calls it without a type checker
 KEY = "lk_planted_0123456789abcdef"
 FINAL = 199
 # One height in seven was skipped, and more than ten in a row.
@@ -350,12 +351,12 @@ def test_the_traces_of_a_block_are_the_same_from_either_source() -> None:
             if world.chain.by_height(height) is None:
                 continue
             by_node = lk.trace_block(height, progress=False, ledger=ledger)
-            by_documents = lk.trace_block(height, source="documents", ledger=ledger)
-            assert list(by_documents) == list(by_node)
             n_transactions += len(by_node)
-            for view in TRACE_FRAMES:
-                left, right = getattr(by_documents, view), getattr(by_node, view)
-                pd.testing.assert_frame_equal(left, right)
+            for source in ("documents", "indexer_rpc"):
+                traces = UNTYPED.trace_block(height, source=source, ledger=ledger)
+                assert list(traces) == list(by_node)
+                for view in TRACE_FRAMES:
+                    pd.testing.assert_frame_equal(getattr(traces, view), getattr(by_node, view))
         assert n_transactions > 20
 
 

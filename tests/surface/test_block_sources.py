@@ -43,6 +43,7 @@ def test_settled_worlds_are_the_same_by_both_sources(
     by_rpc = collect(*heights, tmp_path / "rpc", ledger, views=SHARED, source="rpc")
     documents = collect(*heights, tmp_path / "documents", ledger, source="documents")
     assert_same(by_rpc, documents, TABLES)
+    assert_same(documents, collect(*heights, tmp_path / "node", ledger, source="indexer_rpc"))
     assert len(read_rows(documents, "receipts")) > 200
     assert len(read_rows(documents, "events"))
     assert len(read_rows(documents, "transfers")) > 200
@@ -50,6 +51,22 @@ def test_settled_worlds_are_the_same_by_both_sources(
     for view in ("outcomes", "actions", "balances", "data_receipts"):
         expected = [row for tables in plain for row in tables[view]]
         assert plain_rows(documents.pandas(view)[list(expected[0])]) == expected
+
+
+def test_the_middle_of_a_chain_is_the_same_from_a_node(
+    settled: dict[int, World], tmp_path: Path
+) -> None:
+    """Receipts of transactions before the range have these transactions, too."""
+    world = settled[3]
+    first, stop = ends(world)
+    ledger = lk.connect(world=world, make_default=False)
+    views = ("outcomes", "actions", "balances")
+    runs = [
+        collect(first + 6, stop - 4, tmp_path / source, ledger, views=views, source=source)
+        for source in ("documents", "indexer_rpc")
+    ]
+    assert_same(*runs)
+    assert read_rows(runs[1], "outcomes")["tx_hash"].notna().all()
 
 
 def test_gaps_in_the_chain_are_the_same_by_both_sources(tmp_path: Path) -> None:

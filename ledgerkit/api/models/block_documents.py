@@ -229,6 +229,12 @@ class BlockDocument(Struct, gc=False):
 
     block: chain.Block
     shards: list[Shard]
+    tracked_shards: list[chain.UInt63] | None = None  # of a node; services have all
+
+    def missing_shards(self) -> list[int]:
+        """List the shards of the block of which the document of a node has no executions."""
+        known = {shard.shard_id for shard in self.shards}.intersection(self.tracked_shards or ())
+        return [each.shard_id for each in self.chunk_headers() if each.shard_id not in known]
 
     def chunks(self) -> list[chain.Chunk]:
         """List the new chunks in the block's order, as a node sends them."""

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.clock import pass_time
 from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
-from ledgerkit.localnet.rpc import changes
+from ledgerkit.localnet.rpc import blocks, changes
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import HandlerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,6 +174,24 @@ def _part(whole: Object, part: str, shard_id: int) -> Any:
 
 
 # Documents ---------------------------------------------------------------------------------
+
+
+def indexer_block(world: World, params: Any) -> Object:
+    """Return the result of `EXPERIMENTAL_indexer_block`: a document without what services add."""
+    # Source: nearcore, chain/jsonrpc/src/api/indexer.rs and the handler of its requests.
+    block_hash = read.member(read.members(params), "block_hash", read.crypto_hash)
+    if unknown := params.keys() - {"block_hash"}:
+        raise read.error(f"unknown field `{min(unknown)}`, expected `block_hash`")
+    block = world.chain.by_hash(block_hash)
+    if block is None or blocks.is_collected(world, block):
+        text = f"DB Not Found Error: BLOCK: {block_hash} \n Cause: Unknown"
+        info = {"error_message": text}
+        raise HandlerError("DATA_UNAVAILABLE", {"name": "DATA_UNAVAILABLE", "info": info}, info)
+    message = document(world, block)
+    for shard in message["shards"]:
+        for executed in shard["receipt_execution_outcomes"]:
+            del executed["tx_hash"]
+    return message | {"tracked_shards": [chunk.shard_id for chunk in block.chunks]}
 
 
 def document(world: World, block: Block) -> Object:

@@ -199,7 +199,7 @@ class TestEnvelope:
         "method",
         [
             "nope",
-            "EXPERIMENTAL_indexer_block",
+            "EXPERIMENTAL_nope",
         ],
     )
     def test_unknown_method(self, world, method):

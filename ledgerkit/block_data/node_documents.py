@@ -1,0 +1,101 @@
+"""Whole blocks of many heights from a node that serves them, and the origins of their receipts."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ledgerkit.api import rpc
+from ledgerkit.block_data.headers import NodeHeaders, Skipped, not_final_error
+from ledgerkit.block_data.node_blocks import read_node_blocks
+from ledgerkit.errors import LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
+    from ledgerkit.block_data.node_blocks import NodeRead
+    from ledgerkit.ledger import Ledger
+    from ledgerkit.transport.session import Reader
+
+    Answer = tuple[int, BlockResponse | Skipped | LedgerError]
+
+_AHEAD = 16  # blocks whose hashes are read before their documents
+
+
+def read_node_documents(
+    ledger: Ledger, heights: Iterable[int], *, whole: bool = False
+) -> Generator[Answer, None, None]:
+    """
+    Yield ascending heights, each with its document, `Skipped`, or the error of reading it.
+
+    `whole` as in `decode_document`. A height above the last final block is an error.
+    """
+    rest, headers, final = iter(heights), NodeHeaders(ledger), -1
+    beyond: list[int] = []
+
+    def final_heights() -> Iterator[int]:
+        nonlocal final
+        for height in rest:
+            if height > final:
+                final = headers.final().height
+            if height > final:
+                beyond.append(height)
+                return
+            yield height
+
+    async def read(reader: Reader, block: NodeRead) -> Answer:
+        height, value = block
+        if isinstance(value, Skipped | LedgerError):
+            return height, value
+        return height, await reader.answer(rpc.indexer_block(value.header.hash, whole=whole))
+
+    # By default a node puts one block together at a time, and refuses another request as busy.
+    # Source: nearcore, chain/jsonrpc, indexer_max_concurrent_requests.
+    one_by_one = ledger.session.settings.in_flight
+    with (
+        closing(read_node_blocks(ledger, final_heights(), size=_AHEAD, ahead=1)) as blocks,
+        closing(ledger.session.read_each(blocks, read, n_calls=one_by_one)) as answers,
+    ):
+        yield from answers
+    for height in chain(beyond, rest):
+        yield height, not_final_error(height, final)
+
+
+class Origins:
+    """
+    The transactions that receipts belong to, which a node leaves out of a block.
+
+    A receipt has the origin of the execution that lists it; those of receipts that were created
+    before the first block are requested.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._tx_hashes: dict[str, str | None] = {}  # by the ids of receipts that did not run yet
+
+    def fill_in(self, document: BlockDocument) -> None:
+        """Fill in the transactions of executed receipts, except those that the node cannot name."""
+        executed = [pair for shard in document.shards for pair in shard.receipt_execution_outcomes]
+        for shard in document.shards:
+            for item in shard.chunk.transactions if shard.chunk else ():
+                self._add(item.outcome.execution_outcome.outcome.receipt_ids, item.transaction.hash)
+        created = {each for pair in executed for each in pair.execution_outcome.outcome.receipt_ids}
+        ids = {pair.receipt.receipt_id for pair in executed} - created - self._tx_hashes.keys()
+        self._request(sorted(ids))
+        for pair in executed:
+            pair.tx_hash = self._tx_hashes.pop(pair.receipt.receipt_id, None)
+            self._add(pair.execution_outcome.outcome.receipt_ids, pair.tx_hash)
+
+    def _add(self, receipt_ids: Iterable[str], tx_hash: str | None) -> None:
+        self._tx_hashes.update(dict.fromkeys(receipt_ids, tx_hash))
+
+    def _request(self, receipt_ids: list[str]) -> None:
+        calls = [rpc.receipt_origin(receipt_id) for receipt_id in receipt_ids]
+        answers = self._ledger.send_many(calls, on_error="collect", progress=False)
+        for receipt_id, answer in zip(receipt_ids, answers, strict=True):
+            if not isinstance(answer, LedgerError):
+                self._tx_hashes[receipt_id] = answer.transaction_hash
+            elif answer.retryable:
+                raise answer
