@@ -1,4 +1,4 @@
-"""The dtype u128 and its array: two planes of uint64 and a mask, 17 bytes a value."""
+"""The dtypes u128 and i129 and their array: two planes of uint64, a mask and perhaps a sign."""
 
 from __future__ import annotations
 
@@ -16,24 +16,51 @@ from ledgerkit.u128 import (
     ordering,
     pandas_hooks,
     parsing,
+    planes,
     reductions,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ledgerkit.u128.planes import Flags, Planes, Words
+    from ledgerkit.u128.planes import Flags, Values, Words
 
 _PANDAS = (pd.Series, pd.Index, pd.DataFrame)
 _READ_ONLY = "Cannot modify read-only array"
 _NO_INTERPOLATION = (
-    "u128 is exact and does not interpolate, because the results would be rounded: "
+    "{} is exact and does not interpolate, because the results would be rounded: "
     "use astype('float64').interpolate(), or ffill() to repeat the last value"
 )
 
 
+class WideDtype(ExtensionDtype):
+    """Integers of 128 bits, exact, with a sign or without; missing values are `pandas.NA`."""
+
+    type = int
+    na_value = pd.NA
+    signed: bool
+    _is_numeric = True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    @classmethod
+    def construct_from_string(cls, string: str) -> Any:
+        """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
+        is_stored = string == pandas_hooks.STORED_NAMES[cls.signed]
+        return cls() if is_stored else super().construct_from_string(string)
+
+    @classmethod
+    def construct_array_type(cls) -> Any:
+        """Return the array type of this dtype."""
+        return I129Array if cls.signed else U128Array
+
+    def __from_arrow__(self, array: Any) -> U128Array:
+        return U128Array.of(*parsing.read(array, signed=self.signed))
+
+
 @register_extension_dtype
-class U128Dtype(ExtensionDtype):
+class U128Dtype(WideDtype):
     """
     Unsigned integers of 128 bits, exact; missing values are `pandas.NA`.
 
@@ -51,28 +78,35 @@ class U128Dtype(ExtensionDtype):
     """
 
     name = "u128"
-    type = int
     kind = "u"
-    na_value = pd.NA
     itemsize = 16
-    _is_numeric = True
+    signed = False
 
-    def __repr__(self) -> str:
-        return "U128Dtype()"
 
-    @classmethod
-    def construct_from_string(cls, string: str) -> Any:
-        """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
-        is_stored = string == pandas_hooks.STORED_NAME
-        return cls() if is_stored else super().construct_from_string(string)
+@register_extension_dtype
+class I129Dtype(WideDtype):
+    """
+    The differences of two u128, exact: integers from -(2^128 - 1) to 2^128 - 1.
 
-    @classmethod
-    def construct_array_type(cls) -> Any:
-        """Return the array type of this dtype."""
-        return U128Array
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> balances = pd.Series([5, 7, None], dtype="u128")
+    >>> 6 - balances
+    0       1
+    1      -1
+    2    <NA>
+    dtype: i129
+    """
 
-    def __from_arrow__(self, array: Any) -> U128Array:
-        return U128Array.of(*parsing.read(array))
+    name = "i129"
+    kind = "i"
+    itemsize = 17
+    signed = True
+
+    def _get_common_dtype(self, dtypes: list[Any]) -> Any:
+        """Return the dtype of columns below each other: this one beside other integers."""
+        return self if all(map(pd.api.types.is_integer_dtype, dtypes)) else None
 
 
 class U128Array(pandas_hooks.PandasHooks):
@@ -102,9 +136,9 @@ class U128Array(pandas_hooks.PandasHooks):
     (18446744073709551623, 51)
     """
 
-    hi: Words
-    lo: Words
+    planes: Values
     mask: Flags
+    signed = False
 
     # numpy's and pandas' own arrays leave operations to the type with the higher priority; a
     # pandas Index has 2000.
@@ -120,29 +154,31 @@ class U128Array(pandas_hooks.PandasHooks):
             raise TypeError("hi and lo must be arrays of uint64, and mask one of bool")
         if not hi.shape == lo.shape == mask.shape == (len(hi),):
             raise ValueError("hi, lo and mask must have the same length and one dimension")
-        if mask.any() and (hi[mask].any() or lo[mask].any()):
-            hi, lo = np.where(mask, 0, hi), np.where(mask, 0, lo)
-        self.hi, self.lo, self.mask = hi, lo, mask
+        self.planes = parsing.check(planes.clean((hi, lo), mask), signed=self.signed)
+        self.mask = mask
         if copy:
-            self.hi, self.lo, self.mask = hi.copy(), lo.copy(), mask.copy()
+            self.planes, self.mask = planes.join([self.planes]), mask.copy()
 
     @classmethod
     def _from_sequence(cls, scalars: Any, *, dtype: Any = None, copy: bool = False) -> Self:  # noqa: ARG003 - pandas names the dtype
         if isinstance(scalars, _PANDAS):
             scalars = scalars.array
         if isinstance(scalars, U128Array):
-            return cls(scalars.hi, scalars.lo, scalars.mask, copy=copy)
-        return cls.of(*parsing.read(scalars))
+            values = parsing.check(scalars.planes, signed=cls.signed)
+            array = cls.of(values, scalars.mask)
+            return array.copy() if copy else array
+        return cls.of(*parsing.read(scalars, signed=cls.signed))
 
     @classmethod
-    def of(cls, values: Planes, mask: Flags) -> Self:
+    def of(cls, values: Values, mask: Flags) -> Self:
         """
         Build an array of planes, without checks.
 
         Parameters
         ----------
         values
-            The upper and lower 64 bits of each value, 0 where it is missing.
+            The upper and lower 64 bits of each value, 0 where it is missing; for i129 those of
+            the value modulo 2^128, and where it is negative.
         mask
             True where a value is missing.
 
@@ -151,8 +187,9 @@ class U128Array(pandas_hooks.PandasHooks):
         array
             The array, which shares their memory.
         """
-        array = cls.__new__(cls)
-        array.hi, array.lo, array.mask = *values, mask
+        kind: Any = U128Array if len(values) == 2 else I129Array  # noqa: PLR2004 - no sign
+        array: Self = kind.__new__(kind)
+        array.planes, array.mask = values, mask
         return array
 
     @classmethod
@@ -168,22 +205,29 @@ class U128Array(pandas_hooks.PandasHooks):
     # Properties -------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> U128Dtype:
-        """The dtype u128."""
-        return U128Dtype()
+    def dtype(self) -> Any:
+        """The dtype, u128 or i129."""
+        return I129Dtype() if self.signed else U128Dtype()
 
     @property
     def nbytes(self) -> int:
-        """The size of the values in bytes: 17 each."""
-        return self.hi.nbytes + self.lo.nbytes + self.mask.nbytes
+        """The size of the values in bytes: 17 each, with a sign 18."""
+        return sum(plane.nbytes for plane in (*self.planes, self.mask))
 
     @property
-    def planes(self) -> Planes:
-        """The upper and lower 64 bits of the values; missing values are 0."""
-        return self.hi, self.lo
+    def hi(self) -> Words:
+        """The upper 64 bits of the values; missing values are 0."""
+        hi: Words = self.planes[0]
+        return hi
+
+    @property
+    def lo(self) -> Words:
+        """The lower 64 bits of the values; missing values are 0."""
+        lo: Words = self.planes[1]
+        return lo
 
     def __len__(self) -> int:
-        return len(self.hi)
+        return len(self.mask)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
@@ -199,9 +243,10 @@ class U128Array(pandas_hooks.PandasHooks):
 
     def equals(self, other: object) -> bool:
         """Return True if another array has the same values, missing ones in the same rows."""
-        return isinstance(other, U128Array) and all(
-            np.array_equal(a, b)
-            for a, b in zip((*self.planes, self.mask), (*other.planes, other.mask), strict=True)
+        return (
+            isinstance(other, U128Array)
+            and self.signed == other.signed
+            and all(map(np.array_equal, (*self.planes, self.mask), (*other.planes, other.mask)))
         )
 
     def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:  # noqa: ARG002, FBT001, FBT002 - pandas names it
@@ -213,8 +258,9 @@ class U128Array(pandas_hooks.PandasHooks):
         item = check_array_indexer(self, item)
         mask = self.mask[item]
         if not isinstance(mask, np.ndarray):
-            return pd.NA if mask else int(self.hi[item]) << 64 | int(self.lo[item])
-        selected = self.of((self.hi[item], self.lo[item]), mask)
+            hi, lo, *negative = (int(plane[item]) for plane in self.planes)
+            return pd.NA if mask else (hi << 64 | lo) - sum(negative) * planes.LIMIT
+        selected = self.of(planes.take(self.planes, item), mask)
         if np.may_share_memory(mask, self.mask):
             pandas_hooks.mark_view(selected, self)
         return selected
@@ -226,24 +272,25 @@ class U128Array(pandas_hooks.PandasHooks):
         is_scalar = not pd.api.types.is_list_like(value)
         new = self._from_sequence([value] if is_scalar else value)
         rows = 0 if is_scalar else slice(None)
-        self.hi[key], self.lo[key] = new.hi[rows], new.lo[rows]
-        self.mask[key] = new.mask[rows]
+        for plane, values in zip((*self.planes, self.mask), (*new.planes, new.mask), strict=True):
+            plane[key] = values[rows]
 
     def take(self, indices: Any, *, allow_fill: bool = False, fill_value: Any = None) -> Self:
         """Select rows; with `allow_fill`, -1 selects the fill value."""
         rows = np.asarray(indices, dtype=np.intp)
-        parts: Any = [
-            take(part, rows, allow_fill=allow_fill, fill_value=missing)
-            for part, missing in ((self.hi, 0), (self.lo, 0), (self.mask, True))
-        ]
-        selected = self.of((parts[0], parts[1]), parts[2])
+        values: Any = tuple(
+            take(plane, rows, allow_fill=allow_fill, fill_value=plane.dtype.type(0))
+            for plane in self.planes
+        )
+        mask: Any = take(self.mask, rows, allow_fill=allow_fill, fill_value=True)
+        selected = self.of(values, mask)
         if allow_fill and not pd.isna(fill_value):
             selected[rows == -1] = fill_value
         return selected
 
     def copy(self) -> Self:
         """Return a copy."""
-        return self.of((self.hi.copy(), self.lo.copy()), self.mask.copy())
+        return self.of(planes.join([self.planes]), self.mask.copy())
 
     def view(self, dtype: Any = None) -> Any:
         """Return another array of the same values, cast if a dtype is passed."""
@@ -251,13 +298,12 @@ class U128Array(pandas_hooks.PandasHooks):
 
     @classmethod
     def _concat_same_type(cls, to_concat: Sequence[Self]) -> Self:
-        hi = np.concatenate([a.hi for a in to_concat])
-        lo = np.concatenate([a.lo for a in to_concat])
-        return cls.of((hi, lo), np.concatenate([a.mask for a in to_concat]))
+        values = planes.join([array.planes for array in to_concat])
+        return cls.of(values, np.concatenate([array.mask for array in to_concat]))
 
     def interpolate(self, **_: Any) -> Self:
         """Raise an error, because interpolated values would be rounded."""
-        raise NotImplementedError(_NO_INTERPOLATION)
+        raise NotImplementedError(_NO_INTERPOLATION.format(self.dtype))
 
     def map(self, mapper: Any, na_action: Any = None) -> Any:
         """Apply a function, a dict or a Series; ints stay ints even if others are missing."""
@@ -288,13 +334,13 @@ class U128Array(pandas_hooks.PandasHooks):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - numpy names it
         if copy is False:
-            raise ValueError("u128 cannot become a numpy array without a copy: omit copy=False")
+            raise ValueError(f"{self.dtype} is no numpy array without a copy: omit copy=False")
         return self.to_numpy(dtype)
 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
         from ledgerkit.u128 import arrow
 
-        pandas_hooks.record_dtype(U128Dtype)
+        pandas_hooks.record_dtype(WideDtype)
         return arrow.to_arrow(self.planes, self.mask, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
@@ -321,8 +367,10 @@ class U128Array(pandas_hooks.PandasHooks):
             If a value is missing and the dtype cannot hold missing values.
         """
         dtype = pd.api.types.pandas_dtype(dtype)
-        if isinstance(dtype, U128Dtype):
+        if dtype == self.dtype:
             return self.copy() if copy else self
+        if isinstance(dtype, WideDtype):
+            return dtype.construct_array_type()._from_sequence(self, copy=copy)  # noqa: SLF001 - its own
         if isinstance(dtype, np.dtype):
             return self.to_numpy(dtype)
         array = casts.to_extension(self, dtype)
@@ -404,7 +452,7 @@ class U128Array(pandas_hooks.PandasHooks):
         return self.copy()
 
     def __abs__(self) -> Self:
-        return self.copy()
+        return self.of(planes.magnitudes(self.planes), self.mask).copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "__call__" and ufunc.__name__ in operations.ROUNDED:
@@ -430,6 +478,36 @@ class U128Array(pandas_hooks.PandasHooks):
 
     def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> U128Array:
         return reductions.accumulate(self, name, skipna=skipna)
+
+
+class I129Array(U128Array):
+    """
+    A column of exact signed integers, each a difference of two u128.
+
+    Parameters
+    ----------
+    hi
+        The upper 64 bits of each value; none is negative. `pandas.array` takes any values.
+    lo
+        The lower 64 bits of each value.
+    mask
+        True where a value is missing; by default, none is.
+    copy
+        Whether to copy the three arrays.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> array = pd.array([-(2**64), None, 7], dtype="i129")
+    >>> abs(array)
+    <U128Array>
+    [18446744073709551616, <NA>, 7]
+    Length: 3, dtype: u128
+    >>> array.sum(), array.nbytes
+    (-18446744073709551609, 54)
+    """
+
+    signed = True
 
 
 def _arithmetic(name: str) -> Any:
@@ -461,4 +539,4 @@ for operation in ("eq", "ne", "lt", "le", "gt", "ge"):
 for operation in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
     setattr(U128Array, operation, U128Array._reduction(operation))  # noqa: SLF001 - of this module
 pandas_hooks.select_by_rank(U128Array)
-pandas_hooks.warn_of_excel(U128Dtype)
+pandas_hooks.warn_of_excel(WideDtype)

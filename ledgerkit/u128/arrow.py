@@ -11,7 +11,7 @@ from ledgerkit.extras import require
 from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
-    from ledgerkit.u128.planes import Flags, Planes
+    from ledgerkit.u128.planes import Flags, Values
 
 DIGITS = 38  # of the widest decimal that DuckDB, Polars and all common Parquet readers support
 _WORD = 64  # bits
@@ -25,7 +25,7 @@ def library(name: str = "pyarrow") -> Any:
 # To Arrow -------------------------------------------------------------------------------
 
 
-def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
+def to_arrow(values: Values, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
     """
     Convert to an Arrow array of decimals, integers or texts.
 
@@ -36,12 +36,13 @@ def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A00
     pa = library()
     if type is None or type == pa.decimal128(DIGITS):
         if (row := planes.first(too_large(values, mask))) is not None:
-            value = int(values[0][row]) << _WORD | int(values[1][row])
+            (value,) = planes.to_ints(planes.take(values, [row]))
             msg = f"{value} in row {row} is too large for decimal128({DIGITS}, 0)"
             raise pa.ArrowInvalid(f"{msg}: astype('str') keeps every digit")
         return _to_decimals(values, mask, pa.decimal128(DIGITS))
     if not (pa.types.is_decimal(type) or pa.types.is_integer(type) or _is_text(type)):
-        msg = f"u128 cannot be converted to {type}: choose a decimal, integer or text type"
+        name = planes.name(signed=len(values) > 2)  # noqa: PLR2004 - a plane of signs
+        msg = f"{name} cannot be converted to {type}: choose a decimal, integer or text type"
         raise TypeError(msg)
     return _to_decimals(values, mask, every_value()).cast(type)
 
@@ -51,16 +52,17 @@ def every_value() -> Any:
     return library().decimal256(DIGITS + 1)
 
 
-def too_large(values: Planes, mask: Flags) -> Flags:
+def too_large(values: Values, mask: Flags) -> Flags:
     """Return where values have 39 digits."""
-    return ~(planes.less(values, planes.from_ints([10**DIGITS])) | mask)
+    return ~(planes.less(planes.magnitudes(values), planes.from_ints([10**DIGITS])) | mask)
 
 
-def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
+def _to_decimals(values: Values, mask: Flags, target: Any) -> Any:
     """Build an array of decimals from the words of each value, the lowest first."""
     pa = library()
     words = np.zeros((len(mask), target.bit_width // _WORD), dtype="<u8")
-    words[:, 1], words[:, 0] = values
+    words[:, 2:] -= planes.flags(values)[:, None]
+    words[:, 1], words[:, 0] = values[:2]
     present = pa.array(~mask).buffers()[1]
     return pa.Array.from_buffers(target, len(mask), [present, pa.py_buffer(words)])
 
@@ -68,7 +70,7 @@ def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
 # From Arrow -----------------------------------------------------------------------------
 
 
-def from_arrow(array: Any, *, name: str = "amount") -> tuple[Planes, Flags]:
+def from_arrow(array: Any, *, name: str = "amount", signed: bool = False) -> tuple[Values, Flags]:
     """Read an Arrow array of decimals of scale 0, integers, texts of digits, or only nulls."""
     pa = library()
     if isinstance(array, pa.ChunkedArray):
@@ -78,27 +80,33 @@ def from_arrow(array: Any, *, name: str = "amount") -> tuple[Planes, Flags]:
     if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
         array = array.cast(pa.decimal128(DIGITS))
     if pa.types.is_decimal(array.type):
-        return _from_decimals(array, name)
+        return _from_decimals(array, name, signed=signed)
     if _is_text(array.type):
-        return decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
-    msg = f"u128 cannot be read from {array.type}: pass decimals, integers or texts of digits"
+        texts = array.to_numpy(zero_copy_only=False)
+        return decimal_text.parse(texts, name=name, signed=signed)
+    dtype = planes.name(signed=signed)
+    msg = f"{dtype} cannot be read from {array.type}: pass decimals, integers or texts of digits"
     raise TypeError(msg)
 
 
-def _from_decimals(array: Any, name: str) -> tuple[Planes, Flags]:
+def _from_decimals(array: Any, name: str, *, signed: bool) -> tuple[Values, Flags]:
+    dtype = planes.name(signed=signed)
     if array.type.scale:
-        msg = f"u128 holds integers, and {array.type} has a scale of {array.type.scale}"
+        msg = f"{dtype} holds integers, and {array.type} has a scale of {array.type.scale}"
         raise TypeError(f"{msg}: cast to scale 0 first")
     if array.type.bit_width < 2 * _WORD:
         array = array.cast(library().decimal128(DIGITS))
     words, mask = _words(array), missing(array)
-    if words.shape[1] > 2:  # noqa: PLR2004 - hi and lo
-        outside = words[:, 2:].any(axis=1)
-    else:
-        outside = (words[:, 1] >> np.uint64(_WORD - 1)).astype(bool)  # the sign bit
-    _refuse_first(array, outside & ~mask, name)
+    negative = (words[:, -1] >> np.uint64(_WORD - 1)).astype(np.bool_)  # the sign bit
+    # Of a value that fits, the words above the lowest two are all zeros, or all ones.
+    outside = (words[:, 2:] != (np.uint64(0) - negative)[:, None]).any(axis=1)
+    outside |= negative & ((words[:, 0] | words[:, 1]) == 0) if signed else negative
+    if (row := planes.first(outside & ~mask)) is not None:
+        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in {dtype}"
+        raise DecodeError(msg, path=f"{name}[{row}]")
     keep = (~mask).astype(np.uint64)
-    return (words[:, 1] * keep, words[:, 0] * keep), mask
+    values = words[:, 1] * keep, words[:, 0] * keep
+    return (*values, negative & ~mask) if signed else values, mask
 
 
 def _words(array: Any) -> np.ndarray:
@@ -120,9 +128,3 @@ def missing(array: Any) -> np.ndarray:
 def _is_text(kind: Any) -> bool:
     types = library().types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:
-    if (row := planes.first(outside)) is not None:
-        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in u128"
-        raise DecodeError(msg, path=f"{name}[{row}]")

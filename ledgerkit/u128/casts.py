@@ -24,7 +24,7 @@ _NULLABLE = {"b": "astype('boolean')", "i": "astype('Int64')", "u": "astype('UIn
 def to_numpy(array: U128Array, dtype: np.dtype[Any], na_value: Any = no_default) -> np.ndarray:
     """Convert to a numpy array; missing values become `na_value`."""
     if dtype.kind not in _CASTS:
-        raise TypeError(f"u128 cannot be cast to {dtype}")
+        raise TypeError(f"{array.dtype} cannot be cast to {dtype}")
     values = _CASTS[dtype.kind](array, dtype)
     if array.mask.any():
         values[array.mask] = _missing_value(dtype) if na_value is no_default else na_value
@@ -44,7 +44,7 @@ def to_extension(array: U128Array, dtype: Any) -> Any:
 
 def to_texts(array: U128Array) -> np.ndarray:
     """Format the digits of each value, NA where missing."""
-    texts = decimal_text.write(*array.planes)
+    texts = decimal_text.write(array.planes)
     texts[array.mask] = pd.NA
     return texts
 
@@ -79,20 +79,22 @@ def _missing_value(dtype: np.dtype[Any]) -> Any:
 
 
 def _to_integers(array: U128Array, dtype: np.dtype[Any]) -> np.ndarray:
-    most = np.iinfo(dtype).max
-    over = (array.hi != 0) | (array.lo > np.uint64(most))
-    if (row := planes.first(over)) is not None:
-        raise OverflowError(f"{array[row]} in row {row} does not fit {dtype}, which ends at {most}")
-    return array.lo.astype(dtype)
+    integers: np.ndarray = array.lo.astype(dtype)
+    read, _ = parsing.read_ints(integers)
+    if (row := planes.first(~planes.equal(array.planes, read))) is not None:
+        limits = np.iinfo(dtype)
+        edge = f"begins at {limits.min}" if array[row] < 0 else f"ends at {limits.max}"
+        raise OverflowError(f"{array[row]} in row {row} does not fit {dtype}, which {edge}")
+    return integers
 
 
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _CASTS: dict[str, Callable[[U128Array, Any], np.ndarray]] = {
-    "O": lambda array, _: planes.to_ints(*array.planes),
-    "f": lambda array, _: planes.to_float(*array.planes),
+    "O": lambda array, _: planes.to_ints(array.planes),
+    "f": lambda array, _: planes.to_float(array.planes),
     "b": lambda array, _: (array.hi | array.lo) != 0,
     "i": _to_integers,
     "u": _to_integers,
-    "U": lambda array, _: decimal_text.write(*array.planes),
-    "S": lambda array, _: decimal_text.write(*array.planes),
+    "U": lambda array, _: decimal_text.write(array.planes),
+    "S": lambda array, _: decimal_text.write(array.planes),
 }

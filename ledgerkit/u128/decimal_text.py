@@ -1,4 +1,4 @@
-"""Decimal texts of unsigned 128-bit integers, converted by whole columns."""
+"""Decimal texts of 128-bit integers, with or without a sign, converted by whole columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.u128 import planes
-from ledgerkit.u128.planes import LIMIT, Flags, Objects, Planes, Words
+from ledgerkit.u128.planes import LIMIT, Flags, Objects, Planes, Values, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,16 +37,24 @@ _BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's ca
 
 
 def parse(
-    texts: Sequence[str | None] | NDArray[np.object_], *, name: str = "balance"
-) -> tuple[Planes, Flags]:
+    texts: Sequence[str | None] | NDArray[np.object_],
+    *,
+    name: str = "balance",
+    signed: bool = False,
+) -> tuple[Values, Flags]:
     """Parse a column of decimal texts; an error names the row, and the field by `name`."""
     listed = texts if isinstance(texts, list) else np.asarray(texts, dtype=object).tolist()
+    if signed:
+        negative = np.array([type(text) is str and text[:1] == "-" for text in listed], np.bool_)
+        digits = [text[1:] if minus else text for text, minus in zip(listed, negative, strict=True)]
+        (hi, lo), missing = parse(digits, name=name)
+        return planes.with_sign((hi, lo), negative), missing
     hi, lo = np.empty((2, len(listed)), dtype=np.uint64)
     missing = np.zeros(len(listed), dtype=np.bool_)
     for begin in range(0, len(listed), _BLOCK):
         block = listed[begin : begin + _BLOCK]
         rows = slice(begin, begin + len(block))
-        values = _parse_block(block)
+        values: Values | None = _parse_block(block)
         if values is None:
             missing[rows] = [text is None for text in block]
             values = _parse_irregular(block, begin, name)
@@ -54,7 +62,7 @@ def parse(
     return (hi, lo), missing
 
 
-def _parse_irregular(texts: list[str | None], begin: int, name: str) -> Planes:
+def _parse_irregular(texts: list[str | None], begin: int, name: str) -> Values:
     if None in texts:
         values = _parse_block(["0" if text is None else text for text in texts])
         if values is not None:
@@ -136,12 +144,16 @@ def _refuse(name: str, row: int, value: object, reason: str) -> DecodeError:
 # Numbers to texts -----------------------------------------------------------------------
 
 
-def write(hi: Words, lo: Words) -> Objects:
+def write(values: Values) -> Objects:
     """Format the values as decimal texts, without leading zeros."""
+    hi, lo = planes.magnitudes(values)
     texts = np.empty(len(hi), dtype=object)
     for begin in range(0, len(hi), _BLOCK):
         rows = slice(begin, begin + _BLOCK)
         texts[rows] = _format_block(hi[rows], lo[rows])
+    negative = planes.flags(values)
+    if negative.any():
+        texts[negative] = "-" + texts[negative]
     return texts
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import ordering, parsing, planes, reductions
+from ledgerkit.u128 import arithmetic, ordering, parsing, planes, reductions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def apply(array: U128Array, how: str, options: dict[str, Any]) -> Any:
     if how in reductions.LOGICAL:
         return _by_pandas(array.astype("boolean"), how, options)
     # pandas then calls a method of that name, if columns have one, group by group.
-    raise NotImplementedError(f"u128 has no {how} by group")
+    raise NotImplementedError(f"{array.dtype} has no {how} by group")
 
 
 def quantile(array: U128Array, options: dict[str, Any]) -> np.ndarray:
@@ -82,7 +82,7 @@ def _running_extremes(array: U128Array, how: str, options: dict[str, Any]) -> U1
     result = _by_pandas(_as_integers(ranks, array.mask), how, options)
     best = result.to_numpy(np.intp, na_value=-1)
     rows = ordering.first_rows(ranks)[best]
-    return type(array)(array.hi[rows], array.lo[rows], best < 0)
+    return array.of(planes.clean(planes.take(array.planes, rows), best < 0), best < 0)
 
 
 def _missing_groups(array: U128Array, options: dict[str, Any], min_count: int) -> Flags:
@@ -104,7 +104,7 @@ def _codes(array: U128Array, options: dict[str, Any]) -> Rows:
 
 def _extreme_rows(array: U128Array, how: str, options: dict[str, Any]) -> Rows:
     codes, count = _codes(array, options), options["ngroups"]
-    rows = planes.group_extremes(codes, count, *array.planes, largest=how in {"max", "idxmax"})
+    rows = planes.group_extremes(codes, count, array.planes, largest=how in {"max", "idxmax"})
     return np.where(_missing_groups(array, options, min_count=1), -1, rows)
 
 
@@ -113,17 +113,20 @@ def _extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
 
 
 def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
-    (hi, lo), over = planes.group_totals(_codes(array, options), options["ngroups"], *array.planes)
+    codes, count = _codes(array, options), options["ngroups"]
+    totals = planes.group_totals(codes, count, array.planes)
+    sums, over = arithmetic.fit(totals, signed=array.signed)
     missing = _missing_groups(array, options, min_count=0)
-    _check_totals(array, over & ~missing, options)
-    return type(array)(hi, lo, missing)
+    if (group := planes.first(over & ~missing)) is not None:
+        (rows,) = np.nonzero(codes == group)
+        running = planes.cumulate(planes.take(array.planes, rows))
+        past = arithmetic.fit(running, signed=array.signed)[1]
+        _raise_overflow(array, int(rows[past.argmax()]))
+    return array.of(planes.clean(sums, missing), missing)
 
 
-def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> None:
-    if (group := planes.first(over)) is not None:
-        (rows,) = np.nonzero(options["ids"] == group)
-        _, past = planes.cumulate(array.hi[rows], array.lo[rows])
-        parsing.raise_overflow(int(rows[past.argmax()]), "the group's sum")
+def _raise_overflow(array: U128Array, row: int) -> NoReturn:
+    parsing.raise_overflow(row, "the group's sum", signed=array.signed)
 
 
 def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
@@ -132,10 +135,10 @@ def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
     ends = np.searchsorted(codes[ordered], np.arange(options["ngroups"] + 1))
     groups = [array[ordered[begin:end]] for begin, end in pairwise(ends)]
     products = [
-        0 if is_missing else reductions.product(group.planes)
-        for group, is_missing in zip(groups, missing, strict=True)
+        0 if is_missing else group.prod() for group, is_missing in zip(groups, missing, strict=True)
     ]
-    return array.of(planes.from_ints(products), missing)
+    values = parsing.read(products, signed=array.signed)[0]
+    return array.of(values, missing)
 
 
 def _running_mask(array: U128Array, how: str, options: dict[str, Any]) -> Flags:
@@ -145,30 +148,37 @@ def _running_mask(array: U128Array, how: str, options: dict[str, Any]) -> Flags:
 
 
 def _running_sums(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
-    """Compute the running sum of each group; it fits wherever the group's total does."""
     mask = _running_mask(array, how, options)
     ids = np.where(mask, -1, options["ids"])
-    _, over = planes.group_totals(ids, options["ngroups"], *array.planes)
-    _check_totals(array, over, options)
     ordered = np.argsort(ids, kind="stable")
-    (hi, lo), _ = planes.cumulate(*(words[ordered] for words in array.planes))
-    # Subtract the sum of all groups before, modulo 2^128.
+    words, tops = planes.cumulate(planes.take(array.planes, ordered))
+    # Subtract the sum of all groups before.
     before = np.searchsorted(ids[ordered], ids[ordered]) - 1
-    hi_before, lo_before = (np.where(before < 0, 0, words[before]) for words in (hi, lo))
-    result_hi, result_lo = np.empty_like(hi), np.empty_like(lo)
-    result_hi[ordered] = hi - hi_before - (lo < lo_before)
-    result_lo[ordered] = lo - lo_before
-    return type(array)(result_hi, result_lo, mask | (ids < 0))
+    first = before < 0
+    words_before: Any = tuple(np.where(first, 0, plane[before]) for plane in words)
+    borrow = planes.less(words, words_before).view(np.int8)
+    tops = tops - np.where(first, 0, tops[before]) - borrow
+    result = planes.subtract(words, words_before), tops
+    sums, over = arithmetic.fit(result, signed=array.signed)
+    mask |= ids < 0
+    over &= ~mask[ordered]
+    if over.any():
+        _raise_overflow(array, int(ordered[over].min()))
+    rows = np.empty_like(ordered)
+    rows[ordered] = np.arange(len(rows))
+    return array.of(planes.clean(planes.take(sums, rows), mask), mask)
 
 
 def _running_products(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     mask = _running_mask(array, how, options)
-    ids, ints = options["ids"], planes.to_ints(*array.planes)
-    hi, lo = np.zeros((2, len(array)), dtype=np.uint64)
+    ids, ints = options["ids"], planes.to_ints(array.planes)
+    results = np.zeros(len(ints), dtype=object)
     for group in range(options["ngroups"]):
         (rows,) = np.nonzero(ids == group)
-        hi[rows], lo[rows] = reductions.running_products(ints, mask, rows.tolist())
-    return type(array)(hi, lo, mask | (ids < 0))
+        products = reductions.running_products(ints, mask, rows.tolist(), signed=array.signed)
+        results[rows] = planes.to_ints(products)
+    values = parsing.read(results, signed=array.signed)[0]
+    return array.of(values, mask | (ids < 0))
 
 
 _OPERATIONS: dict[str, Callable[[U128Array, str, dict[str, Any]], Any]] = {

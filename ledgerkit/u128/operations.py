@@ -12,26 +12,20 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import cut
+from ledgerkit.u128 import arithmetic as kernels
 from ledgerkit.u128 import parsing, planes
+from ledgerkit.u128.pandas_hooks import is_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Floats, Objects, Planes
+    from ledgerkit.u128.planes import Flags, Floats, Objects, Planes, Values
 
 # Functions of numpy whose results are floats for any argument.
 ROUNDED = frozenset("sqrt cbrt log log2 log10 log1p exp exp2 expm1".split())
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"}
-_NEVER = np.zeros(1, dtype=np.bool_)  # quotients and remainders cannot overflow
-_KERNELS: dict[str, Callable[[Planes, Planes], tuple[Planes, Flags]]] = {
-    "add": planes.add,
-    "mul": planes.multiply,
-    "pow": planes.power,
-    "floordiv": lambda a, b: (planes.divide(a, b)[0], _NEVER),
-    "mod": lambda a, b: (planes.divide(a, b)[1], _NEVER),
-}
 # From this exponent on, every power of 2 or more is outside the range.
 _LARGEST_EXPONENT = 130
 # How a fraction becomes an integer that compares with integers in the same way.
@@ -50,13 +44,13 @@ class Operand(NamedTuple):
     It has one row, or as many as the other operand.
     """
 
-    planes: Planes | None
+    planes: Values | None
     mask: Flags
     ints: Objects | None = None
 
     def to_ints(self) -> Any:
         """Convert to Python ints."""
-        return self.ints if self.planes is None else planes.to_ints(*self.planes)
+        return self.ints if self.planes is None else planes.to_ints(self.planes)
 
 
 # Arithmetic -----------------------------------------------------------------------------
@@ -75,16 +69,16 @@ def arithmetic(array: U128Array, other: Any, name: str) -> Any:
         _refuse(name, other, error)
     if swapped:
         a, b = b, a
-    if name == "sub":
-        return _subtract(a, b)
+    signed = name == "sub" or array.signed or (is_column(other) and other.signed)
     if name == "divmod":
-        return _compute(array, a, b, "floordiv"), _compute(array, a, b, "mod")
-    return _compute(array, a, b, name)
+        results = (_compute(a, b, part, signed=signed) for part in ("floordiv", "mod"))
+        return tuple(array.of(*result) for result in results)
+    return array.of(*_compute(a, b, name, signed=signed))
 
 
 def _read_operand(array: U128Array, other: Any) -> Operand:
     other = _check_length(array, other)
-    if isinstance(other, type(array)):
+    if is_column(other):
         return Operand(other.planes, other.mask)
     listed = parsing.as_list(other)
     try:
@@ -119,27 +113,22 @@ def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
     raise TypeError(msg) from None
 
 
-def _subtract(a: Operand, b: Operand) -> Objects:
-    if a.planes is None or b.planes is None:
-        differences = np.asarray(a.to_ints() - b.to_ints())
-    else:
-        differences = planes.subtract(a.planes, b.planes)
-    differences[a.mask | b.mask] = pd.NA
-    return differences
-
-
-def _compute(array: U128Array, a: Operand, b: Operand, name: str) -> U128Array:
-    """Compute an operation whose results must stay within the range."""
+def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Values, Flags]:
+    """Compute an operation whose results must be in the range of a dtype."""
     mask = a.mask | b.mask
     if name == "pow":  # 1 ** NA and NA ** 0 are 1, as in pandas
-        mask &= ~(_equals(a, 1) | _equals(b, 0))
+        mask = mask & ~(_equals(a, 1) | _equals(b, 0))
+        b = _check_exponents(b, mask)
     if name in {"floordiv", "mod"}:
         b = _check_divisors(b, mask)
     if a.planes is None or b.planes is None:
-        return array.of(_compute_ints(a, b, name, mask), mask)
-    (hi, lo), over = _KERNELS[name](a.planes, b.planes)
-    _check_range(a, b, name, over & ~mask)
-    return type(array)(hi, lo, mask)
+        values, over = _compute_ints(a, b, name, mask, signed=signed)
+    else:
+        values, over = kernels.fit(kernels.KERNELS[name](a.planes, b.planes), signed=signed)
+    if (row := planes.first(over & ~mask)) is not None:
+        first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
+        parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}", signed=signed)
+    return planes.clean(values, mask), mask
 
 
 def _equals(operand: Operand, value: int) -> Flags:
@@ -153,37 +142,40 @@ def _check_divisors(b: Operand, mask: Flags) -> Operand:
     is_zero = _equals(b._replace(mask=np.zeros_like(b.mask)), 0)
     if (row := planes.first(is_zero & ~mask)) is not None:
         raise ZeroDivisionError(f"division by zero in row {row}")
-    if b.planes is None:
-        return b._replace(ints=np.where(is_zero, 1, b.to_ints()))
-    return b._replace(planes=(b.planes[0], np.where(is_zero, np.uint64(1), b.planes[1])))
+    return _put(b, is_zero, 1)
 
 
-def _compute_ints(a: Operand, b: Operand, name: str, mask: Flags) -> Planes:
+def _check_exponents(b: Operand, mask: Flags) -> Operand:
+    """Check that no exponent is negative; where the result is missing, replace those by 0."""
+    negative = b.to_ints() < 0 if b.planes is None else planes.flags(b.planes)
+    is_negative = np.asarray(negative, dtype=np.bool_)
+    if (row := planes.first(is_negative & ~mask)) is not None:
+        exponent = b.to_ints()[row if len(b.mask) > 1 else 0]
+        msg = f"exponent {exponent} in row {row} is negative: the power is not an integer"
+        raise ValueError(msg)
+    return _put(b, is_negative, 0)
+
+
+def _put(operand: Operand, rows: Flags, value: int) -> Operand:
+    if operand.planes is None:
+        return operand._replace(ints=np.where(rows, value, operand.to_ints()))
+    hi, lo, *negative = operand.planes
+    zero, new = np.uint64(0), np.uint64(value)
+    words = np.where(rows, zero, hi), np.where(rows, new, lo)
+    return operand._replace(planes=(*words, *(flags & ~rows for flags in negative)))
+
+
+def _compute_ints(
+    a: Operand, b: Operand, name: str, mask: Flags, *, signed: bool
+) -> tuple[Values, Flags]:
     first, second = np.broadcast_arrays(np.where(a.mask, 0, a.to_ints()), b.to_ints())
-    if name == "pow":
-        second = _limit_exponents(second, mask)
+    if name == "pow":  # an odd exponent stays odd, for the powers of -1
+        second = np.where(second < _LARGEST_EXPONENT, second, _LARGEST_EXPONENT + second % 2)
     results = np.where(mask, 0, getattr(operator, name)(first, second))
-    over = np.array([not 0 <= value < planes.LIMIT for value in results], dtype=np.bool_)
-    _check_range(a, b, name, over)
-    return planes.from_ints(results.tolist())
-
-
-def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
-    """Check that no exponent is negative, and limit those whose powers overflow anyway."""
-    is_negative = np.asarray(exponents < 0, dtype=np.bool_) & ~mask
-    if (row := planes.first(is_negative)) is not None:
-        raise ValueError(
-            f"exponent {exponents[row]} in row {row} is negative: the power is not an integer"
-        )
-    # An odd exponent stays odd, for the powers of -1.
-    most = _LARGEST_EXPONENT
-    return np.array([max(e, 0) if e < most else most + e % 2 for e in exponents], dtype=object)
-
-
-def _check_range(a: Operand, b: Operand, name: str, over: Flags) -> None:
-    if (row := planes.first(over)) is not None:
-        first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
-        parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}")
+    lowest = planes.lowest(signed=signed)
+    over = np.array([not lowest <= value < planes.LIMIT for value in results], dtype=np.bool_)
+    values = planes.from_ints(np.where(over, 0, results).tolist())
+    return (planes.signed(values) if signed else values), over
 
 
 # Comparison -----------------------------------------------------------------------------
@@ -216,7 +208,7 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
     is_list = pd.api.types.is_list_like(other)
     others = parsing.objects(other) if is_list else [other] * len(array)
     mask = array.mask | parsing.missing_in(others)
-    rows = zip(planes.to_ints(*array.planes), others, mask, strict=True)
+    rows = zip(planes.to_ints(array.planes), others, mask, strict=True)
     try:
         result = [not missing and bool(op(value, another)) for value, another, missing in rows]
     except TypeError:
@@ -232,8 +224,7 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
     others = parsing.as_list(other)
     try:
-        is_column = isinstance(other, type(array))
-        values, mask = (other.planes, other.mask) if is_column else parsing.read_ints(others)
+        values, mask = (other.planes, other.mask) if is_column(other) else parsing.read_ints(others)
     except (TypeError, OverflowError):  # floats, or integers outside the range
         a, b = array.to_numpy(np.float64), _to_floats(others)
         return _divide_floats(b, a) if swapped else _divide_floats(a, b)
@@ -261,9 +252,15 @@ def _divide_floats(a: Floats, b: Floats) -> Floats:
     return quotient
 
 
-def nearest(a: Planes, b: Planes) -> Floats:
+def nearest(a: Values, b: Values) -> Floats:
     """Divide integers, rounding once: the float quotient is corrected by its rounding errors."""
-    floats_a, floats_b = planes.to_float(*a), planes.to_float(*b)
+    quotient = _nearest(planes.magnitudes(a), planes.magnitudes(b))
+    opposite = planes.flags(a) ^ planes.flags(b)
+    return np.where(opposite, -quotient, quotient) if opposite.any() else quotient
+
+
+def _nearest(a: Planes, b: Planes) -> Floats:
+    floats_a, floats_b = planes.to_float(a), planes.to_float(b)
     quotient = _divide_floats(floats_a, floats_b)
     if _is_exact(a) and _is_exact(b):
         return quotient

@@ -12,7 +12,7 @@ from ledgerkit.u128 import parsing, planes
 
 if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Planes, Rows, Words
+    from ledgerkit.u128.planes import Flags, Rows, Values, Words
 
 # 2^64 divided by the golden ratio: Knuth's multiplier, which spreads the products evenly.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -21,23 +21,23 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 # Order ----------------------------------------------------------------------------------
 
 
-def argsort(values: Planes, mask: Flags, *, ascending: bool, na: str) -> Rows:
+def argsort(values: Values, mask: Flags, *, ascending: bool, na: str) -> Rows:
     """Sort the rows stably, with the missing values "first" or "last"."""
     (rows,) = np.nonzero(~mask)
     (missing,) = np.nonzero(mask)
     rows = rows if ascending else rows[::-1]
-    ordered = rows[planes.argsort(*planes.take(values, rows))]
+    ordered = rows[planes.argsort(planes.take(values, rows))]
     ordered = ordered if ascending else ordered[::-1]
     return np.concatenate([missing, ordered] if na == "first" else [ordered, missing])
 
 
-def ranks(values: Planes) -> Rows:
+def ranks(values: Values) -> Rows:
     """Return the position of each value among the distinct values in ascending order."""
-    ordered = planes.argsort(*values)
-    hi, lo = planes.take(values, ordered)
-    is_new = np.zeros(len(hi), dtype=np.intp)
-    is_new[1:] = (hi[1:] != hi[:-1]) | (lo[1:] != lo[:-1])
-    positions = np.empty(len(hi), dtype=np.intp)
+    ordered = planes.argsort(values)
+    ranked = planes.take(values, ordered)
+    is_new = np.zeros(len(ordered), dtype=np.intp)
+    is_new[1:] = ~planes.equal(planes.take(ranked, slice(1, None)), planes.take(ranked, slice(-1)))
+    positions = np.empty(len(ordered), dtype=np.intp)
     positions[ordered] = np.cumsum(is_new)
     return positions
 
@@ -50,7 +50,7 @@ def first_rows(codes: Rows, rows: Rows | None = None) -> Rows:
     return firsts
 
 
-def extreme(values: Planes, mask: Flags, *, largest: bool, skipna: bool) -> int:
+def extreme(values: Values, mask: Flags, *, largest: bool, skipna: bool) -> int:
     """Return the first row of the largest or smallest value."""
     name = "argmax" if largest else "argmin"
     if not len(mask):
@@ -60,14 +60,13 @@ def extreme(values: Planes, mask: Flags, *, largest: bool, skipna: bool) -> int:
     if mask.all():
         raise ValueError("Encountered all NA values")
     (rows,) = np.nonzero(~mask)
-    return int(rows[planes.extreme(*planes.take(values, rows), largest=largest)])
+    return int(rows[planes.extreme(planes.take(values, rows), largest=largest)])
 
 
-def searchsorted(values: Planes, others: Planes, side: str) -> Rows:
+def searchsorted(values: Values, others: Values, side: str) -> Rows:
     """Return the positions of other values in sorted ones, by sorting both together."""
-    first, second = (others, values) if side == "left" else (values, others)
-    joined = (np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
-    ordered = planes.argsort(*joined)
+    values, others = planes.align(values, others)
+    ordered = planes.argsort(planes.join([others, values] if side == "left" else [values, others]))
     begin = 0 if side == "left" else len(values[0])
     is_value = (ordered < begin) | (ordered >= begin + len(others[0]))
     positions = np.empty(len(others[0]), dtype=np.intp)
@@ -90,7 +89,7 @@ def searchsorted_ints(array: U128Array, others: Any, side: str) -> Any:
 # Distinct values ------------------------------------------------------------------------
 
 
-def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
+def factorize(values: Values, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
     """Compute codes of the distinct values, in the order of their first rows, and these rows."""
     # The code of missing values is -1, or with `code_missing` one of their own.
     (rows,) = np.nonzero(~mask)
@@ -106,30 +105,32 @@ def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows,
     return codes, firsts
 
 
-def _codes(values: Planes) -> Rows:
+def _codes(values: Values) -> Rows:
     """Compute codes from one word mixed of both halves, unless two values mix to the same."""
     codes, _ = pd.factorize(_mix(values))
     if planes.equal(values, planes.take(values, first_rows(codes)[codes])).all():
         return codes
-    low, distinct = pd.factorize(values[1])
-    high, _ = pd.factorize(values[0])
-    return pd.factorize(high * len(distinct) + low)[0]
+    codes = np.zeros(len(values[0]), dtype=np.intp)
+    for plane in values:
+        more, distinct = pd.factorize(plane)
+        codes, _ = pd.factorize(codes * len(distinct) + more)
+    return codes
 
 
-def _mix(values: Planes) -> Words:
-    return values[0] * _ODD ^ values[1]
+def _mix(values: Values) -> Words:
+    mixed: Words = values[0] * _ODD ^ values[1] ^ planes.flags(values) * _ODD
+    return mixed
 
 
 def isin(array: U128Array, others: Any) -> Flags:
     """Return which values are among others; a missing one is if another is missing."""
     objects = parsing.objects(others)
     missing = parsing.missing_in(objects)
-    ints = [number for number in map(_as_int, objects[~missing]) if 0 <= number < planes.LIMIT]
-    other_values = planes.from_ints(ints)
-    (rows,) = np.nonzero(pd.Series(_mix(array.planes)).isin(_mix(other_values)))
-    halves = zip(planes.take(array.planes, rows), other_values, strict=True)
-    hi, lo = (np.concatenate(pair) for pair in halves)
-    codes = _codes((hi, lo))
+    lowest = planes.lowest(signed=array.signed)
+    ints = [i for i in map(_as_int, objects[~missing]) if lowest <= i < planes.LIMIT]
+    values, other_values = planes.align(array.planes, planes.from_ints(ints))
+    (rows,) = np.nonzero(pd.Series(_mix(values)).isin(_mix(other_values)))
+    codes = _codes(planes.join([planes.take(values, rows), other_values]))
     is_in = np.zeros(len(array), dtype=np.bool_)
     is_in[rows] = np.isin(codes[: len(rows)], codes[len(rows) :])
     is_in[array.mask] = missing.any()
@@ -137,16 +138,16 @@ def isin(array: U128Array, others: Any) -> Flags:
 
 
 def _as_int(value: Any) -> int:
-    """Return the integer that a value equals; -1, which no column holds, if there is none."""
+    """Return the integer that a value equals; one that no column holds if there is none."""
     try:
-        return int(value) if int(value) == value else -1
+        return int(value) if int(value) == value else planes.LIMIT
     except (TypeError, ValueError, OverflowError):
-        return -1
+        return planes.LIMIT
 
 
-def hashes(values: Planes, mask: Flags, key: str) -> Words:
+def hashes(values: Values, mask: Flags, key: str) -> Words:
     """Hash each value by both halves."""
-    hi, lo = (pd.util.hash_array(words, hash_key=key) for words in values)
-    hashed = _mix((hi, lo))
+    hi, lo = (pd.util.hash_array(words, hash_key=key) for words in values[:2])
+    hashed = _mix((hi, lo, planes.flags(values)))
     hashed[mask] = _ODD
     return hashed

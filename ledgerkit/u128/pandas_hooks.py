@@ -39,21 +39,21 @@ extension array has no say. https://github.com/pandas-dev/pandas/issues/20612 (o
 from __future__ import annotations
 
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from ledgerkit import user_warnings
-from ledgerkit.u128 import casts, decimal_text, groupby, ordering, parsing
+from ledgerkit.u128 import casts, decimal_text, groupby, ordering, parsing, planes
 
 if TYPE_CHECKING:
-    from ledgerkit.u128.array import U128Array, U128Dtype
+    from ledgerkit.u128.array import U128Array, WideDtype
 
-# numpy's name for any value of 16 bytes. Without ledgerkit, pandas would refuse a file with the
-# name "u128"; with this one it reads Decimals or texts.
-STORED_NAME = "V16"
+# numpy's names for any value of 16 or 17 bytes. Without ledgerkit, pandas would refuse a file with
+# the names "u128" and "i129"; with these it reads Decimals or texts.
+STORED_NAMES = ("V16", "V17")
 
 
 class PandasHooks(ExtensionArray):
@@ -61,14 +61,15 @@ class PandasHooks(ExtensionArray):
 
     def _cast_pointwise_result(self: Any, values: Any) -> Any:
         try:
-            return self.of(*parsing.read_ints(values))
+            ints, mask = parsing.read_ints(values)
         except (TypeError, ValueError, OverflowError):
             array = casts.from_results(values)
-        return _inferred(values) if array is None else array
+            return _inferred(values) if array is None else array
+        return self.of(planes.signed(ints) if self.signed else ints, mask)
 
     def _values_for_json(self: Any) -> np.ndarray:
         # Texts, because many JSON parsers read numbers as floats and would lose digits.
-        texts = decimal_text.write(*self.planes)
+        texts = decimal_text.write(self.planes)
         texts[self.mask] = None
         return texts
 
@@ -81,6 +82,11 @@ class PandasHooks(ExtensionArray):
 
     def _groupby_quantile(self: Any, **options: Any) -> np.ndarray:
         return groupby.quantile(self, options)
+
+
+def is_column(other: object) -> TypeGuard[U128Array]:
+    """Return True for an array of u128 or i129."""
+    return isinstance(other, PandasHooks)
 
 
 def _inferred(values: Any) -> Any:
@@ -117,13 +123,13 @@ def _selecting_by_rank(original: Any, array_type: type[U128Array]) -> Any:
     return select
 
 
-def warn_of_excel(dtype_class: type[U128Dtype]) -> None:
+def warn_of_excel(dtype_class: type[WideDtype]) -> None:
     """Patch `to_excel` of frames and Series to warn of columns that have a dtype."""
     for patched in (pd.DataFrame, pd.Series):
         setattr(patched, "to_excel", _warning_to_excel(patched.to_excel, dtype_class))  # noqa: B010 - a patch
 
 
-def _warning_to_excel(original: Any, dtype_class: type[U128Dtype]) -> Any:
+def _warning_to_excel(original: Any, dtype_class: type[WideDtype]) -> Any:
     @wraps(original)
     def to_excel(self: Any, *args: Any, **options: Any) -> None:
         frame = self if isinstance(self, pd.DataFrame) else self.to_frame()
@@ -144,7 +150,7 @@ def _warning_to_excel(original: Any, dtype_class: type[U128Dtype]) -> Any:
 
 
 @cache
-def record_dtype(dtype_class: type[U128Dtype]) -> None:
+def record_dtype(dtype_class: type[WideDtype]) -> None:
     """Patch pyarrow, once, to record a dtype in the metadata of the columns that have it."""
     from pyarrow import pandas_compat
 
@@ -154,7 +160,7 @@ def record_dtype(dtype_class: type[U128Dtype]) -> None:
     def get_column_metadata(column: Any, *args: Any, **options: Any) -> dict[str, Any]:
         metadata: dict[str, Any] = original(column, *args, **options)
         if isinstance(column.dtype, dtype_class):
-            metadata["numpy_type"] = STORED_NAME
+            metadata["numpy_type"] = STORED_NAMES[column.dtype.signed]
         return metadata
 
     pandas_compat.get_column_metadata = get_column_metadata

@@ -14,7 +14,7 @@ from ledgerkit.files import file_errors
 from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
-from ledgerkit.u128.pandas_hooks import STORED_NAME
+from ledgerkit.u128.pandas_hooks import STORED_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -256,7 +256,7 @@ def _widen_texts(table: Any) -> Any:
     """Convert the columns of amounts that are stored as text, which may be the index."""
     pa = arrow.library()
     metadata = table.schema.pandas_metadata or {"columns": []}
-    names = {c.get("field_name") for c in metadata["columns"] if c["numpy_type"] == STORED_NAME}
+    names = {c.get("field_name") for c in metadata["columns"] if c["numpy_type"] == STORED_NAMES[0]}
     for position, field in enumerate(table.schema):
         if field.name in names and field.type == pa.string():
             table = table.set_column(position, field.name, _widen(table[position], field.name))

@@ -16,33 +16,44 @@ from ledgerkit.u128 import decimal_text, planes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.u128.planes import Flags, Objects, Planes
+    from ledgerkit.u128.planes import Flags, Objects, Values
 
 _LONGEST = 4300  # digits; Python's own limit for converting a text to an integer
-_FIT = "does not fit in u128"
-_RULE = "u128 holds ints and texts of digits"
+_RULE = "{} holds ints and texts of digits"
 
 
-def read(values: Any) -> tuple[Planes, Flags]:
+def read(values: Any, *, signed: bool) -> tuple[Values, Flags]:
     """Read a column of ints, texts of digits and missing values; an error names the row."""
     if type(values).__module__.partition(".")[0] == "pyarrow":
-        return _from_arrow(values)
+        return _from_arrow(values, signed=signed)
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.ArrowDtype):
-        return _from_arrow(pd.array(values).__arrow_array__())
+        return _from_arrow(pd.array(values).__arrow_array__(), signed=signed)
     if dtype is not None and pd.api.types.is_integer_dtype(dtype):
-        return _from_integers(values)
-    if isinstance(dtype, np.dtype) and dtype.kind in "fb":
-        return _from_floats(np.asarray(values))
-    return _from_objects(values, ints_only=False)
+        words, mask = _from_integers(values)
+    elif isinstance(dtype, np.dtype) and dtype.kind in "fb":
+        words, mask = _from_floats(np.asarray(values), signed=signed)
+    else:
+        words, mask = _from_objects(values, signed=signed)
+    return check(words, signed=signed), mask
 
 
-def read_ints(values: Any) -> tuple[Planes, Flags]:
+def check(values: Values, *, signed: bool) -> Values:
+    """Return planes of the dtype; an error names the row of the first negative value of u128."""
+    if signed:
+        return planes.signed(values)
+    if (row := planes.first(planes.flags(values))) is not None:
+        (value,) = planes.to_ints(planes.take(values, [row]))
+        raise OverflowError(f"{value} in row {row} {_fit(signed=signed)}, but in i129")
+    return values[:2]
+
+
+def read_ints(values: Any) -> tuple[Values, Flags]:
     """Read a column of ints and missing values; texts and Decimals are refused."""
     dtype: Any = getattr(values, "dtype", None)
     is_object = dtype is None or dtype == np.dtype(object) or isinstance(dtype, pd.ArrowDtype)
     if is_object or not pd.api.types.is_integer_dtype(dtype):
-        return _from_objects(values, ints_only=True)
+        return _from_objects(values, signed=True, ints_only=True)
     return _from_integers(values)
 
 
@@ -64,104 +75,117 @@ def missing_in(values: Any) -> Flags:
     return np.array(pd.isna(values), dtype=np.bool_)
 
 
-def raise_overflow(row: int, result: str) -> NoReturn:
+def raise_overflow(row: int, result: str, *, signed: bool) -> NoReturn:
     """Raise the error for a result outside the range."""
-    msg = f"{result} in row {row} {_FIT}; astype(object) uses Python ints, which have no limit"
-    raise OverflowError(msg)
+    way = "astype(object) uses Python ints, which have no limit"
+    raise OverflowError(f"{result} in row {row} {_fit(signed=signed)}; {way}")
 
 
-def _from_integers(values: Any) -> tuple[Planes, Flags]:
+def _fit(*, signed: bool) -> str:
+    return f"does not fit in {planes.name(signed=signed)}"
+
+
+def _from_integers(values: Any) -> tuple[Values, Flags]:
     mask = missing_in(values)
     if isinstance(values.dtype, np.dtype):
         ints = np.asarray(values)
     else:
         ints = values.to_numpy(dtype=values.dtype.type, na_value=0)
-    if ints.dtype.kind == "i" and (row := planes.first(ints < 0)) is not None:
-        raise OverflowError(f"{ints[row]} in row {row} {_FIT}")
     lo = ints.astype(np.uint64)
+    negative = ints < 0
+    if negative.any():
+        return (np.uint64(0) - negative, lo, negative), mask
     return (np.zeros_like(lo), lo), mask
 
 
-def _from_floats(values: np.ndarray) -> tuple[Planes, Flags]:
+def _from_floats(values: np.ndarray, *, signed: bool) -> tuple[Values, Flags]:
     """Read a column of NaN; other floats and bools are refused."""
     mask = missing_in(values)
     if (row := planes.first(~mask)) is not None:
-        _refuse(values[row].item(), row)
+        _refuse(values[row].item(), row, signed=signed)
     zeros = np.zeros(len(values), dtype=np.uint64)
     return (zeros, zeros.copy()), mask
 
 
-def _from_objects(values: Any, *, ints_only: bool) -> tuple[Planes, Flags]:
+def _from_objects(values: Any, *, signed: bool, ints_only: bool = False) -> tuple[Values, Flags]:
     listed = objects(values).tolist() if hasattr(values, "dtype") else list(values)
     kinds = set(map(type, listed))
     if kinds <= {int}:
-        return from_ints(listed), np.zeros(len(listed), dtype=np.bool_)
+        return from_ints(listed, signed=signed), np.zeros(len(listed), dtype=np.bool_)
     if kinds <= {str, type(None)} and not ints_only:
-        return _from_texts(listed)
-    return _from_mixed(objects(listed), ints_only=ints_only)
+        return _from_texts(listed, signed=signed)
+    return _from_mixed(objects(listed), signed=signed, ints_only=ints_only)
 
 
-def _from_mixed(values: Objects, *, ints_only: bool) -> tuple[Planes, Flags]:
+def _from_mixed(values: Objects, *, signed: bool, ints_only: bool) -> tuple[Values, Flags]:
     mask = missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds == {str} and not ints_only:
         pairs = zip(values, mask, strict=True)
-        return _from_texts([None if missing else text for text, missing in pairs])
+        texts = [None if missing else text for text, missing in pairs]
+        return _from_texts(texts, signed=signed)
     ints = np.where(mask, 0, values).tolist()
     if not kinds <= {int}:
         ints = [
-            value if missing else _parse_value(value, row, ints_only=ints_only)
+            value if missing else _parse_value(value, row, signed=signed, ints_only=ints_only)
             for row, (value, missing) in enumerate(zip(ints, mask.tolist(), strict=True))
         ]
-    return from_ints(ints), mask
+    return from_ints(ints, signed=signed), mask
 
 
-def from_ints(values: list[int]) -> Planes:
+def from_ints(values: list[int], *, signed: bool) -> Values:
     """Convert Python ints to planes; an error names the row of the first that does not fit."""
     try:
         return planes.from_ints(values)
     except OverflowError:
-        row = next(i for i, value in enumerate(values) if not 0 <= value < planes.LIMIT)
-        raise OverflowError(f"{cut(values[row])} in row {row} {_FIT}") from None
+        lowest = planes.lowest(signed=signed)
+        row = next(i for i, value in enumerate(values) if not lowest <= value < planes.LIMIT)
+        raise OverflowError(f"{cut(values[row])} in row {row} {_fit(signed=signed)}") from None
 
 
-def _from_texts(values: list[str | None]) -> tuple[Planes, Flags]:
+def _from_texts(values: list[str | None], *, signed: bool) -> tuple[Values, Flags]:
     """Parse texts of digits; an error is a ValueError, because the caller passed the text."""
     try:
-        return decimal_text.parse(values, name="amount")
+        return decimal_text.parse(values, name="amount", signed=signed)
     except DecodeError:
-        ints = [0 if text is None else _parse_digits(text, row) for row, text in enumerate(values)]
-        return from_ints(ints), np.array([text is None for text in values], dtype=np.bool_)
+        ints = [
+            0 if text is None else _parse_digits(text, row, signed=signed)
+            for row, text in enumerate(values)
+        ]
+        mask = np.array([text is None for text in values], dtype=np.bool_)
+        return from_ints(ints, signed=signed), mask
 
 
-def _from_arrow(values: Any) -> tuple[Planes, Flags]:
+def _from_arrow(values: Any, *, signed: bool) -> tuple[Values, Flags]:
     from ledgerkit.u128 import arrow
 
     try:
-        return arrow.from_arrow(values)
+        return arrow.from_arrow(values, signed=signed)
     except DecodeError as error:
         raise ValueError(error.sentence) from None
 
 
-def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
+def _parse_value(value: object, row: int, *, signed: bool, ints_only: bool) -> int:
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return operator.index(value)
     if isinstance(value, str) and not ints_only:
-        return _parse_digits(value, row)
+        return _parse_digits(value, row, signed=signed)
     if isinstance(value, Decimal) and not ints_only:
         return _parse_decimal(value, row)
-    return _refuse(value, row)
+    return _refuse(value, row, signed=signed)
 
 
-def _parse_digits(text: str, row: int) -> int:
-    if not (text.isascii() and text.isdigit()):
+def _parse_digits(text: str, row: int, *, signed: bool) -> int:
+    is_negative = signed and text.startswith("-")
+    digits = text[is_negative:]
+    if not (digits.isascii() and digits.isdigit()):
         hint = f": write {call}" if (call := _as_yocto(text)) else ""
         msg = f"amount {quote(text)} in row {row} is not a string of decimal digits{hint}"
         raise ValueError(msg)
-    digits = text.lstrip("0")
+    digits = digits.lstrip("0")
     if len(digits) > _LONGEST:
-        raise OverflowError(f"amount {quote(text)} in row {row} {_FIT}")
-    return int(digits or "0")
+        raise OverflowError(f"amount {quote(text)} in row {row} {_fit(signed=signed)}")
+    return int(digits or "0") * (-1 if is_negative else 1)
 
 
 def _parse_decimal(number: Decimal, row: int) -> int:
@@ -196,7 +220,8 @@ def _as_yocto(text: str) -> str:
     return f"ledgerkit.units.yocto({text!r})"
 
 
-def _refuse(value: object, row: int) -> NoReturn:
+def _refuse(value: object, row: int, *, signed: bool) -> NoReturn:
     reason = "; a float may have lost digits" if isinstance(value, float) else ""
     kind = type(value).__name__
-    raise TypeError(f"{quote(value)} in row {row} is a {kind}: {_RULE}{reason}")
+    rule = _RULE.format(planes.name(signed=signed))
+    raise TypeError(f"{quote(value)} in row {row} is a {kind}: {rule}{reason}")

@@ -1,4 +1,4 @@
-"""Exact arithmetic on columns of unsigned 128-bit integers, stored as two arrays of uint64."""
+"""Exact arithmetic on columns of 128-bit integers, with or without a sign, in arrays of words."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Words: TypeAlias = NDArray[np.uint64]
-Planes: TypeAlias = tuple[Words, Words]  # high and low halves, of the same length
 Flags: TypeAlias = NDArray[np.bool_]
+Planes: TypeAlias = tuple[Words, Words]  # high and low halves, of the same length
+# The planes of u128, or those of i129: the halves of the values modulo 2^128, and flags of the
+# negative ones. Planes that are operands may have one row.
+Values: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
 Objects: TypeAlias = NDArray[np.object_]
 
 LIMIT = 2**128
+NONE = np.zeros(1, dtype=np.bool_)
 
 _BITS = 64
 _ONES = 2**64 - 1
@@ -49,11 +53,77 @@ def first(flags: Flags) -> int | None:
     return int(flags.argmax()) if flags.any() else None
 
 
+# Signs ----------------------------------------------------------------------------------
+
+
+def name(*, signed: bool) -> str:
+    """Return the name of the dtype."""
+    return "i129" if signed else "u128"
+
+
+def lowest(*, signed: bool) -> int:
+    """Return the smallest value of the dtype; the largest one of both is 2^128 - 1."""
+    return 1 - LIMIT if signed else 0
+
+
+def flags(values: Values) -> Flags:
+    """Return where values are negative; one row if they have no sign."""
+    negative: Flags = values[2] if len(values) > 2 else NONE  # noqa: PLR2004 - a third plane
+    return negative
+
+
+def signed(values: Values) -> Values:
+    """Return planes of i129."""
+    return values if len(values) > 2 else (*values, np.zeros(len(values[0]), dtype=np.bool_))  # noqa: PLR2004 - as above
+
+
+def align(a: Values, b: Values) -> tuple[Values, Values]:
+    """Return planes of i129 if one of two is."""
+    return (a, b) if len(a) == len(b) else (signed(a), signed(b))
+
+
+def magnitudes(values: Values) -> Planes:
+    """Return the absolute values."""
+    hi, lo = values[:2]
+    return negate((hi, lo), values[2]) if len(values) > 2 else (hi, lo)  # noqa: PLR2004 - as above
+
+
+def with_sign(values: Planes, negative: Flags) -> Values:
+    """Return planes of i129 from magnitudes; 0 has no sign."""
+    negative = negative & ((values[0] | values[1]) != 0)
+    return *negate(values, negative), negative
+
+
+def negate(values: Planes, flagged: Flags) -> Planes:
+    """Return 2^128 minus the values that are flagged, and the others as they are."""
+    ones = np.uint64(0) - flagged
+    lo = (values[1] ^ ones) + flagged
+    return (values[0] ^ ones) + (flagged & (lo == 0)), lo
+
+
+def clean(values: Values, mask: Flags) -> Values:
+    """Return planes that are 0 where a value is missing."""
+    if mask.any() and any(plane[mask].any() for plane in values):
+        values = tuple(np.where(mask, plane.dtype.type(0), plane) for plane in values)
+    return values
+
+
 # Conversions ----------------------------------------------------------------------------
 
 
-def from_ints(values: Sequence[int]) -> Planes:
-    """Convert Python ints from 0 to 2^128 - 1."""
+def from_ints(values: Sequence[int]) -> Values:
+    """Convert Python ints between -2^128 and 2^128; without a sign if none is negative."""
+    try:
+        return _from_unsigned(values)
+    except OverflowError:
+        negative = np.fromiter((value < 0 for value in values), np.bool_, len(values))
+        if not negative.any() or min(values) == -LIMIT:
+            raise
+        hi, lo = _from_unsigned([value + LIMIT if value < 0 else value for value in values])
+        return hi, lo, negative
+
+
+def _from_unsigned(values: Sequence[int]) -> Planes:
     count = len(values)
     try:
         low = np.fromiter(values, dtype=np.uint64, count=count)
@@ -64,25 +134,26 @@ def from_ints(values: Sequence[int]) -> Planes:
     return np.zeros_like(low), low
 
 
-def to_ints(hi: Words, lo: Words) -> Objects:
+def to_ints(values: Values) -> Objects:
     """Convert to Python ints."""
-    return _signed_ints(hi, lo) if hi.any() else lo.astype(object)
-
-
-def _signed_ints(hi: Words | NDArray[np.int64], lo: Words) -> Objects:
-    """Join halves to Python ints; the high halves may be signed."""
-    ints = hi.astype(object)
-    ints <<= _BITS
-    ints |= lo
+    hi, lo = values[:2]
+    ints: Objects = hi.astype(object) if hi.any() else lo.astype(object)
+    if hi.any():
+        ints <<= _BITS
+        ints |= lo
+    negative = flags(values)
+    if negative.any():
+        ints[negative] -= LIMIT
     return ints
 
 
-def to_float(hi: Words, lo: Words) -> Floats:
+def to_float(values: Values) -> Floats:
     """Convert each value to the nearest float64, ties to even."""
-    if not hi.any():
-        return lo.astype(np.float64)
+    hi, lo = magnitudes(values)
     floats: Floats
-    (floats,) = _by_blocks(_to_float, hi, lo)
+    (floats,) = _by_blocks(_to_float, hi, lo) if hi.any() else (lo.astype(np.float64),)
+    if flags(values).any():
+        np.negative(floats, out=floats, where=flags(values))
     return floats
 
 
@@ -130,23 +201,7 @@ def add(a: Planes, b: Planes) -> tuple[Planes, Flags]:
     return (hi, lo), over
 
 
-def subtract(a: Planes, b: Planes) -> Objects:
-    """Subtract exactly; return Python ints, which may be negative."""
-    negative = less(a, b)
-    hi, lo = _subtract(a, b)
-    signed = lo.view(np.int64)
-    fits_64_bits = ((signed < 0) == negative) & (hi == np.uint64(0) - negative)
-    if fits_64_bits.all():
-        return signed.astype(object)
-    ints = _signed_ints(hi.view(np.int64), lo)
-    # The 128 bits read as a signed integer are off by 2^128 for differences of 2^127 or more.
-    reads_negative = hi.view(np.int64) < 0
-    ints[negative & ~reads_negative] -= LIMIT
-    ints[reads_negative & ~negative] += LIMIT
-    return ints
-
-
-def _subtract(a: Planes, b: Planes) -> Planes:
+def subtract(a: Planes, b: Planes) -> Planes:
     """Subtract modulo 2^128."""
     lo = a[1] - b[1]
     hi = a[0] - b[0]
@@ -232,9 +287,9 @@ def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
     quotient, remainder = _divide_once(a, b)
     (rows,) = np.nonzero(~less(remainder, b))
     while rows.size:
-        divisor = take(b, rows)
-        estimate, reduced = _divide_once(take(remainder, rows), divisor)
-        sums, _ = add(take(quotient, rows), estimate)
+        divisor = _take(b, rows)
+        estimate, reduced = _divide_once(_take(remainder, rows), divisor)
+        sums, _ = add(_take(quotient, rows), estimate)
         for plane, new in zip((*quotient, *remainder), (*sums, *reduced), strict=True):
             plane[rows] = new
         rows = rows[~less(reduced, divisor)]
@@ -246,8 +301,7 @@ def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
     return (a_hi, a_lo), (b_hi, b_lo)
 
 
-def take(a: Planes, rows: Rows) -> Planes:
-    """Select rows."""
+def _take(a: Planes, rows: Rows) -> Planes:
     return a[0][rows], a[1][rows]
 
 
@@ -258,7 +312,7 @@ def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
     hi, lo = _multiply_words(estimate[1], b[1])
     hi += estimate[0] * b[1]
     hi += estimate[1] * b[0]
-    return estimate, _subtract(a, (hi, lo))
+    return estimate, subtract(a, (hi, lo))
 
 
 def _approximate(a: Planes) -> Floats:
@@ -290,19 +344,33 @@ def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 # Order ----------------------------------------------------------------------------------
 
 
-def less(a: Planes, b: Planes) -> Flags:
+def take(values: Values, rows: Any) -> Values:
+    """Select rows."""
+    return tuple(plane[rows] for plane in values)
+
+
+def join(columns: Sequence[Values]) -> Values:
+    """Put columns of one dtype below each other."""
+    return tuple(map(np.concatenate, zip(*columns, strict=True)))
+
+
+def less(a: Values, b: Values) -> Flags:
     """Return where a < b."""
     is_less: Flags = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+    if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
+        is_less = (flags(a) & ~flags(b)) | ((flags(a) == flags(b)) & is_less)
     return is_less
 
 
-def equal(a: Planes, b: Planes) -> Flags:
+def equal(a: Values, b: Values) -> Flags:
     """Return where a == b."""
     is_equal: Flags = (a[0] == b[0]) & (a[1] == b[1])
+    if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
+        is_equal &= flags(a) == flags(b)
     return is_equal
 
 
-def compare(a: Planes, b: Planes, name: str) -> Flags:
+def compare(a: Values, b: Values, name: str) -> Flags:
     """Compare by the name of one of the six comparisons of `operator`."""
     if name in {"eq", "ne"}:
         is_equal = equal(a, b)
@@ -311,8 +379,19 @@ def compare(a: Planes, b: Planes, name: str) -> Flags:
     return is_less if name in {"lt", "gt"} else ~is_less
 
 
-def argsort(hi: Words, lo: Words, *, stable: bool = True) -> Rows:
+def argsort(values: Values, *, stable: bool = True) -> Rows:
     """Return the rows in ascending order of their values; `stable` keeps the order of equals."""
+    negative = flags(values)
+    if not negative.any():
+        return _argsort(*values[:2], stable=stable)
+    # Sort each sign by magnitude: the negative ones from the end, which makes them stable too.
+    below, above = np.flatnonzero(negative)[::-1], np.flatnonzero(~negative)
+    parts = (_argsort(*magnitudes(take(values, rows)), stable=stable) for rows in (below, above))
+    lower, upper = (rows[order] for rows, order in zip((below, above), parts, strict=True))
+    return np.concatenate([lower[::-1], upper])
+
+
+def _argsort(hi: Words, lo: Words, *, stable: bool) -> Rows:
     shift = _BITS - int(hi.max(initial=0)).bit_length()
     # Sort by the leading 64 bits first: few values share them with another one.
     first = hi << np.uint64(shift) | lo >> np.uint64(_BITS - shift) if shift < _BITS else lo
@@ -332,8 +411,14 @@ def _sort_ties(order: Rows, ranked: Words, lo: Words) -> None:
         order[positions] = rows[np.lexsort((last, first))]
 
 
-def extreme(hi: Words, lo: Words, *, largest: bool) -> int:
+def extreme(values: Values, *, largest: bool) -> int:
     """Return the first row of the largest or smallest value; there must be one."""
+    negative = flags(values)
+    preferred = ~negative if largest else negative
+    if negative.any() and preferred.any():
+        (rows,) = np.nonzero(preferred)
+        return int(rows[extreme(take(values[:2], rows), largest=largest)])
+    hi, lo = values[:2]
     best = hi.max() if largest else hi.min()
     (rows,) = np.nonzero(hi == best)
     candidates = lo[rows]
@@ -343,9 +428,13 @@ def extreme(hi: Words, lo: Words, *, largest: bool) -> int:
 # Sums -----------------------------------------------------------------------------------
 
 
-def total(hi: Words, lo: Words) -> int:
+# A sum of values is its words plus its `tops` times 2^128.
+
+
+def total(values: Values) -> int:
     """Add all values to a Python int, which has no limit."""
-    return (_sum(hi) << _BITS) + _sum(lo)
+    tops = -int(np.count_nonzero(flags(values)))
+    return (tops << 2 * _BITS) + (_sum(values[0]) << _BITS) + _sum(values[1])
 
 
 def _sum(words: Words) -> int:
@@ -375,13 +464,14 @@ def _arrow_sum() -> Callable[[NDArray[np.uint32]], int] | None:
     return lambda digits: int(pc.sum(pa.array(digits)).as_py())
 
 
-def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
-    """Return the running sums modulo 2^128, and flags from the first one that overflows on."""
+def cumulate(values: Values) -> tuple[Planes, NDArray[np.signedinteger[Any]]]:
+    """Return the words of the running sums, and their tops."""
+    hi, lo = values[:2]
     low = np.cumsum(lo)
     carried = hi + (low < lo)
     high = np.cumsum(carried)
-    over = (high < carried) | (carried < hi)
-    return (high, low), np.logical_or.accumulate(over)
+    steps = ((high < carried) | (carried < hi)).view(np.int8) - flags(values).view(np.int8)
+    return (high, low), np.cumsum(steps, dtype=np.intp) if steps.any() else steps
 
 
 # Groups ---------------------------------------------------------------------------------
@@ -390,15 +480,18 @@ def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
 # Below, `codes` has the group of each row, from 0 to `count` - 1, or -1 for none.
 
 
-def group_totals(codes: Rows, count: int, hi: Words, lo: Words) -> tuple[Planes, Flags]:
-    """Add the values of each group modulo 2^128; return the sums and flags for overflows."""
+def group_totals(codes: Rows, count: int, values: Values) -> tuple[Planes, Rows]:
+    """Add the values of each group; return the words of the sums, and their tops."""
     if codes.min(initial=0) < 0:
-        is_grouped = codes >= 0
-        codes, hi, lo = codes[is_grouped], hi[is_grouped], lo[is_grouped]
-    over_high, high = _sum_words_by_group(codes, count, hi)
-    carried, low = _sum_words_by_group(codes, count, lo)
+        (rows,) = np.nonzero(codes >= 0)
+        codes, values = codes[rows], take(values, rows)
+    tops, high = _sum_words_by_group(codes, count, values[0])
+    carried, low = _sum_words_by_group(codes, count, values[1])
     high += carried
-    return (high, low), (over_high != 0) | (high < carried)
+    tops += high < carried
+    negative = flags(values)
+    counts = np.bincount(codes[negative], minlength=count) if negative.any() else 0
+    return (high, low), tops.astype(np.intp) - counts
 
 
 def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
@@ -413,11 +506,11 @@ def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
     return (upper >> _HALF) + (low < upper << _HALF), low
 
 
-def group_extremes(codes: Rows, count: int, hi: Words, lo: Words, *, largest: bool) -> Rows:
+def group_extremes(codes: Rows, count: int, values: Values, *, largest: bool) -> Rows:
     """Return the first row of each group's largest or smallest value; -1 for an empty group."""
     rows = np.nonzero(codes >= 0)[0]
-    for words in (hi, lo):
-        best = np.full(count, 0 if largest else _ONES, dtype=np.uint64)
+    for words in (*(~negative for negative in values[2:]), *values[:2]):
+        best = np.full(count, 0 if largest else _ONES, dtype=words.dtype)
         (np.maximum if largest else np.minimum).at(best, codes[rows], words[rows])
         rows = rows[words[rows] == best[codes[rows]]]
     firsts = np.full(count, len(codes), dtype=np.intp)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import ordering, parsing, planes
+from ledgerkit.u128 import arithmetic, ordering, parsing, planes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Planes
+    from ledgerkit.u128.planes import Flags, Values
 
 EXACT = ("sum", "prod", "min", "max")
 LOGICAL = ("any", "all")
@@ -49,7 +49,7 @@ def reduce(
     if name in ROUNDED:
         return math.nan if is_missing else _reduce_to_float(array, name, options)
     if name not in EXACT:
-        raise TypeError(f"u128 does not support operation '{name}'")
+        raise TypeError(f"{array.dtype} does not support operation '{name}'")
     needed = min_count if name in {"sum", "prod"} else 1
     if is_missing or (needed > 0 and len(array) - np.count_nonzero(array.mask) < needed):
         return pd.NA
@@ -59,7 +59,7 @@ def reduce(
 def as_array(array: U128Array, name: str, value: Any) -> Any:
     """Return a reduced value as an array of one row, for the columns of a frame."""
     if name in EXACT:
-        return array.of(*parsing.read([value]))
+        return array.of(*parsing.read([value], signed=array.signed))
     if name in LOGICAL:
         return pd.array([value], dtype="boolean")
     return np.array([value])
@@ -75,7 +75,7 @@ def _reduce_to_bool(array: U128Array, name: str, *, skipna: bool) -> Any:
 def _reduce_to_float(array: U128Array, name: str, options: dict[str, Any]) -> float:
     known = array[~array.mask] if array.mask.any() else array
     if name == "mean":
-        return planes.total(*known.planes) / len(known) if len(known) else math.nan
+        return planes.total(known.planes) / len(known) if len(known) else math.nan
     ddof = {"ddof": options["ddof"]} if "ddof" in options else {}
     return float(getattr(pd.Series(known.to_numpy(np.float64)), name)(**ddof))
 
@@ -85,23 +85,25 @@ def _reduce_to_int(array: U128Array, name: str) -> int:
         largest = name == "max"
         return int(array[ordering.extreme(array.planes, array.mask, largest=largest, skipna=True)])
     if name == "sum":
-        return _check_range(planes.total(*array.planes), "the sum")
-    return product(array[~array.mask].planes)
+        return _check_range(array, planes.total(array.planes), "the sum")
+    return _check_range(array, product(array[~array.mask].planes), "the product")
 
 
-def product(values: Planes) -> int:
-    """Multiply all values exactly; no more factors than decide whether the result fits."""
-    hi, lo = values
+def product(values: Values) -> int:
+    """Multiply all values; no more factors than decide whether the result fits."""
+    hi, lo = planes.magnitudes(values)
     if ((hi | lo) == 0).any():
         return 0
-    factors = planes.to_ints(*(words[(hi != 0) | (lo != 1)] for words in values))
-    return _check_range(math.prod(factors[: _MOST_FACTORS + 1]), "the product")
+    factors = planes.to_ints(planes.take((hi, lo), (hi != 0) | (lo != 1)))
+    sign = -1 if np.count_nonzero(planes.flags(values)) % 2 else 1
+    return sign * math.prod(factors[: _MOST_FACTORS + 1])
 
 
-def _check_range(value: int, name: str) -> int:
-    if value < planes.LIMIT:
+def _check_range(array: U128Array, value: int, name: str) -> int:
+    if planes.lowest(signed=array.signed) <= value < planes.LIMIT:
         return value
-    raise OverflowError(f"{name} {value} does not fit in u128; astype(object) has no limit")
+    msg = f"{name} {value} does not fit in {array.dtype}; astype(object) has no limit"
+    raise OverflowError(msg)
 
 
 # Running results ------------------------------------------------------------------------
@@ -110,34 +112,32 @@ def _check_range(value: int, name: str) -> int:
 def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
     """Compute the running sum, product, minimum or maximum."""
     mask = array.mask if skipna else np.logical_or.accumulate(array.mask)
-    if mask is not array.mask:
-        array = type(array)(*array.planes, mask)
+    values = planes.clean(array.planes, mask)
     if name == "cumsum":
-        return _running_sums(array)
+        sums, over = arithmetic.fit(planes.cumulate(values), signed=array.signed)
+        if (row := planes.first(over)) is not None:
+            parsing.raise_overflow(row, "the running sum", signed=array.signed)
+        return array.of(planes.clean(sums, mask), mask.copy())
     if name == "cumprod":
-        ints = planes.to_ints(*array.planes)
-        return array.of(running_products(ints, mask, range(len(ints))), mask.copy())
-    ranks = ordering.ranks(array.planes)
+        every_row, ints = range(len(mask)), planes.to_ints(values)
+        products = running_products(ints, mask, every_row, signed=array.signed)
+        return array.of(products, mask.copy())
+    ranks = ordering.ranks(values)
     rows = ordering.first_rows(ranks)
     sign = 1 if name == "cummax" else -1
     best = np.maximum.accumulate(np.where(mask, -len(ranks), sign * ranks)) * sign
-    result = array.take(rows[np.where(mask, 0, best)])
-    return type(array)(*result.planes, mask.copy())
+    results = planes.take(values, rows[np.where(mask, 0, best)])
+    return array.of(planes.clean(results, mask), mask.copy())
 
 
-def _running_sums(array: U128Array) -> U128Array:
-    (hi, lo), over = planes.cumulate(*array.planes)
-    if (row := planes.first(over)) is not None:
-        parsing.raise_overflow(row, "the running sum")
-    return type(array)(hi, lo, array.mask.copy())
-
-
-def running_products(ints: Any, mask: Flags, rows: Sequence[int]) -> Planes:
+def running_products(ints: Any, mask: Flags, rows: Sequence[int], *, signed: bool) -> Values:
     """Compute the running product over `rows`, in their order."""
     products, last = [0] * len(rows), 1
+    lowest = planes.lowest(signed=signed)
     for i, row in enumerate(rows):
         if not mask[row]:
             last = products[i] = last * ints[row]
-            if last >= planes.LIMIT:
-                parsing.raise_overflow(row, "the running product")
-    return planes.from_ints(products)
+            if not lowest <= last < planes.LIMIT:
+                parsing.raise_overflow(row, "the running product", signed=signed)
+    values = planes.from_ints(products)
+    return planes.signed(values) if signed else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,19 +30,19 @@ def read(listed: list[str | None]) -> list[int]:
     (hi, lo), missing = decimal_text.parse(listed)
     assert hi.dtype == lo.dtype == np.uint64
     assert not missing.any()
-    return planes.to_ints(hi, lo).tolist()
+    return planes.to_ints((hi, lo)).tolist()
 
 
 def written(ints: list[int]) -> list[str]:
     """Write ints from planes that refuse to be written to."""
     hi, lo = planes.from_ints(ints)
     hi.flags.writeable = lo.flags.writeable = False
-    found = decimal_text.write(hi, lo)
+    found = decimal_text.write((hi, lo))
     assert found.dtype == object
     return found.tolist()
 
 
-def refusal(listed: list[str | None], **options: str) -> DecodeError:
+def refusal(listed: list[str | None], **options: Any) -> DecodeError:
     """Parse what must be refused."""
     with pytest.raises(DecodeError) as caught:
         decimal_text.parse(listed, **options)
@@ -78,7 +79,7 @@ def test_missing(listed: list[str | None]) -> None:
     (hi, lo), missing = decimal_text.parse(listed)
     assert missing.dtype == bool
     assert missing.tolist() == [text is None for text in listed]
-    assert planes.to_ints(hi, lo).tolist() == [int(text or "0") for text in listed]
+    assert planes.to_ints((hi, lo)).tolist() == [int(text or "0") for text in listed]
 
 
 def test_long_columns(subtests: pytest.Subtests) -> None:
@@ -93,7 +94,7 @@ def test_long_columns(subtests: pytest.Subtests) -> None:
             (hi, lo), missing = decimal_text.parse(gaps)
             assert missing.nonzero()[0].tolist() == list(range(4, ROWS, 9))
             known = ~missing
-            assert planes.to_ints(hi[known], lo[known]).tolist() == [
+            assert planes.to_ints((hi[known], lo[known])).tolist() == [
                 int(text) for text in gaps if text
             ]
 

@@ -79,6 +79,18 @@ def check(op, left, right, first, second):
     assert result.tolist() == [GAP if v is None else v for v in wanted]
 
 
+def check_signed(op, left, right, wanted):
+    """Compare a difference, or an operation of signed columns, with Python's."""
+    row = next((row for row, v in enumerate(wanted) if v is not None and abs(v) > TOP), None)
+    if row is not None:
+        with pytest.raises(OverflowError, match=f"in row {row} does not fit in i129"):
+            op(left, right)
+        return
+    result = op(left, right)
+    assert result.dtype == "i129"
+    assert result.tolist() == [GAP if v is None else v for v in wanted]
+
+
 @pytest.mark.parametrize("op", WHOLE, ids=lambda op: op.__name__)
 @few
 @given(rows=pairs)
@@ -109,10 +121,8 @@ def test_columns_compute_with_integers_of_64_bits(op, rows):
     if None not in second:
         check(op, column(first), np.array(second, dtype=np.int64), first, second)
         check(op, gas.astype("int64"), column(first), second, first)
-    difference = gas - column(first)
-    assert difference.dtype == object
     wanted = expected(operator.sub, second, first)
-    assert difference.tolist() == [GAP if v is None else v for v in wanted]
+    check_signed(operator.sub, gas, column(first), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "UInt64", "Float64", "int64", "float64"])
@@ -128,28 +138,25 @@ def test_any_numbers_may_be_compared_from_the_left(dtype):
 @example(rows=[(0, TOP), (TOP, 0), (2**63, 0), (0, 2**63 + 1), (2**127, 0), (0, 2**127 + 1)])
 @given(rows=st.lists(st.tuples(cells, st.one_of(signed, st.none())), max_size=12))
 def test_differences_are_exact_and_signed(rows):
-    """Subtraction gives Python ints of any sign, an object column, whatever the values."""
+    """Subtraction gives i129, whatever the values, or names the row that leaves its range."""
     first, second = [a for a, _ in rows], [b for _, b in rows]
     others = pd.Series(second, dtype=object)
-    for result, wanted in (
-        (column(first) - others, expected(operator.sub, first, second)),
-        (others - column(first), expected(operator.sub, second, first)),
-    ):
-        assert result.dtype == object
-        assert result.tolist() == [GAP if v is None else v for v in wanted]
-        assert {type(v) for v in result if v is not GAP} <= {int}
+    check_signed(operator.sub, column(first), others, expected(operator.sub, first, second))
+    check_signed(operator.sub, others, column(first), expected(operator.sub, second, first))
 
 
 @given(values=st.lists(cells, max_size=12))
-def test_minus_tilde_and_diff_are_exact(values):
-    """-s, ~s and s.diff() are Python ints too; + and abs stay u128."""
+def test_minus_and_diff_are_signed(values):
+    """-s and s.diff() are i129, and their absolute values u128 again; + and abs stay u128."""
     s = column(values)
-    assert (-s).tolist() == [GAP if v is None else -v for v in values]
-    assert (~s).tolist() == [GAP if v is None else ~v for v in values]
     steps = expected(operator.sub, values, [None, *values][: len(values)])
-    assert s.diff().tolist() == [GAP if v is None else v for v in steps]
+    for result, wanted in ((-s, [None if v is None else -v for v in values]), (s.diff(), steps)):
+        assert (result.dtype, abs(result).dtype) == ("i129", "u128")
+        assert result.tolist() == [GAP if v is None else v for v in wanted]
+        assert abs(result).tolist() == [GAP if v is None else abs(v) for v in wanted]
     pd.testing.assert_series_equal(+s, s)
     pd.testing.assert_series_equal(abs(s), s)
+    assert (~column([0, TOP - 1])).tolist() == [-1, -TOP]
 
 
 @example(rows=[(2, 127), (10, 38), (0, 0), (0, TOP), (1, TOP), (TOP, 1)])

@@ -36,7 +36,7 @@ def written(values, kind=None):
 
 def listed(words, mask):
     """List the values that planes and a mask hold."""
-    ints = planes.to_ints(*words)
+    ints = planes.to_ints(words)
     return [None if gap else value for value, gap in zip(ints, mask, strict=True)]
 
 

@@ -1,0 +1,92 @@
+"""The operations of arithmetic on columns of 128-bit integers, of which each may have a sign."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ledgerkit.u128 import planes
+from ledgerkit.u128.planes import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.u128.planes import Flags, Planes, Rows, Values
+
+# A result: the words of the values modulo 2^128, and the multiple of 2^128 to add to each: 0, -1
+# for a negative value, or another one if it does not fit.
+Result: TypeAlias = "tuple[Planes, Rows | Flags]"
+
+
+def fit(result: Result, *, signed: bool) -> tuple[Values, Flags]:
+    """Return the planes of the dtype, and where the values are outside its range."""
+    (hi, lo), tops = result
+    over = tops != 0
+    if not signed:
+        return (hi, lo), over
+    negative = (tops == -1) & ((hi | lo) != 0)
+    return (hi, lo, negative), over & ~negative
+
+
+def add(a: Values, b: Values) -> Result:
+    """Add."""
+    words, carry = planes.add(a[:2], b[:2])
+    if len(a) == len(b) == 2:  # noqa: PLR2004 - no sign
+        return words, carry
+    return words, carry.view(np.int8) - _ones(a) - _ones(b)
+
+
+def subtract(a: Values, b: Values) -> Result:
+    """Subtract."""
+    borrow = planes.less(a[:2], b[:2])
+    return planes.subtract(a[:2], b[:2]), _ones(b) - _ones(a) - borrow.view(np.int8)
+
+
+def _ones(values: Values) -> Rows:
+    return planes.flags(values).view(np.int8)
+
+
+def multiply(a: Values, b: Values) -> Result:
+    """Multiply."""
+    words, over = planes.multiply(planes.magnitudes(a), planes.magnitudes(b))
+    return _with_sign(words, over, planes.flags(a) ^ planes.flags(b))
+
+
+def _with_sign(words: Planes, over: Flags, negative: Flags) -> Result:
+    """Return magnitudes with the sign that they have unless they are 0."""
+    if not negative.any():
+        return words, over
+    hi, lo, negative = planes.with_sign(words, negative)
+    return (hi, lo), np.where(over, 1, -negative.view(np.int8))
+
+
+def divide(a: Values, b: Values) -> tuple[Result, Result]:
+    """Return the quotients, rounded down, and the remainders, which have the divisor's sign."""
+    divisor = planes.magnitudes(b)
+    (hi, lo), remainder = planes.divide(planes.magnitudes(a), divisor)
+    opposite = planes.flags(a) ^ planes.flags(b)
+    if opposite.any():
+        uneven = opposite & ((remainder[0] | remainder[1]) != 0)
+        lo = lo + uneven
+        hi = hi + (uneven & (lo == 0))
+        rest = planes.subtract(divisor, remainder)
+        remainder = np.where(uneven, rest[0], remainder[0]), np.where(uneven, rest[1], remainder[1])
+    # Neither can leave the range.
+    return _with_sign((hi, lo), NONE, opposite), _with_sign(remainder, NONE, planes.flags(b))
+
+
+def power(a: Values, b: Values) -> Result:
+    """Raise to powers that are not negative."""
+    words, over = planes.power(planes.magnitudes(a), b[:2])
+    return _with_sign(words, over, planes.flags(a) & (b[1] & np.uint64(1) != 0))
+
+
+KERNELS: dict[str, Callable[[Values, Values], Result]] = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "pow": power,
+    "floordiv": lambda a, b: divide(a, b)[0],
+    "mod": lambda a, b: divide(a, b)[1],
+}
