@@ -24,9 +24,15 @@ from ledgerkit.localnet.chain_types import (
     Receipt,
 )
 from ledgerkit.localnet.contract_sdk import Contract, run_code
-from ledgerkit.localnet.execution_errors import ActionError, CallError, Json, variant
+from ledgerkit.localnet.execution_errors import (
+    ActionError,
+    CallError,
+    InvalidTransactionError,
+    Json,
+    variant,
+)
 from ledgerkit.localnet.fees import Feature
-from ledgerkit.localnet.promises import Promise, Yields
+from ledgerkit.localnet.promises import MAX_INPUT_BYTES, Promise, Yields
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import (
@@ -113,6 +119,9 @@ class ReceiptRun:
     def apply(self) -> None:
         """Apply all actions."""
         self.contracts = [None] * len(self.receipt.actions)
+        size = sum(1 if data is None else 5 + len(data) for data in self.inputs)  # in Borsh
+        if size > MAX_INPUT_BYTES and self.profile.has(Feature.INPUT_LIMIT):
+            _fail("TotalPromiseInputSizeExceeded", size=size, limit=MAX_INPUT_BYTES)
         for index, action in enumerate(self.receipt.actions):
             self.index = index
             self.contracts[index] = contract_of(self.account)
@@ -550,6 +559,10 @@ def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
     receipt = run.receipt
     first = len(run.new_receipts)
     for draft in vm.drafts:
+        try:
+            transaction_validity.check_actions(draft.actions, draft.receiver_id, run.profile)
+        except InvalidTransactionError as error:
+            raise ActionError({"NewReceiptValidationError": error.error}) from None
         run.new_receipts.append(
             ActionReceipt(
                 _NO_ID,

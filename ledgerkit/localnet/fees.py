@@ -129,6 +129,12 @@ HOST_COSTS = {
     "KECCAK256_BYTE": 21_471_105,
     "KECCAK512_BASE": 5_811_388_236,
     "KECCAK512_BYTE": 36_649_701,
+    "SHA3_256_BASE": 5_879_491_275,
+    "SHA3_256_BYTE": 21_471_105,
+    "SHA3_384_BASE": 5_811_388_236,
+    "SHA3_384_BYTE": 36_649_701,
+    "SHA3_512_BASE": 5_811_388_236,
+    "SHA3_512_BYTE": 36_649_701,
     "RIPEMD160_BASE": 853_675_086,
     "RIPEMD160_BLOCK": 680_107_584,
     "ED25519_VERIFY_BASE": 210_000_000_000,
@@ -189,6 +195,7 @@ class Feature(Enum):
     STATE_INIT_LIMIT = "max_state_init_entries", 87
     ML_DSA_CHARGED_WHERE_VERIFIED = "FixMlDsaCostCharging", 87
     UNIVERSAL_ACCOUNTS = "UniversalAccounts", 87
+    INPUT_LIMIT = "ReceiptPromiseInputSizeLimit", 87
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # The limits of nearcore (LimitConfig), from the same files as the fees.
 MAX_PROMISES = 1024
 MAX_INPUT_DATA = 128
+MAX_INPUT_BYTES = 4_194_944  # of a callback's results, with 5 for each; since version 87
 MAX_YIELD_PAYLOAD_BYTES = 1024
 YIELD_ID_BYTES = 32
 
@@ -400,6 +401,12 @@ class Promise:
         self._add("state_init", kinds.DeterministicStateInit(kinds.StateInit(code), deposit))
         self.vm.deduct(deposit)
         return len(self.drafts[0].actions) - 1
+
+    def universal_state_init(self, state_init: bytes, deposit: int) -> Promise:
+        """Add the initial state of a universal account, by its bytes."""
+        self._add("universal_state_init", kinds.UniversalStateInit(state_init, deposit))
+        self.vm.deduct(deposit)
+        return self
 
     def set_state_init_entry(self, action_index: int, key: bytes, value: bytes) -> None:
         """Add a record to an initial state."""

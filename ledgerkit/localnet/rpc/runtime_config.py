@@ -126,7 +126,7 @@ def _limits(settings: Settings, profile: Profile) -> Object:
         "max_yield_payload_size": promises.MAX_YIELD_PAYLOAD_BYTES,
         "yield_timeout_length_in_blocks": settings.yield_timeout,
         "account_id_validity_rules_version": 2,
-        "max_receipt_total_input_size": 4_194_944 if has_87 else 2**32 - 1,
+        "max_receipt_total_input_size": promises.MAX_INPUT_BYTES if has_87 else 2**32 - 1,
         "max_state_init_entries": limits.MAX_STATE_INIT_ENTRIES if has_87 else 2**32 - 1,
     }
     if has_87:
@@ -157,12 +157,6 @@ _FLAGS = {  # by the protocol version that brought them
     "bls12381_not_in_group_fix": 129,
 }
 _OTHER_COSTS = {
-    "sha3_256_base": 5_879_491_275,
-    "sha3_256_byte": 21_471_105,
-    "sha3_384_base": 5_811_388_236,
-    "sha3_384_byte": 36_649_701,
-    "sha3_512_base": 5_811_388_236,
-    "sha3_512_byte": 36_649_701,
     **dict.fromkeys(
         (
             *("storage_iter_create_prefix_base", "storage_iter_create_prefix_byte"),

@@ -1,11 +1,15 @@
 """What each action does, who may do it, and the exact error where somebody may not."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
 from ledgerkit.localnet.actions import EthereumWallet
 from ledgerkit.localnet.chain_types import NO_CODE, DistributionReceipt
+from ledgerkit.localnet.contract_sdk import Contract, call, to_json
 from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.promises import Promise
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -19,6 +23,7 @@ from ledgerkit.protocol import (
     DeployContract,
     DeployGlobalContract,
     DeterministicStateInit,
+    FunctionCall,
     FunctionCallPermission,
     Stake,
     StateInit,
@@ -31,6 +36,7 @@ from ledgerkit.protocol import (
 from tests.unit.localnet.ledger import (
     PRICE,
     START,
+    TGAS,
     Ledger,
     N,
     Script,
@@ -762,3 +768,75 @@ def test_delegated_account_keys_are_the_senders(ledger):
     )
     assert index_of_success(ledger.children(outcome)[0])
     assert ledger.access_key("bob.near", "k") is not None
+
+
+# Receipts of contracts -------------------------------------------------------------------
+
+
+def test_a_receipt_of_a_contract_is_checked(subtests):
+    """Its actions are those that a transaction may have; otherwise the call fails."""
+    ledger = Ledger("alice.near", "bob.near", scripts=["s.near"])
+    cases = {
+        "FunctionCallZeroAttachedGas": ["call", "a", "bob.near", [], {"gas": 0}],
+        "DeleteActionMustBeFinal": [
+            *("batch", "a", "bob.near"),
+            *(["delete_account", "alice.near"], ["transfer", 1]),
+        ],
+    }
+    for name, step in cases.items():
+        with subtests.test(name=name):
+            outcome = ledger.run("alice.near", "s.near", do(["write", "k", "v"], step, deposit=5))
+            error = {"NewReceiptValidationError": {"ActionsValidation": name}}
+            assert (result_of(outcome), index_of(outcome)) == (error, 0)
+            assert deposit_refunds(ledger, outcome) == [("alice.near", 5)]
+            assert dict(ledger.world.state().records("s.near")) == {}
+    assert ledger.is_whole()
+
+
+class Large(Contract):
+    """Returns long texts, and waits for two of them."""
+
+    @call()
+    def make(self, size: int) -> str:
+        """Return a text."""
+        return "x" * size
+
+    @call()
+    def wait(self, sizes: list[int]) -> Promise:
+        """Count the results of two calls."""
+        made = [
+            self.vm.promise("large.near").function_call(
+                "make", to_json({"size": size}), gas=300 * TGAS
+            )
+            for size in sizes
+        ]
+        joined = self.vm.join(*made)
+        return joined.then("large.near").function_call("count", b"{}", gas=10 * TGAS)
+
+    @call()
+    def count(self) -> int:
+        """Return the number of results."""
+        return len(self.vm.promise_results)
+
+
+@pytest.mark.parametrize("profile", ["86", "87"])
+def test_the_results_of_a_callback_have_a_limit(profile):
+    """Since version 87 (nearcore #16097), 4,194,944 bytes with 5 for each; no action runs then."""
+    results: list[Any] = []
+    for length in (2_097_465, 2_097_466):  # of each of two texts, with two quotes and 5 bytes
+        genesis = Genesis()
+        genesis.account("large.near", 100 * N, keys=[public("large.near")], contract=Large)
+        ledger = Ledger("alice.near", genesis=genesis, profile=profile)
+        args = to_json({"sizes": [length, length]})
+        outcome = ledger.run("alice.near", "large.near", FunctionCall("wait", args, 900 * TGAS))
+        callback = ledger.outcome(result_of(outcome))
+        results.append(result_of(callback))
+    assert results[0] == 2
+    if profile == "86":
+        assert results[1] == 2
+        return
+    exceeded = {"size": 4_194_946, "limit": 4_194_944}
+    assert results[1] == {"TotalPromiseInputSizeExceeded": exceeded}
+    assert index_of(callback) is None
+    assert callback.gas_burnt == RECEIPT
+    assert ledger.is_whole()

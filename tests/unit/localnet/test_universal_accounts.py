@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from ledgerkit.localnet import fees, rpc_json, transaction_validity
+from ledgerkit.localnet.contract_sdk import Contract, call, to_json
 from ledgerkit.localnet.execution_errors import InvalidTransactionError
+from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
     Action,
     AddKey,
@@ -21,6 +23,7 @@ from ledgerkit.protocol import (
     DeployContract,
     DeployGlobalContract,
     DeterministicStateInit,
+    FunctionCall,
     PublicKey,
     Stake,
     StateInit,
@@ -31,6 +34,7 @@ from ledgerkit.protocol import (
 )
 from tests.unit.localnet.ledger import (
     PRICE,
+    TGAS,
     Ledger,
     N,
     Script,
@@ -49,10 +53,28 @@ KEY_ONLY = UniversalStateInitV1(access_keys=[public("owner")])
 OWNED = universal_account_id(KEY_ONLY)
 
 
+class Opener(Contract):
+    """Initializes universal accounts."""
+
+    @call(payable=True)
+    def open(self, account_id: str, state_init: str) -> None:
+        """Send the bytes of an initial state, with the attached deposit."""
+        promise = self.vm.promise(account_id)
+        promise.universal_state_init(bytes.fromhex(state_init), self.vm.attached_deposit)
+
+
+def opening(account_id, state_init):
+    """Call an `Opener`."""
+    args = to_json({"account_id": account_id, "state_init": state_init.hex()})
+    return FunctionCall("open", args, 100 * TGAS, 2 * N)
+
+
 @pytest.fixture
 def ledger():
     """Return a chain of protocol 87, with a contract that alice.near has published."""
-    ledger = Ledger("alice.near", "bob.near", profile="87")
+    genesis = Genesis()
+    genesis.account("opener.near", N, keys=[public("opener.near")], contract=Opener)
+    ledger = Ledger("alice.near", "bob.near", genesis=genesis, profile="87")
     ledger.run("alice.near", "alice.near", DeployGlobalContract(Script.code, "CodeHash"))
     return ledger
 
@@ -197,6 +219,32 @@ def test_a_state_may_come_in_a_delegate(ledger):
     inner = DelegateAction("bob.near", OWNED, [action], 9, 9999, key.public_key).sign(key)
     ledger.run("alice.near", "bob.near", inner)
     assert ledger.account(OWNED).storage_usage == 100 + KEY_BYTES
+
+
+def test_a_contract_initializes_an_account(ledger):
+    """The bytes travel as they are; what a node would refuse fails the contract's own call."""
+    ledger.run("alice.near", "opener.near", opening(OWNED, KEY_ONLY.encode()))
+    assert list(keys_of(ledger, OWNED)) == [public("owner").stored]
+    assert ledger.account(OWNED).amount == 0
+    malformed = b"\7\7\7"
+    cases: dict[str, tuple[str, Any]] = {
+        "malformed": (universal_account_id(malformed), "MalformedUniversalStateInit"),
+        "elsewhere": (
+            "bob.near",
+            {
+                "InvalidUniversalStateInitReceiver": {
+                    "receiver_id": "bob.near",
+                    "derived_id": universal_account_id(malformed),
+                }
+            },
+        ),
+    }
+    for account_id, error in cases.values():
+        outcome = ledger.run("alice.near", "opener.near", opening(account_id, malformed))
+        expected = {"NewReceiptValidationError": {"ActionsValidation": error}}
+        assert failure(outcome) == (expected, 0)
+        assert refunded(ledger, outcome) == [("alice.near", 2 * N)]
+    assert ledger.is_whole()
 
 
 # What is accepted ------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from ledgerkit.protocol import (
     FunctionCall,
     FunctionCallPermission,
     StateInit,
+    UniversalStateInit,
+    UniversalStateInitV1,
 )
 from tests.unit.localnet.ledger import N
 from tests.unit.localnet.machine import KEY, Machine
@@ -32,6 +34,14 @@ KECCAK512 = (
     "d1f089 56ef295780dbf988cbdc6d2ea8eabe"
 ).replace(" ", "")
 RIPEMD160 = "15669c73e8033ad72354811e8f56d46846610ee1"
+# Of no bytes: NIST, Cryptographic Algorithm Validation Program, the test vectors of SHA-3.
+SHA3 = {
+    256: "a7ffc6f8bf1ed76651c14756a061d662f580ff4de43b49fa82d80a4b80f8434a",
+    384: "0c63a75b845e4f7d01107d852e4c2485c51a50aaaa94fc61995e71bbee983a2a"
+    "c3713831264adb47fb6bd1e058d5f004",
+    512: "a69f73cca23a9ac5c8b567dc185a756e97c982164fe25859e0d1dcc1475c80a6"
+    "15b2123af1f5f94c11e3e9402c3ac558f500199d95b6d3e301758586281dcd26",
+}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +61,20 @@ def test_hashes(name, digest, cost):
     written = {"write_register_base": 1, "write_register_byte": size}
     assert machine.costs() == {"read_memory_base": 1, "read_memory_byte": 7} | cost | written
     assert machine.guest.read_register(0).hex() == digest
+
+
+def test_sha3():
+    """The hashes of FIPS 202 came with version 87; they cost as the Keccak ones do."""
+    for bits, digest in SHA3.items():
+        machine = Machine()
+        machine.run(f"sha3_{bits}", *machine.put(b""), 0)
+        assert machine.guest.read_register(0).hex() == digest
+        machine.costs()
+        machine.run(f"sha3_{bits}", *machine.put(b"tesdsst"), 0)
+        costs = {f"sha3_{bits}_base": 1, f"sha3_{bits}_byte": 7}
+        read = {"read_memory_base": 1, "read_memory_byte": 7}
+        written = {"write_register_base": 1, "write_register_byte": bits // 8}
+        assert machine.costs() == read | costs | written
 
 
 def test_a_hash_of_a_register():
@@ -316,6 +340,28 @@ def test_an_initial_state():
         machine.run("set_state_init_data_entry", index, action, *record)
     with pytest.raises(HostError, match="Action 5 in receipt 0 does not exist"):
         machine.run("set_state_init_data_entry", index, 5, *record)
+
+
+def test_the_state_of_a_universal_account():
+    """The action has the bytes as they are, with the fees of what they stand for (NEP-655)."""
+    machine = Machine(fees.PROFILES["87"])
+    index = machine.run("promise_batch_create", *machine.put(b"0u" + b"0" * 52))
+    machine.vm.gas.profile.clear()
+    state_init = UniversalStateInitV1(None, {b"a": b"1"}, [KEY]).encode()
+    data = machine.put(state_init)
+    machine.run("promise_batch_action_universal_state_init", index, *data, machine.amount(9))
+    assert machine.vm.drafts[0].actions == [UniversalStateInit(state_init, 9)]
+    assert machine.vm.balance == 100 * N - 9
+    sent = {
+        name: gas
+        for (kind, name), gas in machine.vm.gas.profile.items()
+        if kind != "WASM_HOST_COST"
+    }
+    assert {name: gas for name, gas in sent.items() if gas} == {
+        "UNIVERSAL_STATE_INIT_BASE": 500_000_000_000,
+        "UNIVERSAL_STATE_INIT_BYTE": len(state_init) * 72_000_000,
+        "ADD_FULL_ACCESS_KEY": 101_765_125_000,
+    }
 
 
 def test_yielded_calls():
