@@ -174,11 +174,16 @@ def post(
     return replace(call, body=validation.json_bytes(body, "body"))
 
 
-def read_rpc(response: Response, result: Any, request: str) -> Any:
+def read_rpc(
+    response: Response,
+    result: Any,
+    request: str,
+    decode: Callable[[json_decoding.Decoder[Any], bytes], Any] = json_decoding.Decoder.decode,
+) -> Any:
     """Decode the result of a JSON-RPC response, or raise its typed error."""
     # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
-        envelope = json_decoding.decode(response.body, Envelope[result])
+        envelope = decode(json_decoding.decoder(Envelope[result]), response.body)
     except msgspec.DecodeError as error:
         decode_error = error
     else:

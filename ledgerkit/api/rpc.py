@@ -16,6 +16,7 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain
+from ledgerkit.api.models.other_kinds import decode_with_other_kinds
 from ledgerkit.api.models.services import ReceiptOrigin
 from ledgerkit.errors import (
     DecodeError,
@@ -262,8 +263,7 @@ def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
     """Build the call for a chunk, by its hash."""
-    request, params = f"chunk {chunk_id}", {"chunk_id": chunk_id}
-    return calls.rpc("chunk", params, chain.Chunk, request=request, keep=_always, kind="chunk")
+    return _chunk({"chunk_id": chunk_id}, f"chunk {chunk_id}", keep=_always, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
@@ -275,7 +275,16 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
         return chunk.header.shard_id == shard_id
 
     cached: Any = {"keep": keep, "kind": "chunk"} if isinstance(block_id, str) else {}
-    return calls.rpc("chunk", params, chain.Chunk, request=request, **cached)
+    return _chunk(params, request, **cached)
+
+
+def _chunk(params: dict[str, Any], request: str, **cached: Any) -> Call[chain.Chunk]:
+    def read(response: calls.Response) -> chain.Chunk:
+        chunk: chain.Chunk
+        chunk = calls.read_rpc(response, chain.Chunk, request, decode_with_other_kinds)
+        return chunk
+
+    return calls.rpc("chunk", params, chain.Chunk, request=request, read=read, **cached)
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:

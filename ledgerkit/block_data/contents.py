@@ -178,7 +178,7 @@ class ContentsWindow:
         if not isinstance(value, BlockDocument):
             return ContentsRead(number, value)
         transactions = self._take_transactions(height)
-        pending = [each.transaction.hash for each in transactions if not each.has_finished()]
+        pending = [each.conversion.id for each in transactions if not each.has_finished()]
         waiting = waiting_error(pending) if pending else None
         return ContentsRead(number, DocumentContents(value, transactions, size, waiting))
 

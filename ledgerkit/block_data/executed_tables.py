@@ -17,6 +17,8 @@ from ledgerkit.tracing.tree.outcomes import (
     FAILURE,
     STATUS_NAMES,
     Failure,
+    describe_other_status,
+    other_status,
     read_failure,
     status_code,
 )
@@ -49,11 +51,12 @@ class Executed(NamedTuple):
     execution: Execution
     tx_hash: str | None
     receipt_id: str | None
-    predecessor_id: str
-    receiver_id: str
+    predecessor_id: str | None
+    receiver_id: str | None
     signer_id: str | None
     body: WholeActionReceipt | None
-    nonce_index: int | None
+    nonce_index: int | None = None
+    receipt_kind: str | None = None
 
 
 def list_executed(documents: Sequence[BlockDocument]) -> list[Executed]:
@@ -61,7 +64,7 @@ def list_executed(documents: Sequence[BlockDocument]) -> list[Executed]:
     rows: list[Executed] = []
     for document in documents:
         for shard in document.shards:
-            rows += map(_converted, shard.chunk.transactions if shard.chunk else ())
+            rows += map(_converted, shard.chunk.converted() if shard.chunk else ())
             rows += map(_executed, shard.receipt_execution_outcomes)
     return rows
 
@@ -84,7 +87,7 @@ def _executed(pair: ExecutedReceipt) -> Executed:
         receipt.receiver_id,
         body.signer_id if body else None,
         body,
-        None,
+        receipt_kind=receipt.receipt.kind,
     )
 
 
@@ -113,6 +116,7 @@ def outcomes(executed: Sequence[Executed]) -> Any:
         "tokens_burnt": [result.tokens_burnt for result in results],
         **_profile_columns(results),
         "nonce_index": [row.nonce_index for row in executed],
+        "receipt_kind": [row.receipt_kind for row in executed],
     }
     return arrow_tables.of_columns("outcomes", columns)
 
@@ -121,6 +125,7 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     unknown = Status()
     statuses: list[Any]
     statuses = [r.status if type(r.status) is Status else unknown for r in results]
+    others = [other_status(result.status) for result in results]
     codes, known = list(map(status_code, statuses)), dict[bytes, Failure]()
     failures = [
         read_failure(status.failure, _FAILURE, known) if code == FAILURE else None
@@ -130,19 +135,36 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     return {
         "status": [STATUS_NAMES[code] for code in codes],
         "error_kind": [failure and failure.kind for failure in failures],
-        "error_message": [failure and failure.message for failure in failures],
-        "failure": [failure and failure.value for failure in failures],
+        "error_message": [
+            failure.message if failure else other and describe_other_status(other)
+            for failure, other in zip(failures, others, strict=True)
+        ],
+        "failure": [
+            failure.value if failure else _other_content(result.status)
+            for failure, result in zip(failures, results, strict=True)
+        ],
         "success_value": [value if isinstance(value, str) else None for value in values],
         "success_receipt_id": [status.success_receipt_id for status in statuses],
     }
 
 
+def _other_content(status: Status | str) -> Any:
+    """Return a status that is not declared as it was sent; missing for any other."""
+    if isinstance(status, str):
+        return None if status == "Unknown" else status
+    return {status.other.name: status.other.content} if status.other else None
+
+
 def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of each gas profile's totals: WASM instructions, host, actions."""
     metadata = [result.metadata for result in results]
+    others = [profile and profile.other_gas() for profile in metadata]
     return {
-        name: _gas(name, [profile.gas(at) if profile else None for profile in metadata])
-        for at, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
+        **{
+            name: _gas(name, [profile.gas(at) if profile else None for profile in metadata])
+            for at, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
+        },
+        "other_gas": [gas or None for gas in others],
     }
 
 

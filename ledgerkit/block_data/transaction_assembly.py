@@ -10,6 +10,7 @@ from ledgerkit.errors import DecodeError
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument, ExecutedReceipt, Execution
     from ledgerkit.api.models.chain import ChunkTransaction
+    from ledgerkit.api.models.other_kinds import OtherTransaction
     from ledgerkit.api.models.protocol_rules import Rules
 
 
@@ -23,7 +24,7 @@ class IncludedTransaction:
     """
 
     block_height: int  # of the block that includes it
-    transaction: ChunkTransaction
+    transaction: ChunkTransaction | OtherTransaction
     conversion: Execution
     receipts: list[ExecutedReceipt] = field(default_factory=list)
     receipt_ids: list[str] = field(default_factory=list)
@@ -67,7 +68,7 @@ class TransactionAssembly:
         transactions = self._by_height[height] = []
         for number, shard in enumerate(document.shards):
             path = f"$.shards[{number}].chunk.transactions"
-            for at, item in enumerate(shard.chunk.transactions if shard.chunk else ()):
+            for at, item in enumerate(shard.chunk.converted() if shard.chunk else ()):
                 execution = item.outcome.execution_outcome
                 transactions.append(IncludedTransaction(height, item.transaction, execution))
                 self._expect(execution, transactions[-1], f"{path}[{at}].outcome")
@@ -99,7 +100,7 @@ class TransactionAssembly:
             if earlier is not None:
                 problem = f"receipt {receipt_id} was created before"
                 if earlier.block_height != included.block_height:
-                    problem += f", by {earlier.transaction.hash} of block {earlier.block_height}"
+                    problem += f", by {earlier.conversion.id} of block {earlier.block_height}"
                 raise _contradiction(problem, path)
             self._by_receipt[receipt_id] = included
             included.receipt_ids.append(receipt_id)
@@ -109,8 +110,8 @@ class TransactionAssembly:
         included = self._by_receipt.get(receipt_id)
         if included is None:
             return
-        if receipt.tx_hash not in (None, included.transaction.hash):
-            problem = f"receipt {receipt_id} was created by {included.transaction.hash}"
+        if receipt.tx_hash not in (None, included.conversion.id):
+            problem = f"receipt {receipt_id} was created by {included.conversion.id}"
             raise _contradiction(f"{problem}, and not by {receipt.tx_hash}", f"{path}.tx_hash")
         if receipt_id in self._executed:
             raise _contradiction(f"receipt {receipt_id} was executed before", path)

@@ -78,7 +78,7 @@ class _Transactions:
     def _add(self, document: BlockDocument, body: bytes) -> None:
         self._assembly.add(document)
         included = self._assembly.transactions(self._height)
-        ids = {each.transaction.hash for each in included}
+        ids = {each.conversion.id for each in included}
         ids.update(receipt_id for each in included for receipt_id in each.receipt_ids)
         header = document.block.header
         place = {"block_height": header.height, "block_timestamp": header.time_ns}
@@ -91,7 +91,7 @@ class _Transactions:
 
     def _response(self, included: IncludedTransaction) -> TransactionResponse:
         receipts = [self._sent[pair.receipt.receipt_id] for pair in included.receipts]
-        document = self._sent[included.transaction.hash]
+        document = self._sent[included.conversion.id]
         body = msgspec.json.encode({**document, "receipts": receipts, "data_receipts": []})
         answer = decode_indexed(body, request=self._request)
         return answer._replace(source=self._source)
@@ -101,7 +101,8 @@ def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:
     """Yield the transactions and receipts of a document, each with its outcome."""
     for shard in document["shards"]:
         for item in (shard["chunk"] or {}).get("transactions", ()):
-            execution = item["outcome"]["execution_outcome"]
-            yield {"transaction": item["transaction"], "execution_outcome": execution}
+            if "outcome" in item:  # as all signed ones have
+                execution = item["outcome"]["execution_outcome"]
+                yield {"transaction": item["transaction"], "execution_outcome": execution}
         for pair in shard["receipt_execution_outcomes"]:
             yield {"receipt": pair["receipt"], "execution_outcome": pair["execution_outcome"]}

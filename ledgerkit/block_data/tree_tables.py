@@ -129,7 +129,8 @@ def trace_included(included: IncludedTransaction) -> TracedTransaction:
     names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
     transaction = Transaction(own.hash, *names, read_actions(own))
     result = result_of(_in_node_order(included), "$.receipts", transaction, included.conversion)
-    return TracedTransaction(included.block_height, own.hash, result, included.rules)
+    tx_hash = included.conversion.id
+    return TracedTransaction(included.block_height, tx_hash, result, included.rules)
 
 
 def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:

@@ -269,10 +269,11 @@ class Verification:
 
 def _check_accounts(shard: Shard, header: Header) -> None:
     """Check that the accounts that executed sent the transactions, or received the receipts."""
-    for item in () if shard.chunk is None else shard.chunk.transactions:
+    for item in () if shard.chunk is None else shard.chunk.converted():
         executor_id = item.outcome.execution_outcome.outcome.executor_id
         sent = item.transaction
-        _require(sent.signer_id == executor_id, header, f"the signer of {sent.hash}")
+        is_signer = sent.signer_id in (executor_id, None)
+        _require(is_signer, header, f"the signer of {sent.hash}")
     for pair in shard.receipt_execution_outcomes:
         executor_id = pair.execution_outcome.outcome.executor_id
         receipt = pair.receipt

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.api.models.other_kinds import OtherTransaction
 from ledgerkit.block_data.block_tables import block_tables, node_tables
 from ledgerkit.block_data.contents import DocumentContents, read_contents, waiting_error
 from ledgerkit.block_data.headers import Skipped
@@ -132,7 +133,8 @@ class BlockReader:
         chunks: list[chain.Chunk] = []
         if self._views != ("blocks",):
             chunks = await reader.values(rpc.chunk(new.chunk_hash) for new in block.new_chunks())
-        signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
+        items = [item for chunk in chunks for item in chunk.transactions]
+        signers = {tx.hash: tx.signer_id for tx in items if not isinstance(tx, OtherTransaction)}
         if not signers or set(TRACED).isdisjoint(self._views):
             return Contents(block, chunks, [])
         results = await _read_results(reader, signers)

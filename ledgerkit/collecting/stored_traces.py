@@ -170,7 +170,9 @@ class _Stored:
 
     def _execution(self, execution_id: str, row: Row) -> Row:
         gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]
-        profile = None if gas[0] is None else [{"gas_used": str(value)} for value in gas]
+        others = row["other_gas"] and object_columns.decode(row["other_gas"])
+        costs = [*gas, *(others or {}).values()]
+        profile = None if gas[0] is None else [{"gas_used": str(value)} for value in costs]
         return {
             "id": execution_id,
             "block_hash": self._hashes.get(row["block_height"]),
@@ -189,20 +191,19 @@ class _Stored:
         }
 
     def _body(self, row: Row) -> Row:
-        """Build a receipt; one without a signer distributes a global contract."""
+        """Build a receipt; the tables have the content of those with actions alone."""
         receivers = row["output_data_receivers"]
         body = {
-            "Action": {
-                "signer_id": row["signer_id"],
-                "actions": self._receipt_actions(row["receipt_id"]),
-                "input_data_ids": row["input_data_ids"],
-                "output_data_receivers": receivers and object_columns.decode(receivers),
-            }
+            "signer_id": row["signer_id"],
+            "actions": self._receipt_actions(row["receipt_id"]),
+            "input_data_ids": row["input_data_ids"],
+            "output_data_receivers": receivers and object_columns.decode(receivers),
         }
+        kind = row["receipt_kind"]
         names = ("receipt_id", "predecessor_id", "receiver_id")
         return {
             **{name: row[name] for name in names},
-            "receipt": {"GlobalContractDistribution": {}} if row["signer_id"] is None else body,
+            "receipt": {kind: body if kind == "Action" else {}},
         }
 
     def _receipt_actions(self, receipt_id: str | None) -> list[Any]:
@@ -236,7 +237,8 @@ def _status(row: Row) -> Any:
         return {"SuccessValue": row["success_value"]}
     if status == "success_receipt_id":
         return {"SuccessReceiptId": row["success_receipt_id"]}
-    return {"Failure": object_columns.decode(row["failure"])} if status == "failure" else "Unknown"
+    sent = None if row["failure"] is None else object_columns.decode(row["failure"])
+    return {"Failure": sent} if status == "failure" else sent or "Unknown"
 
 
 def _action(row: Row, inner: list[Any]) -> Any:

@@ -13,6 +13,7 @@ from ledgerkit.api.models.actions import (
     read_actions,
     total_gas,
 )
+from ledgerkit.api.models.other_kinds import OtherTransaction
 from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
@@ -203,23 +204,31 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         for tx in chunk.transactions
     ]
     txs = [tx for _, _, tx in rows]
+    others = [tx if isinstance(tx, OtherTransaction) else None for tx in txs]
     actions = list(map(read_actions, txs))
-    calls = [list(function_calls(listed)) for listed in actions]
+    calls = [list(function_calls(listed or ())) for listed in actions]
     return build.columns_of(
         "transactions",
         txs,
         {"tx_hash": "hash"},
         block_height=[height for height, _, _ in rows],
         shard_id=[shard_id for _, shard_id, _ in rows],
-        actions=["+".join(map(action_name, listed)) for listed in actions],
+        actions=[
+            None if listed is None else "+".join(map(action_name, listed)) for listed in actions
+        ],
         method_name=["+".join([c.method_name or "" for c in own]) or None for own in calls],
         deposit=[_total_deposit(listed) for listed in actions],
-        gas_attached=[total_gas(own) for own in calls],
+        gas_attached=[
+            None if listed is None else total_gas(own)
+            for listed, own in zip(actions, calls, strict=True)
+        ],
+        kind=["signed" if other is None else other.kind for other in others],
+        content=[other and other.content for other in others],
     )
 
 
-def _total_deposit(actions: Actions) -> int | None:
-    texts = deposit_texts(actions)
+def _total_deposit(actions: Actions | None) -> int | None:
+    texts = None if actions is None else deposit_texts(actions)
     if not texts:
         return None if texts is None else 0
     return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))

@@ -98,6 +98,7 @@ _POSITIONS = (
     _c("source", "str", "indexed (listed by the indexer), asked (passed as `pools`) or lockup"),
 )
 
+_ERROR_MESSAGE = "failures: a sentence, or the contract's message; the name of a status not known"
 _RECEIPTS = (
     _c("receipt_id", "str", "id of the receipt"),
     _c("parent_id", "str", "receipt that created it; missing if the transaction did"),
@@ -112,7 +113,7 @@ _RECEIPTS = (
     _c("block_hash", "str", "hash of the block it ran in; missing if it has not run"),
     _c("block_height", "Int64", "height of that block", "block"),
     _c("time", "time", "timestamp of that block"),
-    _c("actions", "str", "action names joined by +"),
+    _c("actions", "str", "action names joined by +; without actions, the name of its kind"),
     _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
     _c("args", "object", "arguments of calls, decoded JSON or bytes; a list if there are several"),
     _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
@@ -121,7 +122,7 @@ _RECEIPTS = (
     _c("tokens_burnt", "u128", "cost of the gas burnt by this receipt alone", YOCTO),
     _c("status", "str", "success_value, success_receipt_id, failure, unknown or not_executed"),
     _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
-    _c("error_message", "str", "failures: a sentence, or the contract's own message"),
+    _c("error_message", "str", _ERROR_MESSAGE),
     _c("logs", "object", "its log lines, a list"),
     _c("input_data_ids", "object", "data_ids that it waits for, a list"),
     _c("output_data_receivers", "object", "receivers of its result: data_id and receiver_id"),
@@ -374,6 +375,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
         _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
         _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
+        _c("kind", "str", "signed; external_contract_call or unknown if it is no transaction"),
+        _c("content", "object", "such an item of a chunk, as it was sent; else missing"),
     ),
     "receipts": _RECEIPTS,
     "collected_receipts": (
@@ -898,8 +901,8 @@ SCHEMAS |= {
         _c("executor_id", "str", "account that executed it; of a transaction, its signer"),
         _c("status", "str", "success_value, success_receipt_id, failure or unknown"),
         _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
-        _c("error_message", "str", "failures: a sentence, or the contract's own message"),
-        _c("failure", "object", "failures: the ledger's error, decoded JSON"),
+        _c("error_message", "str", _ERROR_MESSAGE),
+        _c("failure", "object", "the ledger's error, or the status not known, decoded JSON"),
         _c("success_value", "str", "success_value: the result in base64"),
         _c("success_receipt_id", "str", "success_receipt_id: the receipt that has the result"),
         _c("receipt_ids", "object", "receipts that it created, a list"),
@@ -911,7 +914,9 @@ SCHEMAS |= {
         _c("wasm_gas", "u128", "its gas profile: WASM instructions; missing without one", "gas"),
         _c("host_gas", "u128", "its gas profile: all host functions", "gas"),
         _c("action_gas", "u128", "its gas profile: all actions", "gas"),
+        _c("other_gas", "object", "its gas profile: by category not known, a dict; else missing"),
         _c("nonce_index", "Int64", "of a transaction that a gas key signed: which of its nonces"),
+        _c("receipt_kind", "str", "as on the wire, such as Action; missing for the transaction"),
     ),
     "collected_actions": (
         *_EXECUTED,
@@ -927,7 +932,12 @@ SCHEMAS |= {
         _c("block_height", "Int64", "height of the block", "block"),
         _c("shard_id", "Int64", "shard of the account"),
         _ACCOUNT,
-        _c("type", "str", "account_update, or account_deletion, after which all amounts are 0"),
+        _c(
+            "type",
+            "str",
+            "account_update, or account_deletion, after which all amounts are 0; of a kind that "
+            "ledgerkit does not know, its name: what it did to the amounts is missing",
+        ),
         _c("amount", "u128", "unlocked balance afterwards", YOCTO),
         _c("locked", "u128", "balance locked as a validator's stake afterwards", YOCTO),
         _c("storage_usage", "Int64", "size of the account's state afterwards", "byte"),

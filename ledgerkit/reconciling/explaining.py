@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from ledgerkit import json_decoding, validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.block_documents import StateChange
+from ledgerkit.api.models.block_documents import ACCOUNT_CHANGES, StateChange
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_document
 from ledgerkit.errors import DecodeError, LedgerError
@@ -190,7 +190,7 @@ def _updates(
             _update(change)
             for shard in document.shards
             for change in shard.state_changes
-            if change.change.account_id == account_id
+            if change.type in ACCOUNT_CHANGES and change.change.account_id == account_id
         ]
     except LedgerError as error:
         if unanswered := [each for each in (answer, error) if each.retryable]:
@@ -200,8 +200,11 @@ def _updates(
 
 def _node_updates(answer: Changes) -> list[_Update]:
     try:
-        changes = [json_decoding.convert(asdict(each), StateChange) for each in answer.changes]
-        return [_update(change) for change in changes]
+        return [
+            _update(json_decoding.convert(asdict(each), StateChange))
+            for each in answer.changes
+            if each.type in ACCOUNT_CHANGES
+        ]
     except (DecodeError, msgspec.DecodeError) as problem:
         msg = f"the response to account_changes is not as documented: {problem}"
         raise DecodeError(msg, request="account_changes", path="$.result.changes") from None

@@ -17,7 +17,7 @@ from pandas import NA
 from ledgerkit import json_decoding
 from ledgerkit.api.models.actions import Action, action_name, function_call
 from ledgerkit.api.models.transactions import Metadata, decode_member
-from ledgerkit.protocol.actions import call_bytes
+from ledgerkit.protocol.actions import KINDS_BY_NAME, call_bytes
 from ledgerkit.tracing.action_fields import deposit, parse_amount, total_deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.burnt_tokens import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 FAILURE, UNKNOWN = "failure", "unknown"
 NO_NAMES, CALLS, TRANSFERS = map(frozenset, ((), ("FunctionCall",), ("Transfer",)))
+_WITHOUT_CALLS = KINDS_BY_NAME.keys() - CALLS
 _EXECUTED = frozenset({*SUCCEEDED, FAILURE})
 _METADATA: json_decoding.Decoder[Metadata | None] = json_decoding.decoder(Metadata | None)
 
@@ -211,8 +212,9 @@ class ReceiptValues:
         burnt = self.gas_burnt[at]
         if not self.was_executed[at] or burnt is None:
             return None
-        has_calls = "FunctionCall" in self.names[at] or self.actions[at] is None
-        if self.is_refund[at] or not has_calls:
+        # A kind that is not declared may call, and the profile has the gas of its calls.
+        has_no_calls = self.actions[at] is not None and self.names[at] <= _WITHOUT_CALLS
+        if self.is_refund[at] or has_no_calls:
             return 0
         fees = self._fees(at)
         if fees is not None and fees <= burnt:

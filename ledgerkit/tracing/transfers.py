@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
 from ledgerkit.api.models.actions import action_name, kind_of
+from ledgerkit.api.models.transactions import DISTRIBUTION
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.tracing.action_fields import action_deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.amount_texts import GAS_KEY, NEAR
+from ledgerkit.tracing.amount_texts import GAS_KEY, NEAR, plain
 from ledgerkit.tracing.burnt_tokens import KEY_DELETIONS
 from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
@@ -127,10 +129,29 @@ def _asset_burnt(actions: Actions) -> str:
 def unknown_values(values: ReceiptValues) -> list[str]:
     """Describe which values of a tree are unknown and therefore not counted."""
     executed, ids = values.was_executed, values.forest.ids
+    kinds = [
+        kind if actions is None else None
+        for kind, actions in zip(values.forest.listed("actions"), values.actions, strict=True)
+    ]
+    statuses = [
+        message if status == UNKNOWN else None
+        for message, status in zip(
+            values.forest.listed("error_message"), values.status, strict=True
+        )
+    ]
     # Documents without any bodies have a note of their own.
-    no_actions = _missing(values.deposits) if values.has_bodies else []
+    no_deposits = _missing(values.deposits) if values.has_bodies else []
     notes = (
-        ("deposits that the document does not contain are not counted", no_actions),
+        (
+            "deposits that the document does not contain are not counted",
+            [at for at in no_deposits if kinds[at] is None],
+        ),
+        *(
+            (f"what receipts of the kind {plain(kind)} did is not known", positions)
+            for kind, positions in _positions(kinds).items()
+            if kind != DISTRIBUTION
+        ),
+        *_positions(statuses).items(),
         (
             "beside their deposits, the effects of unknown kinds of actions are not known",
             [at for at, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
@@ -161,6 +182,15 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         for note, positions in notes
         if positions
     ]
+
+
+def _positions(texts: Sequence[str | None]) -> dict[str, list[int]]:
+    """Return the positions of each text."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for at, text in enumerate(texts):
+        if text is not None:
+            positions[text].append(at)
+    return positions
 
 
 def _missing(amounts: Sequence[int | None]) -> list[int]:

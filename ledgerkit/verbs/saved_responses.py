@@ -9,7 +9,7 @@ from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
-from ledgerkit.api.models.block_documents import Chunk, decode_document, decode_shard
+from ledgerkit.api.models.block_documents import decode_chunk, decode_document, decode_shard
 from ledgerkit.block_data import block_frames
 from ledgerkit.errors import NOT_AS_DOCUMENTED, DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
@@ -230,7 +230,7 @@ def _read_chunk(body: bytes) -> chain.Chunk:
         return calls.read_saved(rpc.chunk(_ANY_HASH), body)
     except DecodeError as error:
         try:
-            return _decode(body, Chunk).as_node_sends()
+            return decode_chunk(body, _REQUEST)
         except DecodeError:
             raise error from None
 

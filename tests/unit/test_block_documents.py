@@ -394,7 +394,6 @@ REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
     ("outcomes", lambda d: profile_of(d).update(gas_used="1.0"), "not a text of digits"),
     ("outcomes", lambda d: profile_of(d).update(gas_used=1), "expected str instance"),
     ("outcomes", lambda d: profile_of(d).update(gas_used=str(2**64)), "does not fit uint64"),
-    ("outcomes", lambda d: profile_of(d).update(cost_category="DISK"), "cost_category 'DISK'"),
     (
         "outcomes",
         lambda d: outcome_of(d).update(metadata={"gas_profile": [WASM_OR_HOST]}),
@@ -402,7 +401,7 @@ REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
     ),
     ("balances", lambda d: update_of(d).update(amount="1" + "0" * 38), "above the supply"),
     ("balances", lambda d: update_of(d).update(amount="+1"), "amount"),
-    ("balances", lambda d: update_of(d).update(locked=None), "lacks a balance"),
+    ("balances", lambda d: update_of(d).update(locked=None), "lacks a member"),
     ("balances", lambda d: update_of(d).update(storage_usage=2**63), "storage_usage"),
     ("receipts", lambda d: pairs_of(d)[0].update(receipt=None), rf"{EXECUTED}.receipt"),
     ("receipts", lambda d: execution_of(d).update(id="1" * 44), "is of 1111"),

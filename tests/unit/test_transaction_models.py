@@ -147,7 +147,7 @@ def test_unknown_actions_inside_a_delegate_and_in_the_transaction():
 
 
 def test_other_kinds_of_receipts_are_told_apart():
-    """Data and GlobalContractDistribution receipts are recognised; a future kind is empty."""
+    """Data and GlobalContractDistribution receipts are recognised; a future kind is named."""
     kinds = [{"Data": {"data_id": "D", "data": None}}, {"GlobalContractDistribution": {"id": "c"}}]
     written = [
         {"receipt_id": f"R{n}", "receipt": kind} for n, kind in enumerate([*kinds, {"X": 1}])
@@ -161,7 +161,8 @@ def test_other_kinds_of_receipts_are_told_apart():
     assert bytes(data.data) == b'{"data_id": "D", "data": null}'
     assert isinstance(distribution.global_contract_distribution, msgspec.Raw)
     assert bytes(distribution.global_contract_distribution) == b'{"id": "c"}'
-    assert future == wire.ReceiptBody()
+    assert future is not None
+    assert future.kind == "X"
 
 
 def test_a_wrong_type_names_its_place():

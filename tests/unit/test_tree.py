@@ -197,10 +197,10 @@ class TestRows:
         assert column(found, "deposit") == [pd.NA]
 
     def test_an_unknown_kind_of_receipt_has_a_row(self):
-        """A receipt of tomorrow is a row whose actions are missing."""
+        """A receipt of tomorrow is a row with the name of its kind, whose deposit is missing."""
         future = {"receipt_id": "R0", "predecessor_id": SIGNER, "receipt": {"Later": {}}}
         found = grown(document([outcome("R0")], [future]))
-        assert column(found, "actions") == [None]
+        assert column(found, "actions") == ["Later"]
         assert column(found, "deposit") == [pd.NA]
 
     def test_an_empty_result(self):

@@ -8,14 +8,14 @@ its name is shown, and its member `deposit` moves.
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledgerkit import json_decoding
+from ledgerkit.api.models.other_kinds import OTHER, OtherKind, decode_with_other_kinds
 from ledgerkit.api.models.protocol_rules import Gas
 from ledgerkit.errors import not_as_documented
 from ledgerkit.protocol.actions import KINDS_BY_NAME
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.api.models.chain import ChunkTransaction
+    from ledgerkit.api.models.other_kinds import OtherTransaction
     from ledgerkit.protocol.actions import Kind
-
-T = TypeVar("T")
-
-_OTHER = ""  # no action has this name
-_UNKNOWN_FIELD = "Object contains unknown field"
 
 
 class FunctionCall(Struct, gc=False):
@@ -88,13 +84,6 @@ class Delegate(Struct, gc=False):
     delegate_action: DelegateAction | None = None
 
 
-class OtherAction(Struct, gc=False):
-    """An action of a kind that `ledgerkit.protocol` does not declare."""
-
-    name: str
-    content: Any
-
-
 class _ReadActions(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     """The actions whose members are read."""
 
@@ -108,7 +97,7 @@ class _ReadActions(Struct, gc=False, rename="pascal", forbid_unknown_fields=True
     withdraw_from_gas_key: GasKeyWithdrawal | None = None
     delete_key: KeyDeletion | None = None
     delete_account: Beneficiary | None = None
-    other: OtherAction | None = field(name=_OTHER, default=None)
+    other: OtherKind | None = field(name=OTHER, default=None)
 
 
 def _attribute(name: str) -> str:
@@ -138,60 +127,16 @@ _FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, s
 _CONTENT = json_decoding.decoder(Any)
 
 
-# Decoding --------------------------------------------------------------------------------
+# Reading ---------------------------------------------------------------------------------
 
 
-def decode_with_unknown_actions(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
-    """Decode a document, also with actions that `Action` has no member for."""
-    try:
-        return decoder.decode(data)
-    except msgspec.ValidationError as problem:
-        if not str(problem).startswith(_UNKNOWN_FIELD):
-            raise
-    try:
-        value = json.loads(bytes(data), parse_constant=_refuse_constant)
-        _wrap_unknown_actions(value)
-        known = json.dumps(value).encode()
-    except ValueError as problem:
-        raise msgspec.DecodeError(str(problem)) from None
-    except RecursionError:
-        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
-    return decoder.decode(known)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")  # Python accepts NaN and Infinity
-
-
-def _wrap_unknown_actions(value: Any) -> None:
-    """Wrap the unknown actions in all lists named `actions`, but for those inside of others."""
-    if isinstance(value, list):
-        for item in value:
-            _wrap_unknown_actions(item)
-    if isinstance(value, dict):
-        actions = value.get("actions")
-        if isinstance(actions, list):
-            value["actions"] = [_wrap_if_unknown(action) for action in actions]
-        for name, member in value.items():
-            if name != _OTHER:
-                _wrap_unknown_actions(member)
-
-
-def _wrap_if_unknown(action: object) -> object:
-    """Return an unknown action as an `OtherAction`; of a known one drop unknown members."""
-    names = Action.__struct_encode_fields__
-    if not isinstance(action, dict) or action.keys() <= set(names):
-        return action
-    known = {name: action[name] for name in names if name in action}
-    name = next(iter(action))
-    return known or {_OTHER: {"name": name, "content": action[name]}}
-
-
-def read_actions(transaction: ChunkTransaction) -> list[Action | str]:
-    """Read the actions of a chunk's transaction; raise `DecodeError` if one is malformed."""
+def read_actions(transaction: ChunkTransaction | OtherTransaction) -> list[Action | str] | None:
+    """Read the actions of an item of a chunk; raise `DecodeError` if one is malformed."""
+    if transaction.actions is None:
+        return None
     document = msgspec.json.encode({"actions": transaction.actions})
     try:
-        listed: _Listed = decode_with_unknown_actions(json_decoding.decoder(_Listed), document)
+        listed: _Listed = decode_with_other_kinds(json_decoding.decoder(_Listed), document)
     except msgspec.DecodeError as problem:
         raise not_as_documented(f"transaction {transaction.hash}", problem) from None
     return listed.actions
@@ -199,9 +144,6 @@ def read_actions(transaction: ChunkTransaction) -> list[Action | str]:
 
 class _Listed(Struct, gc=False):
     actions: list[Action | str]
-
-
-# Reading ---------------------------------------------------------------------------------
 
 
 def action_name(action: Action | str) -> str:

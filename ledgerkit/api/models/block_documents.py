@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain, commitments
-from ledgerkit.api.models.actions import Action, decode_with_unknown_actions
+from ledgerkit.api.models.actions import Action  # noqa: TC001 - decoders read the annotations
+from ledgerkit.api.models.other_kinds import OtherTransaction, decode_with_other_kinds
 from ledgerkit.api.models.transactions import (
     ActionReceipt,
     DataReceiver,
@@ -55,8 +56,8 @@ class WholeActionReceipt(ActionReceipt, gc=False):
     output_data_receivers: list[DataReceiver]
 
 
-class WholeReceiptBody(ReceiptBody, gc=False, rename="pascal"):
-    """The content of a receipt: one of these, or none if its kind is unknown."""
+class WholeReceiptBody(ReceiptBody, gc=False, rename="pascal", forbid_unknown_fields=True):
+    """The content of a receipt: one of these."""
 
     action: WholeActionReceipt | None = None
 
@@ -81,8 +82,13 @@ class ExecutedReceipt(Struct, gc=False):
 class ConvertedTransaction(Struct, gc=False):
     """A transaction of a chunk, with its outcome."""
 
-    transaction: chain.ChunkTransaction
+    transaction: chain.ChunkTransaction | OtherTransaction
     outcome: Conversion
+
+    def __post_init__(self) -> None:
+        """Fill in the hash of an item that does not name it, from its outcome."""
+        if self.transaction.hash is None:
+            self.transaction = self.transaction._replace(hash=self.outcome.execution_outcome.id)
 
 
 class DataReceipt(Struct, gc=False):
@@ -113,16 +119,20 @@ class Chunk(Struct, gc=False):
 
     author: str
     header: chain.ChunkHeader
-    transactions: list[ConvertedTransaction]
+    transactions: list[ConvertedTransaction | OtherTransaction]
     receipts: list[ChunkReceipt]
     local_receipts: list[chain.AnyReceipt] | None = None
+
+    def converted(self) -> list[ConvertedTransaction]:
+        """List the transactions with an outcome: all signed ones."""
+        return [item for item in self.transactions if isinstance(item, ConvertedTransaction)]
 
     def local_ids(self) -> set[str]:
         """Return the ids of its local receipts, which ran with their transactions."""
         return {
             receipt_id
-            for item in self.transactions
-            if item.transaction.signer_id == item.transaction.receiver_id
+            for item in self.converted()
+            if item.transaction.signer_id == item.transaction.receiver_id is not None
             for receipt_id in item.outcome.execution_outcome.outcome.receipt_ids or ()
         }
 
@@ -135,11 +145,19 @@ class Chunk(Struct, gc=False):
 
     def as_node_sends(self) -> chain.Chunk:
         """Return the chunk in the form of a node, which has no outcomes and no local receipts."""
-        transactions = [item.transaction for item in self.transactions]
+        transactions = [
+            item.transaction if isinstance(item, ConvertedTransaction) else item
+            for item in self.transactions
+        ]
         return chain.Chunk(self.author, self.header, transactions, self.sent_receipts())
 
 
-_UPDATE, _DELETION = "account_update", "account_deletion"
+_UPDATE, _DELETION = ACCOUNT_CHANGES = "account_update", "account_deletion"
+# Source: nearcore, core/primitives/src/views.rs, StateChangeValueView.
+CHANGES = frozenset(
+    "account_update account_deletion access_key_update access_key_deletion gas_key_nonce_update "
+    "data_update data_deletion contract_code_update contract_code_deletion".split()
+)
 
 
 class ChangeCause(Struct, gc=False):
@@ -153,7 +171,7 @@ class ChangeCause(Struct, gc=False):
 class ChangedAccount(Struct, gc=False):
     """The account of a change, with its new balances; 0 after its deletion."""
 
-    account_id: str
+    account_id: str | None = None
     amount: str | None = None
     locked: str | None = None
     storage_usage: int | None = None
@@ -167,15 +185,21 @@ class StateChange(Struct, gc=False):
     change: ChangedAccount
 
     def account(self) -> ChangedAccount:
-        """Return the account with its new balances; raise `DecodeError` if it lacks one."""
+        """
+        Return the account with its new balances; raise `DecodeError` if it lacks one.
+
+        What a change of a kind that ledgerkit does not declare did to them is not known.
+        """
         account = self.change
+        if self.type not in ACCOUNT_CHANGES:
+            return ChangedAccount(account.account_id)
         if self.type == _DELETION:
             return ChangedAccount(account.account_id, "0", "0", 0)
-        balances = [account.amount, account.locked, account.storage_usage]
-        if None in balances:
-            name = ("amount", "locked", "storage_usage")[balances.index(None)]
+        members = [account.account_id, account.amount, account.locked, account.storage_usage]
+        if None in members:
+            name = ChangedAccount.__struct_fields__[members.index(None)]
             path = f"$.shards[].state_changes[].change.{name}"
-            sentence = f"an {self.type} of {account.account_id} lacks a balance at {path}"
+            sentence = f"an {self.type} of {account.account_id} lacks a member at {path}"
             raise DecodeError(sentence, path=path)
         return account
 
@@ -185,7 +209,7 @@ class Shard(Struct, gc=False):
     One shard of a block: its chunk, and the receipts that ran on it with their outcomes.
 
     The chunk is null if the block has no new one of this shard. Of the changes of state those of
-    accounts are read.
+    accounts are read, and of kinds that ledgerkit does not declare.
     """
 
     # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard.
@@ -196,7 +220,9 @@ class Shard(Struct, gc=False):
 
     def __post_init__(self) -> None:
         """Drop the other changes of state, which are most of them."""
-        self.state_changes = [c for c in self.state_changes if c.type in (_UPDATE, _DELETION)]
+        self.state_changes = [
+            c for c in self.state_changes if c.type in ACCOUNT_CHANGES or c.type not in CHANGES
+        ]
 
     @property
     def block_height(self) -> int | None:
@@ -205,7 +231,7 @@ class Shard(Struct, gc=False):
 
     def executions(self) -> list[Execution]:
         """List the outcomes in the order of the shard's root: those of transactions first."""
-        converted = [] if self.chunk is None else self.chunk.transactions
+        converted = [] if self.chunk is None else self.chunk.converted()
         return [
             *(item.outcome.execution_outcome for item in converted),
             *(pair.execution_outcome for pair in self.receipt_execution_outcomes),
@@ -265,6 +291,7 @@ class BlockResponse(NamedTuple):
 _DOCUMENT = json_decoding.decoder(BlockDocument)
 _WHOLE_DOCUMENT = json_decoding.decoder(WholeDocument)
 _SHARD = json_decoding.decoder(Shard)
+_CHUNK = json_decoding.decoder(Chunk)
 
 
 def decode_document(body: bytes, request: str, *, whole: bool = False) -> BlockDocument:
@@ -290,9 +317,15 @@ def decode_shard(body: bytes, request: str) -> Shard:
     return shard
 
 
+def decode_chunk(body: bytes, request: str) -> chain.Chunk:
+    """Decode one chunk of a block, and return it in the form of a node."""
+    chunk: Chunk = _decode(_CHUNK, body, request)
+    return chunk.as_node_sends()
+
+
 def _decode(decoder: json_decoding.Decoder[Any], body: bytes, request: str) -> Any:
     try:
-        return decode_with_unknown_actions(decoder, body)
+        return decode_with_other_kinds(decoder, body)
     except msgspec.DecodeError as problem:
         raise decode_error(problem, body, request) from None
 
@@ -305,12 +338,13 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
     """
     header = document.block.header
     block_hash, height, time_ns = header.hash, header.height, header.time_ns
-    ids: list[str] = []
+    ids: list[str | None] = []
     for at, shard in enumerate(document.shards):
         shard_id = shard.shard_id
+        expected: list[str | None]
         expected = [pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes]
         if shard.chunk is not None:
-            expected = [item.transaction.hash for item in shard.chunk.transactions] + expected
+            expected = [item.transaction.hash for item in shard.chunk.converted()] + expected
             if shard.chunk.header.shard_id != shard_id:
                 problem = f"shard {shard_id} has a chunk of shard {shard.chunk.header.shard_id}"
                 _refuse(problem, f"$.shards[{at}].chunk", request)
@@ -336,7 +370,7 @@ def _fill_in_chunks(document: BlockDocument) -> None:
         document.block.chunks = chunks
 
 
-def _mismatch(execution: Execution, expected_id: str) -> str:
+def _mismatch(execution: Execution, expected_id: str | None) -> str:
     if execution.id != expected_id:
         return f"the outcome of {expected_id} is of {execution.id}"
     return f"the outcome of {expected_id} is of the block {execution.block_hash}"

@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ledgerkit.api.models.other_kinds import OtherTransaction
+
 T = TypeVar("T")
 
 # Heights, shards and nanoseconds: frames store them as nullable Int64.
@@ -165,7 +167,7 @@ class Block(Struct, gc=False):
 
 
 class ChunkTransaction(Struct, gc=False):
-    """A transaction in a chunk; only gas keys have a `nonce_index`."""
+    """A signed transaction in a chunk; only gas keys have a `nonce_index`."""
 
     hash: str
     signer_id: str
@@ -185,7 +187,7 @@ class Chunk(Struct, gc=False):
 
     author: str
     header: ChunkHeader
-    transactions: list[ChunkTransaction] = []
+    transactions: list[ChunkTransaction | OtherTransaction] = []
     receipts: Sequence[AnyReceipt] = ()
 
 

@@ -15,12 +15,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.actions import Action, decode_with_unknown_actions
+from ledgerkit.api.models.actions import Action
 from ledgerkit.api.models.chain import UInt63
+from ledgerkit.api.models.other_kinds import OTHER, OtherKind, decode_with_other_kinds
 from ledgerkit.api.models.protocol_rules import Gas, Rules
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+DISTRIBUTION = "GlobalContractDistribution"
 
 
 class DataReceiver(TypedDict, total=False):
@@ -46,12 +49,24 @@ class ActionReceipt(Struct, gc=False):
     output_data_receivers: list[DataReceiver] | None = None
 
 
-class ReceiptBody(Struct, gc=False, rename="pascal"):
-    """The content of a receipt: one of these, or none if its kind is unknown."""
+class ReceiptBody(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
+    """The content of a receipt: one of these."""
 
     action: ActionReceipt | None = None
     data: Raw | UnsetType = UNSET
     global_contract_distribution: Raw | UnsetType = UNSET
+    other: OtherKind | None = field(name=OTHER, default=None)
+
+    @property
+    def kind(self) -> str | None:
+        """The name of its kind; None if it has none."""
+        if self.action is not None:
+            return "Action"
+        if self.data is not UNSET:
+            return "Data"
+        if self.global_contract_distribution is not UNSET:
+            return DISTRIBUTION
+        return self.other.name if self.other else None
 
 
 class Receipt(Struct, gc=False):
@@ -63,12 +78,13 @@ class Receipt(Struct, gc=False):
     receipt: ReceiptBody | None = None
 
 
-class Status(Struct, gc=False, rename="pascal"):
+class Status(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     """The status of an execution, where the wire sends an object."""
 
     success_value: str | UnsetType | None = UNSET
     success_receipt_id: str | None = None
     failure: Raw | UnsetType = UNSET
+    other: OtherKind | None = field(name=OTHER, default=None)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if it is more than one status: readers would choose differently."""
@@ -95,13 +111,14 @@ class CategorizedMetadata(Metadata, gc=False):
     """
     The gas profile of calls, summed when it is decoded: a document has thousands of entries.
 
-    It has three entries, without their names: WASM instructions, host functions and actions.
+    It has three entries, without their names: WASM instructions, host functions and actions; then
+    one for each category that ledgerkit does not know.
     """
 
     def __post_init__(self) -> None:
         """Sum the profile; raise `ValueError` if an entry is not as documented."""
         if self.gas_profile:
-            self.gas_profile = [Cost(gas) for gas in _gas_by_category(self.gas_profile)]
+            self.gas_profile = _gas_by_category(self.gas_profile)
 
     def gas(self, category: int) -> int | None:
         """Return the total of a category, by its position; None without a profile."""
@@ -110,13 +127,18 @@ class CategorizedMetadata(Metadata, gc=False):
         total: Any = self.gas_profile[category].gas_used if self.gas_profile else 0
         return int(total)
 
+    def other_gas(self) -> dict[str | None, Any]:
+        """Return the totals of the categories that ledgerkit does not know, by their names."""
+        return {cost.cost_category: cost.gas_used for cost in (self.gas_profile or ())[3:]}
 
-def _gas_by_category(profile: list[Cost]) -> tuple[int, int, int]:
-    """Sum the entries of a gas profile: WASM instructions, host functions and actions."""
+
+def _gas_by_category(profile: list[Cost]) -> list[Cost]:
+    """Sum the entries of a gas profile."""
     texts: list[Any] = [cost.gas_used for cost in profile]
     if not "".join(texts).encode().isdigit():  # a `TypeError` if one is no text
         raise ValueError("gas_used is not a text of digits")
     wasm = host = actions = 0
+    others: dict[str, int] = {}
     for cost, gas in zip(profile, map(int, texts), strict=True):
         # WASM instructions are listed among the host functions. Source: nearcore,
         # core/primitives/src/views.rs, impl From<ExecutionMetadata> for ExecutionMetadataView.
@@ -129,9 +151,12 @@ def _gas_by_category(profile: list[Cost]) -> tuple[int, int, int]:
                 host += gas
         elif cost.cost_category == "ACTION_COST":
             actions += gas
+        elif cost.cost_category is None:
+            raise ValueError("an entry without its cost_category")
         else:
-            raise ValueError(f"unknown cost_category {errors.cut(repr(cost.cost_category))}")
-    return wasm, host, actions
+            others[cost.cost_category] = others.get(cost.cost_category, 0) + gas
+    named = (Cost(gas, cost_category=name) for name, gas in others.items())
+    return [Cost(wasm), Cost(host), Cost(actions), *named]
 
 
 class Outcome(Struct, gc=False):
@@ -303,7 +328,7 @@ class LazyList(LongList[T]):
     def _decode(self, position: int, raw: Raw) -> Any:
         """Decode one element; an error has its path."""
         try:
-            return decode_with_unknown_actions(json_decoding.decoder(self.element), raw)
+            return decode_with_other_kinds(json_decoding.decoder(self.element), raw)
         except msgspec.DecodeError as problem:
             path = f"{self.path}[{position}]"
             raise decode_error(problem, bytes(raw), self.request, path) from None
@@ -418,7 +443,7 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
 def decode_indexed(data: bytes, *, request: str) -> TransactionResponse:
     """Decode one transaction of a Transactions API response, as `decode_transaction` does."""
     try:
-        indexed = decode_with_unknown_actions(_INDEXED, data)
+        indexed = decode_with_other_kinds(_INDEXED, data)
     except msgspec.DecodeError as problem:
         raise decode_error(problem, data, request) from None
     return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
@@ -444,7 +469,7 @@ def decode_context(data: bytes) -> TraceContext:
 
 
 def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult:
-    document = decode_with_unknown_actions(_DOCUMENT, data)
+    document = decode_with_other_kinds(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
         raise chain_errors.from_rpc(json_decoding.decode(document.error), request=request)
     if document.result is not UNSET:
@@ -452,8 +477,8 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
     if document.transactions is not UNSET:
         return _select_transaction(document.transactions or [], tx_hash, request)
     if document.execution_outcome is not UNSET:
-        return _from_transactions_api(decode_with_unknown_actions(_INDEXED, data), "$", request)
-    return _from_node(decode_with_unknown_actions(_BARE, data), "$", request)
+        return _from_transactions_api(decode_with_other_kinds(_INDEXED, data), "$", request)
+    return _from_node(decode_with_other_kinds(_BARE, data), "$", request)
 
 
 def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _ANY) -> Any:

@@ -24,7 +24,14 @@ from ledgerkit.tracing.tree.frame_columns import (
     receipt_columns,
 )
 from ledgerkit.tracing.tree.linking import LinkedReceipts
-from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, read_failure, status_code
+from ledgerkit.tracing.tree.outcomes import (
+    NOT_EXECUTED,
+    STATUS_NAMES,
+    describe_other_status,
+    other_status,
+    read_failure,
+    status_code,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,6 +174,7 @@ def build_tree(
     on it comes the latest of its creator and the producers of its data.
     """
     receipts = LinkedReceipts([result], blocks or {})
+    receipts.notes += _other_statuses(result)
     return Tree(
         **_members(receipts, shard_of),
         overall=_overall_status(result.status),
@@ -231,7 +239,7 @@ def verdict(tree: Tree) -> str:
     - ``unknown``: the document does not contain enough, such as the status of a receipt
       that has run
     """
-    status = tree.overall if tree.overall in _FINAL else tree.leaf
+    status = tree.leaf if tree.overall in (None, *_STARTING) else tree.overall
     if status == "failure":
         return "failed"
     if status == "success_value":
@@ -263,8 +271,16 @@ def _gas_of_unknown(tree: Tree) -> list[int | None]:
     return [gas for status, kind, gas in columns if status == "unknown" and kind != "refund"]
 
 
+def _other_statuses(result: TxResult) -> Iterator[str]:
+    """Describe the statuses of a transaction itself that are not declared."""
+    first = result.transaction_outcome
+    names = [None if _overall_status(result.status) in _STARTING else other_status(result.status)]
+    names.append(other_status(first.outcome.status) if first else None)
+    yield from (f"{describe_other_status(name)}: the transaction" for name in names if name)
+
+
 def _overall_status(status: Status | str | None) -> str | None:
-    if status is None or isinstance(status, str):
+    if status is None or status in _STARTING:
         return status
     return STATUS_NAMES[status_code(status)]
 

@@ -46,7 +46,6 @@ _COLUMNS = (
     "input_data_ids",
     "output_data_receivers",
 )
-_DISTRIBUTION = "GlobalContractDistribution"
 
 
 class Bodies:
@@ -135,8 +134,7 @@ class Bodies:
 def _action_fields(actions: Actions | None, receipt: Receipt, path: str) -> tuple[Any, ...]:
     if actions is None:
         body = receipt.receipt or _NO_BODY
-        is_distribution = body.global_contract_distribution is not UNSET
-        return _DISTRIBUTION if is_distribution else None, None, NA, None, None
+        return body.kind if body.action is None else None, None, NA, None, None
     calls = list(function_calls(actions))
     args = decode_all_args([call.args for call in calls])
     return (

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.errors import cut
 from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects, take
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 STATUS_NAMES = ("success_value", "success_receipt_id", "failure", "unknown", "not_executed")
 SUCCESS_VALUE, SUCCESS_RECEIPT_ID, FAILURE, UNKNOWN, NOT_EXECUTED = range(len(STATUS_NAMES))
-_DETAILED = (SUCCESS_RECEIPT_ID, FAILURE)
+_DETAILED = (SUCCESS_RECEIPT_ID, FAILURE, UNKNOWN)
 _STATUSES = np.array(STATUS_NAMES, dtype=object)
 
 
@@ -41,6 +42,7 @@ class Outcomes:
         self.n_created: list[int] = []
         self.codes = bytearray()
         self.failures: dict[int, Failure] = {}  # by row
+        self.other_statuses: dict[int, str] = {}  # those that are not declared, by row
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
         self._hashes: list[str | None] = []
         self._logs: list[list[str]] = []
@@ -84,7 +86,10 @@ class Outcomes:
         self.codes += codes
         for at in [at for at, code in enumerate(codes) if code in _DETAILED]:
             row, status = start + at, statuses[at]
-            if codes[at] == SUCCESS_RECEIPT_ID:
+            if codes[at] == UNKNOWN:
+                if (name := other_status(status)) is not None:
+                    self.other_statuses[row] = name
+            elif codes[at] == SUCCESS_RECEIPT_ID:
                 self.result_ids[row] = status.success_receipt_id
             else:
                 path = self._path_of("outcome.status.Failure")(row)
@@ -99,6 +104,8 @@ class Outcomes:
         kinds, messages = np.full((2, n_rows + 1), None, dtype=object)
         for row, failure in self.failures.items():
             kinds[row], messages[row] = failure.kind, failure.message
+        for row, name in self.other_statuses.items():
+            messages[row] = describe_other_status(name)
         columns: dict[str, Any] = {
             "block_hash": objects(self._hashes),
             "block_height": self.height,
@@ -123,6 +130,18 @@ def status_code(status: Status | str | None) -> int:
     if status.failure is not UNSET:
         return FAILURE
     return UNKNOWN if status.success_value is UNSET else SUCCESS_VALUE
+
+
+def other_status(status: Status | str | None) -> str | None:
+    """Return the name of a status that is not declared; None for any other."""
+    if isinstance(status, Status):
+        return status.other.name if status.other else None
+    return None if status == "Unknown" else status
+
+
+def describe_other_status(name: str) -> str:
+    """Describe a status that is not declared."""
+    return f"ledgerkit does not know what the status {cut(name)} means"
 
 
 class Failure(NamedTuple):

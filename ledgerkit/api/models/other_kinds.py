@@ -1,0 +1,142 @@
+"""
+What a later protocol adds: kinds that ledgerkit does not declare, each with its name and content.
+
+An action, the body of a receipt and a status are objects of one member, which is the name of their
+kind, or a name alone. A kind that is not declared is decoded as an `OtherKind`, an item of a chunk
+that is no signed transaction as an `OtherTransaction`, and the rest of the document as ever.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ledgerkit import json_decoding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+
+OTHER = ""  # the member that has an `OtherKind`; no kind has this name
+_OUTCOME = {"executor_id", "gas_burnt", "receipt_ids"}  # members that are not of other objects
+_RESULT = {"final_execution_status", "receipts_outcome", "transaction_outcome"}
+_CHANGE = {"type", "cause", "change"}
+
+
+class OtherKind(Struct, gc=False):
+    """An action, the body of a receipt or a status, of a kind that ledgerkit does not declare."""
+
+    name: str
+    content: Any = None
+
+
+class OtherTransaction(NamedTuple):
+    """
+    An item of a chunk that is no signed transaction, as it was sent; only its hash is read.
+
+    What it lacks of a transaction is None.
+    """
+
+    hash: str | None
+    content: Any
+    signer_id: None = None
+    receiver_id: None = None
+    public_key: None = None
+    nonce: None = None
+    nonce_index: None = None
+    actions: None = None
+
+    @property
+    def kind(self) -> str:
+        """Its kind, as far as its members show it."""
+        # Source: near-jsonrpc-client, models of 2026-10, EccTransactionView.
+        is_call = isinstance(self.content, dict) and {"contract_id", "payload"} <= set(self.content)
+        return "external_contract_call" if is_call else "unknown"
+
+
+def decode_with_other_kinds(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
+    """Decode a document, also with kinds that its type does not have."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        pass
+    try:
+        value = json.loads(bytes(data), parse_constant=_refuse_constant)
+        _wrap_all(value)
+        wrapped = json.dumps(value).encode()
+    except ValueError as problem:
+        raise msgspec.DecodeError(str(problem)) from None
+    except RecursionError:
+        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
+    return decoder.decode(wrapped)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")  # Python accepts NaN and Infinity
+
+
+def _wrap_all(value: Any) -> None:
+    """Wrap what a document has of other kinds, but for what is inside of them."""
+    if isinstance(value, list):
+        for item in value:
+            _wrap_all(item)
+    if isinstance(value, dict):
+        _wrap_members(value)
+        for name, member in value.items():
+            if name not in (OTHER, "Failure"):
+                _wrap_all(member)
+
+
+def _wrap_members(value: dict[str, Any]) -> None:
+    from ledgerkit.api.models import actions, block_documents, transactions
+
+    names = value.keys()
+    if isinstance(value.get("actions"), list):
+        fields = actions.Action.__struct_encode_fields__
+        value["actions"] = [_wrap_kind(action, fields) for action in value["actions"]]
+    if {"receipt_id", "receipt"} <= names:
+        fields = transactions.ReceiptBody.__struct_encode_fields__
+        value["receipt"] = _wrap_kind(value["receipt"], fields, is_object=True)
+    if "status" in names and not names.isdisjoint(_OUTCOME | _RESULT):
+        fields = transactions.Status.__struct_encode_fields__
+        value["status"] = _wrap_kind(value["status"], fields)
+    if "header" in names and isinstance(value.get("transactions"), list):
+        value["transactions"] = [_wrap_transaction(item) for item in value["transactions"]]
+    if names >= _CHANGE and value["type"] not in block_documents.CHANGES:
+        value["cause"], value["change"] = _wrap_change(value["cause"], value["change"])
+
+
+def _wrap_kind(value: object, names: Sequence[str], *, is_object: bool = False) -> object:
+    """Return another kind as an `OtherKind`; of a declared one drop other members."""
+    if is_object and isinstance(value, str):
+        return {OTHER: {"name": value}}
+    if not isinstance(value, dict) or value.keys() <= set(names):
+        return value
+    declared = {name: value[name] for name in names if name in value}
+    name = next(iter(value))
+    return declared or {OTHER: {"name": name, "content": value[name]}}
+
+
+def _wrap_transaction(item: Any) -> Any:
+    """Return an item of a chunk as an `OtherTransaction`, unless it is a signed transaction."""
+    if not isinstance(item, dict):
+        return item
+    sent = item.get("transaction", item)
+    if not isinstance(sent, dict) or "signer_id" in sent or "signature" in sent:
+        return item
+    tx_hash = sent.get("hash")
+    other = tx_hash if isinstance(tx_hash, str) else None, sent
+    if sent is item or "outcome" not in item:
+        return other
+    return {**item, "transaction": other}
+
+
+def _wrap_change(cause: object, change: Any) -> tuple[object, dict[str, Any]]:
+    """Return what can be read of a change of state of another kind."""
+    account_id = change.get("account_id") if isinstance(change, dict) else None
+    named = {"type": cause} if isinstance(cause, str) else cause
+    return named, {"account_id": account_id if isinstance(account_id, str) else None}

@@ -1,0 +1,228 @@
+"""What a later protocol adds is shown by its name, and the rest of a document stays as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import ledgerkit as lk
+
+HASH, OTHER_HASH = "1" * 32, "2" * 32
+HEADER = {
+    "height": 8,
+    "hash": HASH,
+    "prev_hash": HASH,
+    "epoch_id": HASH,
+    "chunks_included": 1,
+    "gas_price": "100",
+    "total_supply": "1000",
+    "timestamp_nanosec": "5",
+}
+CHUNK_HEADER = {
+    "chunk_hash": HASH,
+    "shard_id": 3,
+    "height_created": 8,
+    "height_included": 8,
+    "gas_used": 0,
+    "gas_limit": 10**15,
+    "balance_burnt": "0",
+}
+SIGNED = {
+    "hash": HASH,
+    "signer_id": "a.near",
+    "receiver_id": "b.near",
+    "public_key": "ed25519:" + HASH,
+    "nonce": 1,
+    "actions": [{"Transfer": {"deposit": "5"}}],
+    "signature": "ed25519:" + HASH,
+}
+# Source: near-jsonrpc-client 1.0.102, EccTransactionView.
+CALL = {"contract_id": "c.near", "hash": OTHER_HASH, "payload": "AAAA"}
+
+
+def outcome(outcome_id: str, status: object, **members: object) -> dict[str, Any]:
+    """Return an execution outcome."""
+    told = {
+        "logs": [],
+        "receipt_ids": [],
+        "gas_burnt": 7,
+        "tokens_burnt": "700",
+        "executor_id": "b.near",
+        "status": status,
+        **members,
+    }
+    return {"id": outcome_id, "block_hash": HASH, "proof": [], "outcome": told}
+
+
+def receipt(receipt_id: str, content: object) -> dict[str, Any]:
+    """Return a receipt."""
+    parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
+    return {"receipt_id": receipt_id, **parties, "receipt": content}
+
+
+def action(*actions: object) -> dict[str, Any]:
+    """Return the body of an action receipt."""
+    members = {"signer_id": "a.near", "input_data_ids": [], "output_data_receivers": []}
+    return {"Action": {**members, "actions": actions}}
+
+
+def chunk(*items: object) -> bytes:
+    """Return a node's chunk."""
+    members = {"author": "v.near", "header": CHUNK_HEADER, "receipts": []}
+    return json.dumps({**members, "transactions": items}).encode()
+
+
+def whole_block(
+    items: list[Any], pairs: list[tuple[Any, Any]], changes: list[Any] | None = None
+) -> bytes:
+    """Return a block document of one shard."""
+    shard = {
+        "shard_id": 3,
+        "chunk": {
+            "author": "v.near",
+            "header": CHUNK_HEADER,
+            "transactions": items,
+            "receipts": [],
+            "local_receipts": [],
+        },
+        "receipt_execution_outcomes": [
+            {"receipt": body, "execution_outcome": execution} for body, execution in pairs
+        ],
+        "state_changes": changes or [],
+    }
+    block = {"author": "v.near", "header": HEADER, "chunks": [CHUNK_HEADER]}
+    return json.dumps({"block": block, "shards": [shard]}).encode()
+
+
+def converted(transaction: dict[str, Any], status: object) -> dict[str, Any]:
+    """Return a transaction of a block document."""
+    return {
+        "transaction": transaction,
+        "outcome": {"execution_outcome": outcome(transaction["hash"], status)},
+    }
+
+
+def result(bodies: list[Any], outcomes: list[Any], status: object = None) -> dict[str, Any]:
+    """Return the result of a transaction that created the first receipt."""
+    first = outcomes[0]["id"]
+    return {
+        "final_execution_status": "FINAL",
+        "status": {"SuccessValue": ""} if status is None else status,
+        "transaction": {**SIGNED, "hash": "T"},
+        "transaction_outcome": outcome("T", {"SuccessReceiptId": first}, receipt_ids=[first]),
+        "receipts": bodies,
+        "receipts_outcome": outcomes,
+    }
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_an_external_contract_call_is_a_row_of_its_chunk(*, is_whole: bool) -> None:
+    """It has its hash and content, counts as an item, and its neighbours stay as they were."""
+    alone, both = chunk(SIGNED), chunk(SIGNED, CALL)
+    if is_whole:
+        sent = converted(SIGNED, {"SuccessValue": ""})
+        alone, both = whole_block([sent], []), whole_block([sent, CALL], [])
+    frame = lk.read(both, "transactions")
+    assert frame["kind"].tolist() == ["signed", "external_contract_call"]
+    assert frame.iloc[:1].equals(lk.read(alone, "transactions"))
+    assert frame["tx_hash"].tolist() == [HASH, OTHER_HASH]
+    assert frame["content"][1] == CALL
+    assert frame.loc[1, "signer_id":"gas_attached"].isna().all()
+    assert lk.read(both, "chunks")["n_transactions"].tolist() == [2]
+
+
+def test_an_item_of_an_unknown_kind_with_an_outcome_has_it() -> None:
+    """Its outcome is a row like that of a transaction, and it is named by the outcome's id."""
+    item = converted({"hash": OTHER_HASH}, {"SuccessValue": ""})
+    item["transaction"] = {"level": 2}
+    document = whole_block([item], [])
+    row = lk.read(document, "transactions").iloc[0]
+    assert (row["kind"], row["content"], row["tx_hash"]) == ("unknown", {"level": 2}, OTHER_HASH)
+    outcomes = lk.read(document, "outcomes")
+    assert outcomes[["tx_hash", "status", "executor_id"]].values.tolist() == [
+        [OTHER_HASH, "success_value", "b.near"]
+    ]
+    assert outcomes["signer_id"].isna().all()
+
+
+def test_a_signed_transaction_that_lacks_a_member_is_refused() -> None:
+    """What is signed is no item of another kind: it must be whole."""
+    for name in ("signer_id", "nonce", "actions"):
+        lacking = {key: value for key, value in SIGNED.items() if key != name}
+        with pytest.raises(lk.errors.DecodeError, match=name):
+            lk.read(chunk(lacking), "transactions")
+
+
+def test_an_unknown_action_moves_its_deposit() -> None:
+    """Trees, explanations, transfers and balances have it, also beside other actions."""
+    later = {"UniversalStateInitV9": {"state_init": "AA==", "deposit": str(35 * 10**23)}}
+    body = action(later, {"Transfer": {"deposit": "5"}})
+    trace = lk.Trace.from_json(result([receipt("R", body)], [outcome("R", {"SuccessValue": ""})]))
+    assert trace.receipts["deposit"].tolist() == [35 * 10**23 + 5]
+    moved = trace.transfers[trace.transfers["sender_id"] == "a.near"]
+    assert sum(moved.loc[moved["kind"] != "fee", "amount"]) == 35 * 10**23 + 5
+    changes = trace.balance_changes.set_index("account_id")["change"]
+    assert changes["b.near"] == 35 * 10**23 + 5
+    assert "UniversalStateInitV9" in trace.explain()
+    assert "The document does not contain" not in trace.explain()
+    assert trace.actions["details"][0] == {"state_init": "AA=="}
+
+
+@pytest.mark.parametrize("content", [{"ActionV9": {"level": 2}}, "ActionV9"])
+def test_a_receipt_of_an_unknown_kind_is_named(content: object) -> None:
+    """In the tree, the notes and the tables of a block; what it moved is unknown, not nothing."""
+    outcomes = [outcome("R", {"SuccessValue": ""}, receipt_ids=["S"]), outcome("S", "Unknown")]
+    outcomes[1]["outcome"]["status"] = {"SuccessValue": ""}
+    bodies = [receipt("R", action({"Transfer": {"deposit": "5"}})), receipt("S", content)]
+    trace = lk.Trace.from_json(result(bodies, outcomes))
+    assert trace.receipts["actions"].tolist() == ["Transfer", "ActionV9"]
+    assert trace.receipts["deposit"].isna().tolist() == [False, True]
+    assert "what receipts of the kind ActionV9 did is not known: S" in trace.notes
+    assert not any(note.startswith("deposits that") for note in trace.notes)
+    assert trace.verdict == "fully_succeeded"
+    document = whole_block([], list(zip(bodies, outcomes, strict=True)))
+    assert lk.read(document, "outcomes")["receipt_kind"].tolist() == ["Action", "ActionV9"]
+    assert lk.read(document, "actions")["action"].tolist() == ["Transfer"]
+
+
+@pytest.mark.parametrize("status", [{"SuccessV9": "AA=="}, "SuccessV9"])
+def test_a_status_that_is_not_known_is_named_and_no_success(status: object) -> None:
+    """Neither the receipt nor the transaction succeeded or failed, as far as is known."""
+    body = receipt("R", action({"Transfer": {"deposit": "5"}}))
+    trace = lk.Trace.from_json(result([body], [outcome("R", status)], status))
+    row = trace.receipts.iloc[0]
+    assert (row["status"], trace.verdict) == ("unknown", "unknown")
+    assert row["error_message"] == "ledgerkit does not know what the status SuccessV9 means"
+    assert row["error_message"] + ": R" in trace.notes
+    assert trace.actions["is_effective"].isna().all()
+    outcomes = lk.read(whole_block([], [(body, outcome("R", status))]), "outcomes")
+    assert outcomes[["status", "failure"]].values.tolist() == [["unknown", status]]
+
+
+def test_changes_of_state_of_unknown_kinds_are_rows() -> None:
+    """Kinds, causes and what is known of the account; balances are missing, not 0."""
+    known = {
+        "type": "account_update",
+        "cause": {"type": "bonus_v9"},
+        "change": {"account_id": "a.near", "amount": "5", "locked": "0", "storage_usage": 9},
+    }
+    later = {"type": "vault_v9", "cause": "weather", "change": {"amount": 5}}
+    keys = {**later, "type": "access_key_update", "cause": {"type": "x"}, "change": {}}
+    frame = lk.read(whole_block([], [], [known, later, keys]), "balances")
+    assert frame["type"].tolist() == ["account_update", "vault_v9"]
+    assert frame["cause"].tolist() == ["bonus_v9", "weather"]
+    assert frame["amount"].tolist()[0] == 5
+    assert frame.loc[1, ["account_id", "amount", "locked", "storage_usage"]].isna().all()
+
+
+def test_gas_of_an_unknown_category_is_named() -> None:
+    """Known categories keep their sums, and the gas of all others stands beside them."""
+    costs = [("WASM_HOST_COST", "WASM_INSTRUCTION", "3"), ("PROOF_V9", None, "4")]
+    profile = [{"cost_category": a, "cost": b, "gas_used": c} for a, b, c in costs]
+    metadata = {"version": 9, "gas_profile": profile}
+    executed = outcome("R", {"SuccessValue": ""}, metadata=metadata)
+    row = lk.read(whole_block([], [(receipt("R", action()), executed)]), "outcomes").iloc[0]
+    assert (row["wasm_gas"], row["host_gas"], row["action_gas"]) == (3, 0, 0)
+    assert row["other_gas"] == {"PROOF_V9": 4}
