@@ -10,7 +10,16 @@ import pytest
 from playwright.sync_api import expect
 
 import ledgerkit as lk
-from tests.browser.person import AGE, NEWS, TOKENS, Person, cell_text, cells
+from tests.browser.person import (
+    AGE,
+    GATEWAY,
+    NEWS,
+    TOKENS,
+    Person,
+    cell_text,
+    cells,
+    serve_pictures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +139,31 @@ def test_why_a_swap_failed_takes_a_search_and_two_clicks(explorer):
     explorer.page.locator(NEWS).evaluate_all(AGE)
     swap.get_by_role("link", name="ivan.near tried to swap").click()
     explorer.answered("Succeeded, but receipts failed on local: 6 receipts.")
+
+
+def test_each_row_of_an_activity_is_a_door_to_its_trace(explorer):
+    """The sentence of a row is the headline of the trace that it opens, and Back returns."""
+    explorer.search("ivan.near")
+    explorer.answered("ivan.near on local")
+    explorer.open("Activity")
+    doors = explorer.tables.locator("td > a:first-child")
+    sentences = doors.all_inner_texts()
+    assert len(sentences) == 4
+    for at, sentence in enumerate(sentences):
+        doors.nth(at).click()
+        expect(explorer.panel.locator(".lk-headline")).to_have_text(sentence)
+        expect(explorer.panel.get_by_role("tree")).to_be_visible()
+        explorer.button("Back").click()
+        expect(doors.nth(at)).to_be_visible()
+
+
+def test_the_other_tabs_take_the_account(explorer, at):
+    """A tab without an answer asks about the account that was looked up last."""
+    for account_id in ("frank.near", "erin.near"):
+        explorer.search(account_id)
+        explorer.answered(f"{account_id} on local")
+        for title in ("Statement", "NFTs"):
+            expect(at(title).field("Account")).to_have_value(account_id)
 
 
 def test_a_click_asks_and_the_open_page_stays(at, local):
@@ -358,6 +392,27 @@ def test_tokens_are_cards(at, local):
     table = pd.concat(held, ignore_index=True)
     table = table.assign(media_url="ipfs://demo/" + table["media"])  # at the base the world has
     assert person.grid() == cells(table.dropna(axis="columns", how="all"))
+
+
+def test_pictures_are_loaded_by_a_gateway_that_is_entered(at):
+    """Nothing loads before a gateway is entered; one without TLS is refused; it is asked once."""
+    person = at("NFTs")
+    loaded = serve_pictures(person.page)
+    person.type("IPFS gateway", "")
+    person.enter("Account", "alice.near")
+    person.answered("2 tokens of 2 collections on local.")
+    expect(person.panel.locator("figure").first).to_contain_text("picture: ipfs://demo/17.svg")
+
+    person.enter("IPFS gateway", GATEWAY.replace("https", "http"))
+    fails(person, "expected an address that begins with https://")
+    assert loaded == []
+
+    person.enter("IPFS gateway", GATEWAY)
+    person.answered("2 tokens of 2 collections on local.")
+    expect(person.panel.get_by_role("img", name="Lighthouse")).to_be_visible()
+    expect(person.panel.get_by_role("img", name="Opening night")).to_be_visible()
+    assert loaded == [f"{GATEWAY}/demo/17.svg", f"{GATEWAY}/demo/A-1.svg"]
+    person.picture("nfts_gateway")
 
 
 def test_a_network_is_connected_to_and_a_key_leaves_its_field(at, local):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import ledgerkit as lk
 from tests.browser import contrast, serving
-from tests.browser.person import PICTURES, TABLE, TOKENS, Person, cells
+from tests.browser.person import GATEWAY, PICTURES, TABLE, TOKENS, Person, cells, serve_pictures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,7 @@ VIEWS = [
 story = next(tx for tx in ledger.world.summary.transactions if "refunded" in tx.description)
 lk.widgets.TransactionExplorer(story.tx_hash, story.signer_id).press()""",
     'lk.widgets.AccountExplorer("No Account").press()',
+    f'lk.widgets.NftGallery("alice.near", gateway="{GATEWAY}").press()',
 ]
 READY = """() => {
   const notebook = window.jupyterapp?.shell?.currentWidget
@@ -80,6 +81,7 @@ def views(watching: Any, browser: Browser, address: str) -> Iterator[Page]:
     """Open the second notebook in a workspace of its own, with all cells run."""
     with watching(browser) as found:
         found.set_viewport_size({"width": 1200, "height": 4000})  # else cells are not drawn
+        loaded = serve_pictures(found)
         found.goto(f"{address.removesuffix('/tree')}/workspaces/views/tree/views.ipynb")
         found.wait_for_function(READY)
         found.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
@@ -89,6 +91,8 @@ def views(watching: Any, browser: Browser, address: str) -> Iterator[Page]:
         person.search("alice.near")
         person.answered("alice.near on local: 7 tokens")
         expect(found.get_by_role("tree")).to_be_visible()
+        expect(found.get_by_role("img", name="Lighthouse")).to_be_visible()
+        assert loaded == [f"{GATEWAY}/demo/17.svg", f"{GATEWAY}/demo/A-1.svg"]
         yield found
 
 
@@ -195,7 +199,7 @@ def test_texts_have_contrast_in_both_themes(views, theme, width):
 
 
 def test_a_notebook_without_its_kernel_shows_the_content(views, folder, watching, browser, address):
-    """Who opens a saved notebook sees what the panels showed, and no error of a widget."""
+    """Who opens a saved notebook sees what the panels showed, and loads no picture by it."""
     views.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     views.wait_for_function(SAVED)
     copied = folder / "reopened.ipynb"
@@ -210,6 +214,9 @@ def test_a_notebook_without_its_kernel_shows_the_content(views, folder, watching
         expect(panels.nth(1)).to_contain_text("alice.near")
         expect(panels.nth(2)).to_contain_text("ft_on_transfer")
         expect(panels.nth(3).get_by_role("alert")).to_contain_text("No Account")
+        host = GATEWAY.split("/")[2]
+        pictures = panels.nth(4).get_by_role("button", name=f"Load picture from {host}")
+        expect(pictures).to_have_count(2)  # a request that nobody asked for would fail the check
         expect(page.locator(".jp-OutputArea")).not_to_contain_text(["Error displaying widget"])
 
 

@@ -135,6 +135,34 @@ def test_bare_numbers_and_the_order_are_those_on_the_screen(page: Page):
     expect(first.get_by_role("status").first).to_have_text("6 rows")
 
 
+def test_filters_do_what_their_placeholder_promises(page: Page):
+    """`> 100` and `1..5` are of what is shown; `abc` is refused, and the rows marked as old."""
+    first = table(page, 0)
+    field, exact = first.get_by_label("Filter balance"), first.get_by_role("button", name="Exact")
+    expect(field).to_have_attribute("placeholder", "> 100 or 1..5")
+    most = f"{MOST:,} WHOLE"
+    wanted = {  # what is shown, and its exact value; a token has 10^18 smallest units
+        ("> 100", "false"): [most, f"{MOST - 1:,} WHOLE"],
+        ("1..5", "false"): ["5 WHOLE"],
+        ("> 100", "true"): [str(MOST), str(MOST - 1), str(SUM + 1), str(SUM)],
+        ("1..5", "true"): ["5"],
+    }
+    for (text, is_exact), rows in wanted.items():
+        if exact.get_attribute("aria-pressed") != is_exact:
+            exact.click()
+        field.fill(text)
+        settled(page, 0)
+        assert column(page, 0, 1) == rows, text
+    field.fill("abc")
+    settled(page, 0)
+    expect(first.get_by_role("alert")).to_contain_text("filter of balance 'abc' is not valid")
+    expect(first).to_have_class("lk-table lk-old")
+    assert column(page, 0, 1) == ["5"]
+    field.fill("")
+    settled(page, 0)
+    expect(first).to_have_class("lk-table")
+
+
 def test_the_whole_header_sorts_and_menus_close(page: Page):
     """A click beside the name sorts too, and a menu closes when somebody goes on."""
     first = table(page, 0)

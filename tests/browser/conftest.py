@@ -92,11 +92,11 @@ def opened(browser: Browser, voila: tuple[str, Path]) -> Any:
     from tests.browser import serving
 
     @contextmanager
-    def open_page(name: str, cells: Sequence[str]) -> Iterator[Page]:
+    def open_page(name: str, cells: Sequence[str], theme: str = "light") -> Iterator[Page]:
         address, folder = voila
         serving.write(folder / f"{name}.ipynb", cells)
         with watched(browser) as page:
-            page.goto(f"{address}/{name}.ipynb")
+            page.goto(f"{address}/{name}.ipynb?theme={theme}")
             page.locator(".ledgerkit-panel:visible").first.wait_for()
             yield page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,16 @@ import pandas as pd
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 LONGEST = 100  # characters of a cell
 TOKENS = (
     "contract_id balance status symbol last_update_block_height decimals metadata_status".split()
+)
+GATEWAY = "https://gateway.example/ipfs"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 TRIES = 3  # to type a text
 TABLE = "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent))"
@@ -161,6 +166,18 @@ class Person:
     def picture(self, name: str) -> None:
         """Keep a picture of the page."""
         self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def serve_pictures(page: Page) -> list[str]:
+    """Answer what is loaded from the gateway; return the list that the addresses go to."""
+    loaded: list[str] = []
+
+    def answer(route: Route) -> None:
+        loaded.append(route.request.url)
+        route.fulfill(body=PIXEL, content_type="image/png")
+
+    page.route(f"{GATEWAY}/**", answer)
+    return loaded
 
 
 def cells(frame: pd.DataFrame) -> list[list[str]]:

@@ -114,16 +114,20 @@ export function insertHtml(host, html, api) {
     const { kind, id } = node.dataset;
     node.replaceWith(idLink(kind, id, node.textContent, api), copyButton(id));
   }
-  for (const node of host.querySelectorAll("[data-picture]")) offerPicture(node);
+  for (const node of host.querySelectorAll("[data-picture]")) {
+    offerPicture(node, Boolean(api.request));
+  }
 }
 
-/** A button that loads a picture from another host, which it names; none if a person chose it. */
-function offerPicture(node) {
+/** A button that loads a picture from another host, which it names; none if a person chose it,
+ *  who asked the kernel: whoever opens a saved notebook chose nothing. */
+function offerPicture(node, hasKernel) {
   const { picture, alt, chosen } = node.dataset;
   const { protocol, hostname } = new URL(picture); // as the browser reads it
   if (protocol !== "https:") return;
-  const image = el("img", { src: chosen === undefined ? null : picture, alt, referrerpolicy: "no-referrer" });
-  if (chosen !== undefined) {
+  const isChosen = hasKernel && chosen !== undefined;
+  const image = el("img", { src: isChosen ? picture : null, alt, referrerpolicy: "no-referrer" });
+  if (isChosen) {
     node.replaceChildren(image);
     return;
   }
