@@ -33,6 +33,9 @@ class Mempool:
         if signed.hash in self._hashes:
             return
         self._hashes.add(signed.hash)
+        self._queue(signed)
+
+    def _queue(self, signed: SignedTransaction) -> None:
         tx = signed.transaction
         queues = self._queues.setdefault(self._shard_of(tx.signer_id), {})
         queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), deque())
@@ -52,3 +55,23 @@ class Mempool:
                     del queues[key]
                 self._hashes.discard(signed.hash)
                 yield signed
+
+
+class ChunkMempool(Mempool):
+    """A mempool whose chunks are made ahead: a transaction waits for the one after the next."""
+
+    # Source: nearcore, Client::on_block_accepted_with_optional_chunk_produce: the chunks of the
+    # next block are produced once a block is accepted.
+
+    def __init__(self, shard_of: Callable[[str], int]) -> None:
+        super().__init__(shard_of)
+        self._late: list[SignedTransaction] = []
+
+    def begin_chunks(self) -> None:
+        """Begin the chunks of the next block, with the transactions that came so far."""
+        for signed in self._late:
+            super()._queue(signed)
+        self._late = []
+
+    def _queue(self, signed: SignedTransaction) -> None:
+        self._late.append(signed)

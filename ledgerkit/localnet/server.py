@@ -55,13 +55,13 @@ class ServerClock:
                 await asyncio.wait_for(self._wake.wait(), MAX_WAIT_S)
         else:
             self._world.advance()
-            await asyncio.sleep(0)  # lets other requests run
-        if self.is_stopped:
-            raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
+        await self.sleep(0)  # lets other requests run
 
     async def sleep(self, seconds: float) -> None:
-        """Suspend the request."""
+        """Suspend the request; give it up once the server stops."""
         await asyncio.sleep(seconds)
+        if self.is_stopped:
+            raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
 
     async def run(self) -> None:
         """Produce a block every block time, if time is real."""

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,27 @@ def test_a_client_starts_and_stops_a_sandbox(tmp_path: Path):
         assert process.wait(20) == 0
         assert process.stderr is not None
         assert b"ignored: --network-addr" in process.stderr.read()
+
+
+def test_a_long_fast_forward_ends_with_the_sandbox(tmp_path: Path):
+    """Other requests are answered meanwhile; at SIGTERM it gets no result, and the process ends."""
+    assert main(["sandbox", "--home", str(tmp_path), "init", "--fast"]) == 0
+    port = free_port()
+    with (
+        subprocess.Popen((*BINARY, *options(tmp_path, port)), stderr=subprocess.DEVNULL) as process,
+        open_client(port) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        call = {"jsonrpc": "2.0", "id": 1, "method": "sandbox_fast_forward"}
+        params = {"delta_height": 10**9}
+        answer = pool.submit(
+            httpx.post, str(client.base_url), json={**call, "params": params}, timeout=60
+        )
+        while ask(client, "block", {"finality": "optimistic"})["header"]["height"] < 10_000:
+            assert not answer.done()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert answer.result().status_code == 503
 
 
 def test_a_sandbox_ends_with_the_process_that_started_it(tmp_path: Path):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 FILE = "genesis.json"
 FAST_EPOCH_LENGTH = 60
-EPOCH_LENGTH = 43_200
+EPOCH_LENGTH = 500  # 5 min of blocks of 600 ms
 _BALANCE, _STAKE = yocto("1000000000 NEAR"), yocto("50000000 NEAR")
 _TREASURY = "near"
 _SEED_BYTES = 32

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit.localnet.mempool import ChunkMempool
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import InternalError
 from ledgerkit.localnet.sandbox.records import (
@@ -46,6 +47,7 @@ class SandboxWorld(World):
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         super().__init__(settings, genesis)
+        self.mempool: ChunkMempool = ChunkMempool(settings.shard_of)
         self._clock, self._skip_ns = clock, skip_ns
         self._skipped_ns = 0  # by all fast forwards
         self._patch: list[StateRecord] = []
@@ -87,6 +89,7 @@ class SandboxWorld(World):
             apply_records(self._patch, self.store)
             self._patch = []
             self.chain.add_changes(height, self.store.commit(height, ("migration", None)))
+        self.mempool.begin_chunks()
 
 
 # Methods ---------------------------------------------------------------------------------

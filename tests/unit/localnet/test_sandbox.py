@@ -15,7 +15,7 @@ from ledgerkit.localnet.rpc.errors import ParseError
 from ledgerkit.localnet.sandbox import genesis, home, records
 from ledgerkit.localnet.sandbox.world import SandboxWorld
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.protocol import CryptoHash
+from ledgerkit.protocol import CryptoHash, DeployGlobalContract, Transfer, UseGlobalContract
 from ledgerkit.protocol.access_keys import (
     AccessKey,
     FunctionCallPermission,
@@ -312,6 +312,38 @@ class TestFastForward:
         assert error["cause"]["name"] == "PARSE_ERROR"
 
 
+class TestChunks:
+    """As in nearcore: the chunks of a block are produced once the block before is accepted."""
+
+    def test_a_transaction_waits_for_the_chunk_after_the_next(self):
+        """nearcore, TestEnv.produce_block: what came before a block is in the next one."""
+        world = open_sandbox()
+        world.advance(10)
+        tx_hash = world.submit_unsigned("test.near", "near", [Transfer(1)]).hash
+        world.advance()
+        assert world.transaction(tx_hash) is None
+        assert world.is_pending(tx_hash)
+        world.advance()
+        assert world.transaction(tx_hash) is not None
+        assert world.chain.head.height == 12
+
+    def test_a_published_contract_can_be_used_at_once(self):
+        """When its transaction is executed, so is its distribution before the next one is."""
+        world = open_sandbox()
+        for number in range(6):
+            code = b"code %d" % number
+            published = world.submit_unsigned(
+                "test.near", "test.near", [DeployGlobalContract(code, "CodeHash")]
+            )
+            while world.outcome(published.hash) is None:
+                world.advance()
+            use = UseGlobalContract(CryptoHash.of(code))
+            used = world.submit_unsigned("test.near", "test.near", [use])
+            world.settle()
+            [receipt_id] = world.outcome(used.hash).receipt_ids
+            assert "SuccessValue" in str(world.outcome(receipt_id).status)
+
+
 def test_blocks_have_the_time_of_the_clock():
     """Two blocks at the same time are a nanosecond apart, as in the node."""
     times = iter([NOW, NOW, NOW + SECOND])
@@ -345,7 +377,7 @@ class TestHome:
             home.init(tmp_path / str(fast), fast=fast)
             settings.append(home.Node(tmp_path / str(fast)).world.settings)
         assert [each.block_time_ns for each in settings] == [120_000_000, 600_000_000]
-        assert [each.epoch_length for each in settings] == [60, 43_200]
+        assert [each.epoch_length for each in settings] == [60, 500]
         assert all(each.chain_id.startswith("test-chain-") for each in settings)
 
     def test_a_folder_without_files_is_refused(self, tmp_path: Path):
