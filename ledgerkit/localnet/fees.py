@@ -375,6 +375,7 @@ PROFILES: dict[ProfileName, Profile] = {
     "84": Profile(84, _TABLE, 0, 0, 30),
     "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30),
     "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0),
+    "88": Profile(88, _TABLE_85, 10**9, 7 * 10**21, 0),
 }
 
 

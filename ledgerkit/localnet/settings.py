@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SECOND_NS = 10**9
 YEAR_NS = 365 * 24 * 3600 * SECOND_NS
-ProfileName = Literal["84", "86", "87"]
+ProfileName = Literal["84", "86", "87", "88"]
 
 # The shard layout of mainnet: the first accounts of its shards, and the shards' ids.
 BOUNDARIES = (

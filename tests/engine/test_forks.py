@@ -110,6 +110,15 @@ def test_a_fork_has_the_state_of_the_network(network) -> None:
     assert "fork of lab at block 180000050" in repr(fork.world)
 
 
+def test_a_fork_has_accounts_without_state(network) -> None:
+    """A universal account keeps the nonce of its first transaction."""
+    source, ledger = network
+    source.changes["view_account"] = {"state": "uninitialized", "bootstrap_nonce": 7}
+    params = {"request_type": "view_account", "account_id": "alice.near", "finality": "final"}
+    account = fork_of(ledger).rpc("query", params)
+    assert (account["state"], account["bootstrap_nonce"]) == ("uninitialized", 7)
+
+
 def test_a_fork_changes_only_itself(network) -> None:
     """What is sent on a fork happens there, exactly; the network stays as it was."""
     source, ledger = network

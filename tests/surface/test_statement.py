@@ -266,5 +266,5 @@ def test_a_key_without_access(status: int) -> None:
 @pytest.mark.parametrize("start", ["2030-01", "2030-01-01T00:00:00"])
 def test_a_period_after_the_last_block_is_refused(ledger: lk.Ledger, start: str) -> None:
     """Nothing is known of a time that no block has reached, so it is not empty."""
-    with pytest.raises(lk.errors.InvalidRequestError, match="2030-01-01.* before the last block"):
+    with pytest.raises(lk.errors.InvalidRequestError, match=r"2030-01-01.* before the last block"):
         lk.statement("bob.near", start, progress=False, ledger=ledger)

@@ -132,6 +132,8 @@ def _limits(settings: Settings, profile: Profile) -> Object:
     if has_87:
         config["max_universal_state_init_keys"] = limits.MAX_STATE_INIT_KEYS
         config["min_contract_size_per_local"] = modules.MODULE_BYTES_PER_LOCAL
+    if profile.version >= modules.GLOBALS_SINCE:
+        config["max_globals_per_contract"] = modules.MAX_GLOBALS
     return config | _MODULE_LIMITS
 
 

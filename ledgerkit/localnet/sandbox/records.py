@@ -105,6 +105,7 @@ def account(value: Any) -> Account:
         storage_usage=read.member(members, "storage_usage", read.u64),
         # The node drops them from an account of the first version.
         global_contract=(by_account or by_hash) if version == "V2" else None,
+        bootstrap_nonce=read.optional(members, "bootstrap_nonce", read.u64),
     )
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 MAX_COMPILED = 64  # modules; of the most recently used ones
 MAX_STACK_BYTES = 512 * 1024
-_LIMITED_LOCALS_SINCE = 87
 _U32, _U64 = 2**32, 2**64
 _I32_MAX, _I64_MAX = 2**31 - 1, 2**63 - 1
 
@@ -146,7 +145,7 @@ def _compile(code: bytes, version: int) -> _Compiled | CallError:
     """Prepare and compile a module; return the error of one that cannot be run."""
     wasmtime, engine = _wasmtime(), _engine()
     try:
-        prepared = modules.prepare(code, limits_locals=version >= _LIMITED_LOCALS_SINCE)
+        prepared = modules.prepare(code, version)
         wasmtime.Module.validate(engine, code)
         module = wasmtime.Module(engine, prepared.code)
         _check_imports(module, host_functions.available(version))

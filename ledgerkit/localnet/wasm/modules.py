@@ -24,7 +24,9 @@ MAX_LOCALS = 1_000_000
 MAX_BODY_BYTES = 196_608  # of one function, in the snapshot of version 84
 MAX_TABLES = 1
 MAX_TABLE_ELEMENTS = 10_000
-MODULE_BYTES_PER_LOCAL = 2  # since version 87
+MODULE_BYTES_PER_LOCAL = 2  # since LOCALS_SINCE
+MAX_GLOBALS = 65_536  # since GLOBALS_SINCE
+LOCALS_SINCE, GLOBALS_SINCE = 87, 88  # versions of the protocol
 
 MEMORY_EXPORT = "\0memory"
 START_EXPORT = "\0start"
@@ -88,14 +90,16 @@ class _Bytes:
             raise PrepareError("Deserialization") from None
 
 
-def prepare(code: bytes, *, limits_locals: bool = False) -> PreparedModule:
-    """Check a valid module against the node's limits, and change what a node changes."""
+def prepare(code: bytes, version: int) -> PreparedModule:
+    """Check a valid module against the limits of a protocol version, and change it as a node."""
     sections = dict(_sections(code))
     n_imports = _count_imports(sections.get(_IMPORT))
     if n_imports + _count(sections.get(_CODE)) > MAX_FUNCTIONS:
         raise PrepareError("TooManyFunctions")
     _check_tables(sections.get(_TABLE))
-    _check_bodies(sections.get(_CODE), len(code) if limits_locals else None)
+    if version >= GLOBALS_SINCE and _count(sections.get(_GLOBAL)) > MAX_GLOBALS:
+        raise PrepareError("TooManyGlobals")
+    _check_bodies(sections.get(_CODE), len(code) if version >= LOCALS_SINCE else None)
     start = sections.pop(_START, None)
     sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
     sections[_EXPORT] = _exports(sections.get(_EXPORT), start)

@@ -231,6 +231,7 @@ def test_costs_and_limits_are_those_of_the_node():
         assert {name: known[name] for name in costs} == costs
         known = config["wasm_config"]["limit_config"]
         assert {name: known[name] for name in limits} == limits
-        # NEP-655, and runtime_configs/87.yaml of nearcore.
+        # NEP-655, and runtime_configs/87.yaml and 88.yaml of nearcore.
         state_limits = known["max_state_init_entries"], known.get("max_universal_state_init_keys")
-        assert state_limits == ((1500, 1024) if profile == "87" else (2**32 - 1, None))
+        assert state_limits == ((1500, 1024) if profile >= "87" else (2**32 - 1, None))
+        assert known.get("max_globals_per_contract") == (65_536 if profile == "88" else None)

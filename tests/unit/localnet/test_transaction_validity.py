@@ -656,11 +656,17 @@ def _unsupported(feature, version):
     return {"ActionsValidation": error}
 
 
-REMOVED = {
-    "ActionsValidation": {
-        "RemovedProtocolFeature": {"protocol_feature": "DelegateV2", "version": 87}
-    }
-}
+def _since_87(error):
+    """Give an error to version 87 and those after it."""
+    return dict.fromkeys(("87", "88"), error)
+
+
+def _removed(version):
+    """Build the error of delegated actions of the second kind, which a version no longer has."""
+    error = {"RemovedProtocolFeature": {"protocol_feature": "DelegateV2", "version": version}}
+    return {"ActionsValidation": error}
+
+
 LARGE = StateInit("g.near", {number.to_bytes(2, "big"): b"" for number in range(1501)})
 TOO_MANY_ENTRIES = {
     "ActionsValidation": {
@@ -692,17 +698,17 @@ FEATURES: dict[str, tuple[list[Action], dict[str, Any]]] = {
     ),
     "DelegateV2": (
         [_delegated_by_gas_key()],
-        {"84": _unsupported("DelegateV2", 84), "87": REMOVED},
+        {"84": _unsupported("DelegateV2", 84), "87": _removed(87), "88": _removed(88)},
     ),
     "withdrawal in a delegate": (
         [_delegated(WithdrawFromGasKey(public("x"), 1))],
-        GAS_KEYS_84 | {"87": {"ActionsValidation": "WithdrawFromGasKeyNotAllowedInDelegate"}},
+        GAS_KEYS_84 | _since_87({"ActionsValidation": "WithdrawFromGasKeyNotAllowedInDelegate"}),
     ),
     "empty method name": (
         [FunctionCall("", b"", TGAS, 0)],
-        {"87": {"ActionsValidation": "FunctionCallEmptyMethodName"}},
+        _since_87({"ActionsValidation": "FunctionCallEmptyMethodName"}),
     ),
-    "1501 records": ([DeterministicStateInit(LARGE, 1)], {"87": TOO_MANY_ENTRIES}),
+    "1501 records": ([DeterministicStateInit(LARGE, 1)], _since_87(TOO_MANY_ENTRIES)),
     "ten deployments": (
         [DeployContract(b"")] * 5 + [DeployGlobalContract(b"", "CodeHash")] * 5,
         {},

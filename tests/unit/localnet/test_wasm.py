@@ -177,6 +177,19 @@ def test_modules_that_a_node_does_not_prepare(name):
     assert caught.value.failure == {"CompilationError": {"PrepareError": reason}}
 
 
+def test_globals_have_a_limit_since_88():
+    """65,536 in runtime_configs/88.yaml of nearcore; before, one more could be called."""
+    number = "(global i32 (i32.const 0))"
+    most, more = (
+        compiled(f'(module {number * count} (func (export "main")))') for count in (65_536, 65_537)
+    )
+    engine.run_module(Machine(fees.PROFILES["87"]).vm, more, "main")
+    engine.run_module(Machine(fees.PROFILES["88"]).vm, most, "main")
+    with pytest.raises(CallError) as caught:
+        engine.run_module(Machine(fees.PROFILES["88"]).vm, more, "main")
+    assert caught.value.failure == {"CompilationError": {"PrepareError": "TooManyGlobals"}}
+
+
 @pytest.mark.parametrize("code", [b"\0asm", b"\0asm\1\0\0\0\xff", b"\0asm\1\0\0\0\1\5", b"text"])
 def test_bytes_that_are_no_module(code):
     """They can be deployed, as in a node, and fail when they are called."""
