@@ -187,7 +187,8 @@ class U128Array(pandas_hooks.PandasHooks):
         array
             The array, which shares their memory.
         """
-        kind: Any = U128Array if len(values) == 2 else I129Array  # noqa: PLR2004 - no sign
+        signed = len(values) > 2  # noqa: PLR2004 - a plane of signs
+        kind: Any = cls if cls.signed == signed else I129Array if signed else U128Array
         array: Self = kind.__new__(kind)
         array.planes, array.mask = values, mask
         return array

@@ -47,9 +47,10 @@ def to_arrow(values: Values, mask: Flags, type: Any = None) -> Any:  # noqa: A00
     return _to_decimals(values, mask, every_value()).cast(type)
 
 
-def every_value() -> Any:
+def every_value(*, signed: bool = False) -> Any:
     """Return the type of decimals that hold every value: 39 digits, which few engines have."""
-    return library().decimal256(DIGITS + 1)
+    # Another type for i129, from which `read_parquet` tells it.
+    return library().decimal256(DIGITS + 1 + signed)
 
 
 def too_large(values: Values, mask: Flags) -> Flags:

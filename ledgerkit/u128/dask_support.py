@@ -1,38 +1,45 @@
-"""The registration of u128 with Dask, which importing this module does."""
+"""The registration of u128 and i129 with Dask, which importing this module does."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ledgerkit.extras import require
 from ledgerkit.u128 import arrow
-from ledgerkit.u128.array import U128Array, U128Dtype
+from ledgerkit.u128.array import I129Array, I129Dtype, U128Array, U128Dtype, WideDtype
 
 _extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
 _shuffled = require("dask.dataframe.dispatch", "dask", "A Dask frame").to_pyarrow_table_dispatch
 _to_table = _shuffled.dispatch(pd.DataFrame)
 
 
-@_extensions.make_array_nonempty.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own
-def _sample_rows(_: U128Dtype) -> U128Array:
+@_extensions.make_array_nonempty.register((U128Dtype, I129Dtype))  # type: ignore[untyped-decorator]  # Dask's own
+def _sample_rows(dtype: Any) -> Any:
     """Return sample rows, with which Dask infers the types of results."""
-    return U128Array(np.zeros(2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
+    return pd.array([1, 1], dtype=dtype)
 
 
-@_extensions.make_scalar.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own
-def _sample_value(_: U128Dtype) -> int:
+@_extensions.make_scalar.register((U128Dtype, I129Dtype))  # type: ignore[untyped-decorator]  # Dask's own
+def _sample_value(_: WideDtype) -> int:
     """Return a sample value, with which Dask infers the types of results."""
     return 1
 
 
-class _ShuffledArray(U128Array):
+class _Shuffled:
     """Amounts on the way between workers: decimals that hold every value."""
 
-    def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
-        return super().__arrow_array__(arrow.every_value() if type is None else type)
+    def __arrow_array__(self: Any, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
+        return super().__arrow_array__(arrow.every_value() if type is None else type)  # type: ignore[misc]  # of the classes below
+
+
+class _ShuffledU128(_Shuffled, U128Array):
+    pass
+
+
+class _ShuffledI129(_Shuffled, I129Array):
+    pass
 
 
 @_shuffled.register(pd.DataFrame)  # type: ignore[untyped-decorator]  # Dask's own
@@ -40,7 +47,8 @@ def _to_shuffled_table(frame: pd.DataFrame, **options: Any) -> Any:
     """Convert a part of a frame to the Arrow table that a worker sends to others."""
     frame = frame.copy(deep=False)
     for position, dtype in enumerate(frame.dtypes):
-        if isinstance(dtype, U128Dtype):
+        if isinstance(dtype, WideDtype):
             array: Any = frame.iloc[:, position].array
-            frame.isetitem(position, _ShuffledArray.of(array.planes, array.mask))
+            kind = _ShuffledI129 if dtype.signed else _ShuffledU128
+            frame.isetitem(position, kind.of(array.planes, array.mask))
     return _to_table(frame, **options)

@@ -12,7 +12,7 @@ from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
 from ledgerkit.files import file_errors
 from ledgerkit.u128 import arrow, object_columns, planes
-from ledgerkit.u128.array import U128Dtype
+from ledgerkit.u128.array import I129Dtype, U128Dtype
 from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pandas_hooks import STORED_NAMES
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # The metadata key of a text column that holds large values: its value is the number column's name.
 # The files of a collection have such columns, because all files of a table share one schema.
 MARK = b"u128"
+U128_NAME, I129_NAME = STORED_NAMES
 _REMEDY = "Check that the file is complete, or write it again."
 
 
@@ -37,8 +38,8 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Parameters
     ----------
     frame
-        Any frame. A u128 column becomes decimal128(38, 0). A column of Python integers, dicts or
-        mixed objects becomes JSON text, which is exact: the digits of an integer.
+        Any frame. A column of u128 or i129 becomes decimal128(38, 0). A column of Python integers,
+        dicts or mixed objects becomes JSON text, which is exact: the digits of an integer.
 
     Returns
     -------
@@ -125,7 +126,7 @@ def read_parquet(path: str | PathLike[str], *, filters: Any = None) -> pd.DataFr
     Returns
     -------
     frame
-        The frame as it was written, an index of amounts included. Every decimal128(38, 0)
+        The frame as it was written, an index of amounts included. Any other decimal128(38, 0)
         becomes u128, also in files of DuckDB or Polars.
 
     Raises
@@ -150,12 +151,13 @@ def read_parquet(path: str | PathLike[str], *, filters: Any = None) -> pd.DataFr
         raise InvalidRequestError.refuse("path", path, "the path of a file or folder")
     validation.no_secret(path, "path")
     with reading(path):
-        table = _widen_texts(restore_large(_read(path)))
+        table = _widen_recorded(restore_large(_read(path)))
         if filters is not None:
             table = _filter(table, filters)
         types = {
             arrow.library().decimal128(arrow.DIGITS): U128Dtype(),
             arrow.every_value(): U128Dtype(),
+            arrow.every_value(signed=True): I129Dtype(),
         }
         frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
         texts = {name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"}
@@ -252,14 +254,16 @@ def _with_texts(schema: Any, names: set[str]) -> Any:
     return schema
 
 
-def _widen_texts(table: Any) -> Any:
-    """Convert the columns of amounts that are stored as text, which may be the index."""
+def _widen_recorded(table: Any) -> Any:
+    """Convert columns of i129, and of u128 that are stored as text; one may be the index."""
     pa = arrow.library()
     metadata = table.schema.pandas_metadata or {"columns": []}
-    names = {c.get("field_name") for c in metadata["columns"] if c["numpy_type"] == STORED_NAMES[0]}
+    names = {c.get("field_name"): c["numpy_type"] for c in metadata["columns"]}
     for position, field in enumerate(table.schema):
-        if field.name in names and field.type == pa.string():
-            table = table.set_column(position, field.name, _widen(table[position], field.name))
+        recorded = names.get(field.name)
+        if recorded == I129_NAME or (recorded == U128_NAME and field.type == pa.string()):
+            column = _widen(table[position], field.name, signed=recorded == I129_NAME)
+            table = table.set_column(position, field.name, column)
     return table
 
 
@@ -279,5 +283,6 @@ def restore_large(table: Any) -> Any:
     return table
 
 
-def _widen(column: Any, name: str) -> Any:
-    return arrow.to_arrow(*arrow.from_arrow(column, name=name), type=arrow.every_value())
+def _widen(column: Any, name: str, *, signed: bool = False) -> Any:
+    values, mask = arrow.from_arrow(column, name=name, signed=signed)
+    return arrow.to_arrow(values, mask, type=arrow.every_value(signed=signed))

@@ -510,7 +510,8 @@ def group_extremes(codes: Rows, count: int, values: Values, *, largest: bool) ->
     """Return the first row of each group's largest or smallest value; -1 for an empty group."""
     rows = np.nonzero(codes >= 0)[0]
     for words in (*(~negative for negative in values[2:]), *values[:2]):
-        best = np.full(count, 0 if largest else _ONES, dtype=words.dtype)
+        best = np.zeros(count, dtype=words.dtype)
+        best = best if largest else ~best
         (np.maximum if largest else np.minimum).at(best, codes[rows], words[rows])
         rows = rows[words[rows] == best[codes[rows]]]
     firsts = np.full(count, len(codes), dtype=np.intp)
