@@ -79,7 +79,7 @@ class Origins:
         """Fill in the transactions of executed receipts, except those that the node cannot name."""
         executed = [pair for shard in document.shards for pair in shard.receipt_execution_outcomes]
         for shard in document.shards:
-            for item in shard.chunk.transactions if shard.chunk else ():
+            for item in shard.chunk.converted() if shard.chunk else ():
                 self._add(item.outcome.execution_outcome.outcome.receipt_ids, item.transaction.hash)
         created = {each for pair in executed for each in pair.execution_outcome.outcome.receipt_ids}
         ids = {pair.receipt.receipt_id for pair in executed} - created - self._tx_hashes.keys()
