@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +115,13 @@ _RUN = (
 )
 
 
+_DUMP = (Argument("--stream", "write a folder `output` with all files", **FLAG),)
+_DUMP_HELP = "write the state of the sandbox that runs, as a genesis"
+_DUMP_EXAMPLE = "example: ledgerkit sandbox --home node view-state dump-state --stream"
+
+
 class _Sandbox(Command):
-    """The command `sandbox`, which has two actions with options of their own."""
+    """The command `sandbox`, which has three actions with options of their own."""
 
     def declare(self, parser: Parser) -> None:
         from ledgerkit.localnet.rpc.node import VERSION
@@ -130,41 +135,62 @@ class _Sandbox(Command):
         run_example = "example: ledgerkit sandbox --home node run --rpc-addr 127.0.0.1:3030"
         init = actions.add_parser("init", help=init_help, epilog=init_example)
         run = actions.add_parser("run", help=run_help, epilog=run_example)
-        for subparser, arguments in ((parser, self.arguments), (init, _INIT), (run, _RUN)):
+        view = actions.add_parser("view-state", help=_DUMP_HELP, epilog=_DUMP_EXAMPLE)
+        views = view.add_subparsers(dest="view", required=True, metavar="VIEW")
+        dump = views.add_parser("dump-state", help=_DUMP_HELP, epilog=_DUMP_EXAMPLE)
+        declared = ((parser, self.arguments), (init, _INIT), (run, _RUN), (dump, _DUMP))
+        for subparser, arguments in declared:
             for argument in arguments:
                 argument.declare(subparser)
 
     def run(self, args: argparse.Namespace) -> int:
-        """Write the files of a sandbox, or serve it until it is stopped."""
+        """Write the files of a sandbox, serve it until it is stopped, or write its state."""
         from ledgerkit.localnet.sandbox import home
 
         folder = home.default_home() if args.home is None else Path(args.home)
-        options = _INIT if args.action == "init" else _RUN
+        options = {"init": _INIT, "run": _RUN}.get(args.action, ())
         ignored = [o.name for o in options if o.noun == _IGNORED and getattr(args, o.parameter)]
         if ignored:
             output.print_message(f"no meaning here, ignored: {', '.join(ignored)}")
         if args.action == "run":
             return _serve_sandbox(args, folder)
+        if args.action == "view-state":
+            return _dump_state(folder, stream=args.stream)
         names = ("chain_id", "account_id", "test_seed", "fast")
         home.init(folder, **{name: getattr(args, name) for name in names})
         return exit_codes.SUCCESS
 
 
+def _dump_state(folder: Path, *, stream: bool) -> int:
+    from ledgerkit import client
+    from ledgerkit.localnet.sandbox import home
+
+    with client.connect("sandbox", rpc_url=home.address(folder), make_default=False) as ledger:
+        home.write_state(folder, ledger.rpc("sandbox_dump_state", {}), stream=stream)
+    return exit_codes.SUCCESS
+
+
 def _serve_sandbox(args: argparse.Namespace, folder: Path) -> int:
-    from ledgerkit.localnet.sandbox.home import Node
+    from ledgerkit.localnet.sandbox import home
     from ledgerkit.localnet.server import serve
 
-    node = Node(folder, archive=args.archive)
+    node = home.Node(folder, archive=args.archive)
     host, port = _host_and_port(args.rpc_addr or node.rpc_address)
-    serve(
-        node.world,
-        host=host,
-        port=port,
-        allow_remote=args.rpc_addr is not None,
-        allow_origins=node.origins,
-        ready=lambda url: output.say(f"ledgerkit: sandbox of {folder} on {url}", flush=True),
-        with_parent=True,
-    )
+    with ExitStack() as stack:
+
+        def ready(url: str) -> None:
+            stack.enter_context(home.running(folder, url))
+            output.say(f"ledgerkit: sandbox of {folder} on {url}", flush=True)
+
+        serve(
+            node.world,
+            host=host,
+            port=port,
+            allow_remote=args.rpc_addr is not None,
+            allow_origins=node.origins,
+            ready=ready,
+            with_parent=True,
+        )
     return exit_codes.SUCCESS
 
 

@@ -157,6 +157,7 @@ _WAITING_METHODS: dict[str, Callable[[World, Any, Clock], Awaitable[Any]]] = {
 _SANDBOX_METHODS: dict[str, Callable[[sandbox.SandboxWorld, Any, Clock], Awaitable[Any]]] = {
     "sandbox_patch_state": sandbox.patch_state,
     "sandbox_fast_forward": sandbox.fast_forward,
+    "sandbox_dump_state": sandbox.dump_state,
 }
 METHOD_NAMES = frozenset({*_METHODS, *_WAITING_METHODS})
 

@@ -27,6 +27,7 @@ def test_each_page_fits_80_columns_and_has_an_example(capsys, subtests):
     """No line is longer, and the last one is a command that begins like the page's own."""
     commands = re.findall(r"^    ([a-z][\w-]+)", help_page(capsys), flags=re.MULTILINE)
     pages = [[], *([name] for name in commands), ["sandbox", "init"], ["sandbox", "run"]]
+    pages.append(["sandbox", "view-state", "dump-state"])
     assert len(pages) > 20
     for words in pages:
         with subtests.test(words=words):

@@ -125,6 +125,40 @@ def test_a_client_starts_and_stops_a_sandbox(tmp_path: Path):
         assert b"ignored: --network-addr" in process.stderr.read()
 
 
+def test_the_state_is_dumped_while_the_sandbox_runs(tmp_path: Path, capsys):
+    """As npm's near-sandbox and near-kit ask for it: one file, or a folder to run from."""
+    home = ("sandbox", "--home", str(tmp_path))
+    assert main([*home, "init", "--fast"]) == 0
+    dump = [*home, "view-state", "dump-state"]
+    assert main(dump) == 2
+    assert "a sandbox that runs" in capsys.readouterr().err
+    record = {"Data": {"account_id": "near", "data_key": "aw==", "value": "dg=="}}
+    with running(tmp_path) as client:
+        assert ask(client, "sandbox_patch_state", {"records": [record]}) == {}
+        assert main(dump) == 0
+        assert main([*dump, "--stream"]) == 0
+    assert record in json.loads((tmp_path / "output.json").read_text())["records"]
+    output = tmp_path / "output"
+    assert record in json.loads((output / "records.json").read_text())
+    assert (output / "validator_key.json").stat().st_mode & 0o777 == 0o600
+    with running(output) as client:
+        request = {"request_type": "view_state", "finality": "optimistic", "prefix_base64": ""}
+        view = ask(client, "query", request | {"account_id": "near"})
+        assert view["values"] == [{"key": "aw==", "value": "dg=="}]
+
+
+@contextmanager
+def running(home: Path) -> Iterator[httpx.Client]:
+    """Run a sandbox until the block ends."""
+    port = free_port()
+    with subprocess.Popen((*BINARY, *options(home, port)), stderr=subprocess.DEVNULL) as process:
+        try:
+            with open_client(port) as client:
+                yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
 def test_a_long_fast_forward_ends_with_the_sandbox(tmp_path: Path):
     """Other requests are answered meanwhile; at SIGTERM it gets no result, and the process ends."""
     assert main(["sandbox", "--home", str(tmp_path), "init", "--fast"]) == 0

@@ -10,8 +10,10 @@ import json
 import os
 import secrets
 import string
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,8 +25,13 @@ from ledgerkit.localnet.sandbox.world import SandboxWorld
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import AccountId, SecretKey
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 CONFIG, NODE_KEY, VALIDATOR_KEY = "config.json", "node_key.json", "validator_key.json"
 VALIDATOR = "test.near"
+_ADDRESS = "data/rpc_address"  # of a sandbox that runs
+_OUTPUT, _RECORDS = "output", "records.json"
 # The shortest and the longest time between blocks, in milliseconds.
 _FAST_BLOCK_MS, _BLOCK_MS = (120, 500), (600, 2000)
 _LETTERS, _RANDOM_LETTERS = string.ascii_letters + string.digits, 5
@@ -82,7 +89,7 @@ def _write_key(path: Path, account_id: str, seed: str | None) -> SecretKey:
     return key
 
 
-def _write(path: Path, data: dict[str, Any]) -> None:
+def _write(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
@@ -122,6 +129,51 @@ def _new_config(min_block_ms: int, max_block_ms: int) -> dict[str, Any]:
 def _duration(milliseconds: int) -> dict[str, int]:
     seconds, left_ms = divmod(milliseconds, 1000)
     return {"secs": seconds, "nanos": left_ms * 10**6}
+
+
+@contextmanager
+def running(home: Path, url: str) -> Iterator[None]:
+    """Note the address of the sandbox of a folder while it runs, if the folder can be written."""
+    path = home / _ADDRESS
+    with suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(url, encoding="utf-8")
+    yield
+    with suppress(OSError):
+        path.unlink()
+
+
+def address(home: Path) -> str:
+    """Return the address of the sandbox that runs from a folder."""
+    try:
+        return (home / _ADDRESS).read_text(encoding="utf-8")
+    except OSError:
+        expected = "the folder of a sandbox that runs: it holds the state in memory"
+        raise InvalidRequestError.refuse("--home", str(home), expected) from None
+
+
+def write_state(home: Path, state: dict[str, Any], *, stream: bool) -> None:
+    """Write a genesis with a state: as output.json, or with the other files to a folder output."""
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    config = _read(home / CONFIG)
+    data = _read(home / str(config.get("genesis_file", genesis.FILE)))
+    data |= {**state, "genesis_time": now}
+    try:
+        if not stream:
+            _write(home / f"{_OUTPUT}.json", data)
+            return
+        folder = home / _OUTPUT
+        folder.mkdir(exist_ok=True)
+        _write(folder / _RECORDS, data.pop("records"))
+        _write(folder / genesis.FILE, {**data, "records": []})
+        files = {"genesis_file": genesis.FILE, "genesis_records_file": _RECORDS}
+        _write(folder / CONFIG, config | files)
+        for name in (NODE_KEY, VALIDATOR_KEY):
+            if (home / name).exists():
+                (folder / name).touch(mode=0o600)
+                _write(folder / name, _read(home / name))
+    except OSError as error:
+        raise FileError.failed(f"write {home}", error) from error
 
 
 # Reading ---------------------------------------------------------------------------------

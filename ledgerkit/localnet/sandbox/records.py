@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.chain_types import NO_CODE, Account
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.state import nonce_key
@@ -174,6 +175,53 @@ _KINDS: dict[str, tuple[Callable[..., StateRecord], dict[str, Callable[[Any], An
     ),
 }
 UNSUPPORTED = ("PostponedReceipt", "ReceivedData", "DelayedReceipt")
+
+
+# Writing ---------------------------------------------------------------------------------
+
+
+def state_records(store: StateStore) -> list[dict[str, Any]]:
+    """List the records of the head in the order of their keys in a node's state."""
+    state, account_ids = store.at(), sorted(id_ for id_, own in store.accounts.head.items() if own)
+    accounts = {account_id: store.accounts.head[account_id][b""] for account_id in account_ids}
+    records = [_record("Account", i, account=_account_json(a)) for i, a in accounts.items()]
+    for account_id, account in accounts.items():
+        if account.code_hash != NO_CODE:
+            code = rpc_json.base64(store.codes[account.code_hash])
+            records.append(_record("Contract", account_id, code=code))
+    for account_id in account_ids:
+        for packed_key, access_key in state.access_keys(account_id):
+            owner = {"public_key": rpc_json.public_key_text(packed_key)}
+            data = _access_key_json(access_key)
+            records.append(_record("AccessKey", account_id, **owner, access_key=data))
+            for index, nonce in enumerate(state.gas_key_nonces(account_id, packed_key)):
+                of_index = {**owner, "index": index, "nonce": nonce}
+                records.append(_record("GasKeyNonce", account_id, **of_index))
+    for account_id in account_ids:
+        for key, value in state.records(account_id):
+            texts = {"data_key": rpc_json.base64(key), "value": rpc_json.base64(value)}
+            records.append(_record("Data", account_id, **texts))
+    return records
+
+
+def _record(kind: str, account_id: str, **members: Any) -> dict[str, Any]:
+    return {kind: {"account_id": account_id, **members}}
+
+
+def _account_json(account: Account) -> dict[str, Any]:
+    data = rpc_json.account(account)
+    del data["storage_paid_at"]  # of views only
+    return {**data, "version": "V1" if account.global_contract is None else "V2"}
+
+
+def _access_key_json(access_key: AccessKey) -> dict[str, Any]:
+    """Build the JSON of an access key in the state, where a gas key for calls has two parts."""
+    data = rpc_json.access_key(access_key)
+    if isinstance(access_key.permission, GasKeyFunctionCall):
+        [(kind, members)] = data["permission"].items()
+        gas_key = {name: members.pop(name) for name in ("balance", "num_nonces")}
+        data["permission"] = {kind: [gas_key, members]}
+    return data
 
 
 # Writing to the state --------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ledgerkit.localnet.sandbox.records import (
     apply_records,
     misplaced_code,
     state_record,
+    state_records,
 )
 from ledgerkit.localnet.world import World
 
@@ -118,6 +119,37 @@ async def fast_forward(world: SandboxWorld, params: Any, clock: Clock) -> Object
         if index % _BLOCKS_PER_STEP == _BLOCKS_PER_STEP - 1:
             await clock.sleep(0)
     return {}
+
+
+async def dump_state(world: SandboxWorld, _params: Any, _clock: Clock) -> Object:
+    """Return the members of a genesis that continues from the head; no node has this method."""
+    # As `state_dump` of nearcore, tools/state-viewer/src/state_dump.rs.
+    with world.lock:
+        validators = world.epochs.current.validators.values()
+        stakes = {each.account_id: each for each in validators}
+        records, total_supply = state_records(world.store), 0
+        for record in records:
+            if "Account" in record:
+                account_id, account = record["Account"].values()
+                stake = stakes[account_id].stake if account_id in stakes else 0
+                amount, locked = int(account["amount"]), int(account["locked"])
+                stake = min(stake, locked)
+                account |= {"amount": str(amount + locked - stake), "locked": str(stake)}
+                total_supply += amount + locked
+        return {
+            "protocol_version": world.runtime.profile.version,
+            "genesis_height": world.chain.head.height + 1,
+            "validators": [
+                {
+                    "account_id": each.account_id,
+                    "public_key": str(each.public_key),
+                    "amount": str(each.stake),
+                }
+                for each in sorted(validators, key=lambda each: each.account_id)
+            ],
+            "total_supply": str(total_supply),
+            "records": records,
+        }
 
 
 def _only_member(params: Any, name: str, read_value: Read[T]) -> T:
