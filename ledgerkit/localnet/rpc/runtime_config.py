@@ -168,6 +168,8 @@ _OTHER_COSTS = {
         ),
         0,
     ),
+    "ml_dsa_verify_base": 540_000_000_000,
+    "ml_dsa_verify_byte": 11_000_000,
     "touching_trie_node": 2_280_000_000,
     "read_cached_trie_node": 2_280_000_000,
     "contract_compile_base": 0,

@@ -17,7 +17,7 @@ from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.wasm import cryptography
 from ledgerkit.localnet.wasm.guest import Guest, bad_utf16
-from ledgerkit.protocol import CryptoHash, curves
+from ledgerkit.protocol import CryptoHash, curves, universal_account_id
 from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
@@ -297,6 +297,13 @@ for _bits in (256, 384, 512):
     _name = f"sha3_{_bits}"
     _declare = _host(_BYTES, _NUMBER, name=_name, cost=f"{_name.upper()}_BASE", since=87)
     _declare(partial(_sha3, _bits))
+
+
+@_host(_BYTES, _NUMBER, cost="UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BASE", since=87)
+def universal_state_init_to_account_id(guest: Guest, data: bytes, register_id: int) -> None:
+    """Write the id of the universal account of an initial state."""
+    guest.burn("UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BYTE", len(data))
+    guest.write_register(register_id, universal_account_id(data).encode())
 
 
 @_host(_BYTES, _NUMBER, cost="RIPEMD160_BASE")
@@ -733,7 +740,6 @@ _MISSING: tuple[tuple[str, int, ValueType | None, int], ...] = (
     ("bls12381_p1_decompress", 3, "i64", 0),
     ("bls12381_p2_decompress", 3, "i64", 0),
     ("ml_dsa_verify", 6, "i64", 87),
-    ("universal_state_init_to_account_id", 3, None, 87),  # its base cost is not published
 )
 for _name, _count, _result, _since in _MISSING:
     _declare = _host(*[_NUMBER] * _count, name=_name, result=_result, since=_since)

@@ -1390,7 +1390,7 @@ class TestNode:
             for name in path.split("."):
                 value = value[name]
             assert (path, value) == (path, expected)
-        assert len(rules["wasm_config"]["ext_costs"]) == 96
+        assert len(rules["wasm_config"]["ext_costs"]) == 100
         assert len(rules["congestion_control_config"]) == 10
 
     def test_a_node_without_peers(self, world):

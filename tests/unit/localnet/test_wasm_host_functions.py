@@ -345,6 +345,18 @@ def test_an_initial_state():
 def test_the_state_of_a_universal_account():
     """The action has the bytes as they are, with the fees of what they stand for (NEP-655)."""
     machine = Machine(fees.PROFILES["87"])
+    vector = bytes.fromhex(f"00 00 00000000 01000000 03 {'11' * 32}")  # of nearcore
+    machine.run("universal_state_init_to_account_id", *machine.put(vector), 3)
+    assert machine.costs() == {
+        "read_memory_base": 1,
+        "read_memory_byte": len(vector),
+        "universal_state_init_to_account_id_base": 1,
+        "universal_state_init_to_account_id_byte": len(vector),
+        "write_register_base": 1,
+        "write_register_byte": 54,
+    }
+    account_id = machine.guest.read_register(3)
+    assert account_id == b"0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g"
     index = machine.run("promise_batch_create", *machine.put(b"0u" + b"0" * 52))
     machine.vm.gas.profile.clear()
     state_init = UniversalStateInitV1(None, {b"a": b"1"}, [KEY]).encode()
