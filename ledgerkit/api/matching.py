@@ -53,7 +53,7 @@ _REPEATED: dict[str, _Members] = {
     "block": {"block_hash": ("header.hash",), "block_height": ("header.height",)},
     "chunk": {"chunk_id": ("header.chunk_hash", "chunk_hash")},
     "EXPERIMENTAL_receipt": {"receipt_id": ("receipt_id",)},
-    **dict.fromkeys(("tx", "EXPERIMENTAL_tx_status"), _TRANSACTION),
+    **dict.fromkeys(("tx", "tx_status", "EXPERIMENTAL_tx_status"), _TRANSACTION),
     **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _CHANGES),
     **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _OF_BLOCK),
     "query": _QUERY,

@@ -41,7 +41,7 @@ T = TypeVar("T")
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
 _READS = frozenset(
     "block chunk query status health gas_price validators changes block_effects tx network_info "
-    "genesis_config light_client_proof next_light_client_block maintenance_windows client_config "
+    "tx_status genesis_config light_client_proof next_light_client_block maintenance_windows client_config "
     "broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
 
@@ -391,7 +391,6 @@ def transaction(
         raise calls.prefer_status_error(response, request, decode_error)
 
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
-    method = "EXPERIMENTAL_tx_status" if receipts else "tx"
 
     def keep(response: TransactionResponse) -> bool:
         """Return True if this is the final result of the requested transaction."""
@@ -400,7 +399,11 @@ def transaction(
         return is_final and transaction is not None and transaction.hash == tx_hash
 
     options: Any = {"read": read, "keep": keep, "kind": "transaction"}
-    return calls.rpc(method, params, Any, request=request, **options)
+    if not receipts:
+        return calls.rpc("tx", params, Any, request=request, **options)
+    call = calls.rpc("EXPERIMENTAL_tx_status", params, Any, request=request, **options)
+    # Source: nearcore, pull request 16270, for nodes from 2.14 on.
+    return replace(call, newer=calls.rpc("tx_status", params, Any, request=request).body)
 
 
 class TimedOut(NamedTuple):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 10 * 2**20
 FAILURES = (429, errors.SERVER_ERROR)  # that have the form of JSON-RPC
 
+_TX_STATUS_VERSION = 87  # of the first nodes that have it (nearcore, pull request 16270)
 _NULL = msgspec.Raw(b"null")
 _FAILED = "the embedded ledger failed to answer; its log has the reason"
 _NOT_A_CALL = "JSON RPC Request format was expected"  # nearcore, chain/jsonrpc/src/lib.rs
@@ -164,6 +165,8 @@ METHOD_NAMES = frozenset({*_METHODS, *_WAITING_METHODS})
 
 async def _run(world: World, name: str, params: Any, clock: Clock) -> Any:
     """Return the result of a method, which may wait for a block."""
+    if name == "tx_status" and world.runtime.profile.version < _TX_STATUS_VERSION:
+        raise errors.MethodNotFoundError(name)
     if name in _WAITING_METHODS:
         return await _WAITING_METHODS[name](world, params, clock)
     if name in _SANDBOX_METHODS and isinstance(world, sandbox.SandboxWorld):

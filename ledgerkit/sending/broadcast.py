@@ -55,7 +55,7 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
         params["wait_until"] = wait_until
     status_call = rpc.transaction(str(signed.hash), str(tx.signer_id), wait_until)
     body = calls.rpc(via, params, Any, request=request).body
-    return replace(status_call, request=request, body=body, keep=None, repeatable=False)
+    return replace(status_call, request=request, body=body, newer=None, keep=None, repeatable=False)
 
 
 def send_signed(

@@ -9,6 +9,7 @@ import time
 import weakref
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,7 +21,9 @@ from ledgerkit.api.calls import Response
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
+    NotRecordedError,
     RateLimitedError,
+    RpcMethodNotFoundError,
     TransportError,
     UnmatchedResponseError,
 )
@@ -97,6 +100,8 @@ class Session:
         """Begin without calls under way, as in a forked child."""
         self._memory_cache = MemoryCache()
         self._tasks: set[asyncio.Task[Any]] = set()  # those of calls under way
+        self._without_newer: set[Surface] = set()  # hosts that lack the newer names of methods
+        self._tried_newer: dict[Surface, asyncio.Event] = {}
         self._slots = asyncio.Semaphore(self.settings.in_flight)  # shared by all streams
 
     def _open_transport(self) -> Transport:
@@ -353,7 +358,7 @@ class Session:
         value: Any = None
         while True:
             is_new = isinstance(value, UnmatchedResponseError)
-            value = await self._read_once(call, surface, backoff.deadline, is_new=is_new)
+            value = await self._read_named(call, surface, backoff, is_new=is_new)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value, self._least_pause(surface, value))
@@ -368,15 +373,50 @@ class Session:
             if not await self._wait_in_time(surface, backoff):
                 return value
 
-    async def _read_once(
-        self, call: Call[Any], surface: Surface, deadline: float, *, is_new: bool
+    async def _read_named(
+        self, call: Call[Any], surface: Surface, backoff: Backoff, *, is_new: bool
     ) -> Any:
-        """Send a call to one host once, and add its response to the caches."""
+        """Send a call to one host once, by the newer name of its method if the host has it."""
+        if call.newer is None or await self._lacks_newer(surface):
+            return await self._read_once(call, surface, backoff.deadline, is_new=is_new)
+        named = replace(call, body=call.newer)
+        try:
+            value = await self._read_once(call, surface, backoff.deadline, named, is_new=is_new)
+            if isinstance(value, RpcMethodNotFoundError):
+                self._without_newer.add(surface)
+        finally:
+            self._tried_newer[surface].set()
+        # A recording may have been made by a ledger that knew the earlier name only.
+        if not isinstance(value, RpcMethodNotFoundError | NotRecordedError):
+            return value
+        if not await self._wait_in_time(surface, backoff):
+            return value
+        return await self._read_once(call, surface, backoff.deadline, is_new=is_new)
+
+    async def _lacks_newer(self, surface: Surface) -> bool:
+        """Return True for a host without newer names; wait while the first call finds out."""
+        tried = self._tried_newer.get(surface)
+        if tried is None:
+            self._tried_newer[surface] = asyncio.Event()
+        elif not self._transport.in_process:
+            await tried.wait()
+        return surface in self._without_newer
+
+    async def _read_once(
+        self,
+        call: Call[Any],
+        surface: Surface,
+        deadline: float,
+        named: Call[Any] | None = None,
+        *,
+        is_new: bool,
+    ) -> Any:
+        """Send a call to one host once, as it is `named`, and add its response to the caches."""
         self.ready()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        exchange = Exchange(call, surface, timeout_s, call_id, is_new)
+        exchange = Exchange(named or call, surface, timeout_s, call_id, is_new)
         response = await self._transport.exchange(exchange)
         self.ready()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):

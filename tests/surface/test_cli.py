@@ -131,7 +131,7 @@ def test_rows_of_the_others_are_printed_when_one_account_fails(capsys):
         (["holders", "t.near"], "GET https://api.fastnear.com/v1/ft/t.near/top", "share"),
         (["block", "7"], '"params":{"block_id":7}', "block_height"),
         (["view", "a.near", "get", '{"n":1}'], '"args_base64":"eyJuIjoxfQ=="', ""),
-        (["receipts", BLOCK_HASH, "a.near"], "EXPERIMENTAL_tx_status", "waits_for"),
+        (["receipts", BLOCK_HASH, "a.near"], "tx_status", "waits_for"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

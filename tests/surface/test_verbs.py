@@ -2117,7 +2117,7 @@ def transaction_result(tx_hash: str = fake_hash("tx")) -> dict[str, Any]:
 def test_trace_receipts_and_tx() -> None:
     """A tree comes with heights and times of its blocks, each block read once."""
     told = transaction_result()
-    fake = Fake(methods={"EXPERIMENTAL_tx_status": told, "tx": told})
+    fake = Fake(methods={"tx_status": told, "tx": told})
     with asking(fake) as server:
         found = lk.trace(fake_hash("tx"), "a.near")
         frame = lk.receipts(fake_hash("tx"), "a.near")
@@ -2134,7 +2134,7 @@ def test_trace_receipts_and_tx() -> None:
     assert frame.attrs["source"] == "EXPERIMENTAL_tx_status"
     assert raw == told
     asked = [c["method"] for c in server.calls]
-    assert (asked[0], asked[-1]) == ("EXPERIMENTAL_tx_status", "tx")
+    assert (asked[0], asked[-1]) == ("tx_status", "tx")
     assert sorted(asked[1:-1]) == ["EXPERIMENTAL_protocol_config", "block"]  # sent together
     assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
 
@@ -2223,7 +2223,7 @@ UNSEEN = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash
 @pytest.mark.parametrize("info", [None, PENDING], ids=["older node", "newer node"])
 def test_a_transaction_that_is_not_done(info: Any) -> None:
     """What is known of a pending transaction is its trace; the timeout is no error."""
-    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(unfinished_result(), info)})
+    fake = Fake(methods={"tx_status": late(unfinished_result(), info)})
     with asking(fake, retries=lk.RetryPolicy()) as server:
         found = lk.trace(fake_hash("tx"), "a.near")
         frame = lk.receipts(fake_hash("tx"), "a.near")
@@ -2277,8 +2277,8 @@ def test_nothing_is_claimed_of_a_transaction_without_a_status(answer: Any, info:
 
 def test_an_old_transaction_is_read_from_the_archival_host() -> None:
     """What the regular host waited for and does not know, the archival host has."""
-    archive = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
-    regular = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    archive = Fake(methods={"tx_status": transaction_result()})
+    regular = Fake(methods={"tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
     with serve(archive) as other, asking(regular, archival_rpc_url=other.url) as server:
         found = lk.trace(fake_hash("tx"), "a.near", blocks=False)
     assert found.verdict == "fully_succeeded"
@@ -2318,7 +2318,7 @@ def test_a_receipt_id_in_place_of_a_hash_is_recognized() -> None:
     """
     origin = {"transaction_hash": fake_hash("tx"), "sender_account_id": "a.near"}
     unseen = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash("receipt")})
-    methods = {"EXPERIMENTAL_tx_status": unseen, "tx": unseen, "EXPERIMENTAL_receipt_to_tx": origin}
+    methods = {"tx_status": unseen, "tx": unseen, "EXPERIMENTAL_receipt_to_tx": origin}
     read: Callable[..., Any]
     for read in (lk.trace, lk.receipts, lk.tx, lk.verify):
         unknown = pytest.raises(errors.UnknownTransactionError)

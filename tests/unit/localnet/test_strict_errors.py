@@ -73,8 +73,8 @@ class Http:
 
 @pytest.fixture(scope="module")
 def http() -> Http:
-    """Open a chain with a large contract."""
-    ledger = Ledger("alice.near", scripts=["big.near"])
+    """Open a chain with a large contract, of a version whose nodes have all methods."""
+    ledger = Ledger("alice.near", scripts=["big.near"], profile="87")
     text = "x" * 60_000
     ledger.run("alice.near", "big.near", do(["write", "key", text]))
     return Http(ledger.world)
