@@ -41,8 +41,8 @@ T = TypeVar("T")
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
 _READS = frozenset(
     "block chunk query status health gas_price validators changes block_effects tx network_info "
-    "tx_status genesis_config light_client_proof next_light_client_block maintenance_windows client_config "
-    "broadcast_tx_async broadcast_tx_commit send_tx".split()
+    "tx_status genesis_config light_client_proof next_light_client_block maintenance_windows "
+    "client_config broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
 
 STATE_PER_PAGE = 1000  # records; nodes from version 2.13 on send fewer if they have a lower limit

@@ -321,8 +321,8 @@ def transactions(
     Returns
     -------
     transactions
-        One row per transaction, in the block's order of shards, typed as
-        `schema("transactions")`.
+        One row per transaction, and per item of a chunk that is none (`kind` says which), in the
+        block's order of shards, typed as `schema("transactions")`.
 
     Raises
     ------

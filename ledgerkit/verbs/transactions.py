@@ -438,6 +438,7 @@ def trace_block(
         traces_read = _document_traces(fetcher, at, source, blocks=blocks)
         return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)
+    included = included[included["kind"] == "signed"]  # others have no sender to ask for
     pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
     options: dict[str, Any] = {"wait_until": wait_until, "blocks": blocks, "progress": progress}
     return traces(pairs, **options, on_error=on_error, ledger=ledger)
