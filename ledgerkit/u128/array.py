@@ -327,10 +327,12 @@ class U128Array(pandas_hooks.PandasHooks):
     def to_numpy(
         self,
         dtype: Any = None,
-        copy: bool = False,  # noqa: ARG002, FBT001, FBT002 - numpy names it; all is copied
+        copy: Any = no_default,  # all is copied
         na_value: Any = no_default,
     ) -> np.ndarray:
         """Convert to a numpy array of Python ints, or of `dtype`."""
+        if dtype is np.float64 and isinstance(na_value, float) and copy is no_default:
+            pandas_hooks.refuse_windows(self)
         return casts.to_numpy(self, np.dtype(object if dtype is None else dtype), na_value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - numpy names it
@@ -456,8 +458,8 @@ class U128Array(pandas_hooks.PandasHooks):
         return self.of(planes.magnitudes(self.planes), self.mask).copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if method == "__call__" and ufunc.__name__ in operations.ROUNDED:
-            return ufunc(self.to_numpy(np.float64), *inputs[1:], **options)
+        if method == "__call__" and operations.is_rounded(ufunc, options):
+            return operations.round_inputs(self, ufunc, inputs, options)
         return super().__array_ufunc__(ufunc, method, *inputs, **options)
 
     # Reductions -------------------------------------------------------------------------

@@ -112,6 +112,15 @@ def _extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     return array.take(_extreme_rows(array, how, options), allow_fill=True)
 
 
+def _open_high_low_close(array: U128Array, _: str, options: dict[str, Any]) -> dict[str, U128Array]:
+    return {
+        "open": _first_or_last(array, "first", options),
+        "high": _extremes(array, "max", options),
+        "low": _extremes(array, "min", options),
+        "close": _first_or_last(array, "last", options),
+    }
+
+
 def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
     codes, count = _codes(array, options), options["ngroups"]
     totals = planes.group_totals(codes, count, array.planes)
@@ -188,6 +197,7 @@ _OPERATIONS: dict[str, Callable[[U128Array, str, dict[str, Any]], Any]] = {
     "max": _extremes,
     "idxmin": _extreme_rows,
     "idxmax": _extreme_rows,
+    "ohlc": _open_high_low_close,
     "rank": _ranks,
     "first": _first_or_last,
     "last": _first_or_last,

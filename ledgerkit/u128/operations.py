@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
     from ledgerkit.u128.planes import Flags, Floats, Objects, Planes, Values
 
-# Functions of numpy whose results are floats for any argument.
-ROUNDED = frozenset("sqrt cbrt log log2 log10 log1p exp exp2 expm1".split())
-
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"}
 # From this exponent on, every power of 2 or more is outside the range.
 _LARGEST_EXPONENT = 130
@@ -217,12 +214,32 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
     return pd.arrays.BooleanArray(np.array(result, dtype=np.bool_), mask)
 
 
+# Functions of numpy -----------------------------------------------------------------------
+
+
+def is_rounded(ufunc: np.ufunc, options: dict[str, Any]) -> bool:
+    """Return True for a function that numpy computes with floats, or not for Python's integers."""
+    if np.dtype(options.get("dtype") or object).kind == "f":
+        return True
+    return not {"q", "O"} <= {loop[0] for loop in ufunc.types}
+
+
+def round_inputs(array: U128Array, ufunc: np.ufunc, inputs: Any, options: dict[str, Any]) -> Any:
+    """Compute a function of the rounded values; what is asked of a missing one is missing."""
+    rounded = [value.to_numpy(np.float64) if is_column(value) else value for value in inputs]
+    result = ufunc(*rounded, **options)
+    is_answer = getattr(result, "dtype", None) == np.bool_
+    return pd.arrays.BooleanArray(result, array.isna()) if is_answer else result
+
+
 # True division ----------------------------------------------------------------------------
 
 
 def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
     others = parsing.as_list(other)
+    if not hasattr(others, "dtype") or others.dtype == object:
+        _refuse_decimals(others)
     try:
         values, mask = (other.planes, other.mask) if is_column(other) else parsing.read_ints(others)
     except (TypeError, OverflowError):  # floats, or integers outside the range
@@ -233,12 +250,21 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     return quotients
 
 
+def _refuse_decimals(others: Any) -> None:
+    if any(isinstance(value, Decimal) for value in others):
+        msg = (
+            "a quotient of u128 and Decimal would be rounded: ledgerkit.to_units(…, 24, "
+            "as_='decimal') divides exactly by 10**24; to round, divide by an int or a float"
+        )
+        raise TypeError(msg)
+
+
 def _to_floats(others: Any) -> Floats:
     objects = parsing.objects(others)
     converted = np.full(len(objects), np.nan)
     for row in np.flatnonzero(~parsing.missing_in(objects)):
         value = objects[row]
-        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             parsing.refuse_text([value])
             raise TypeError(f"u128 and {type(value).__name__} cannot be divided: use numbers")
         converted[row] = float(value)

@@ -20,6 +20,10 @@ https://github.com/pandas-dev/pandas/pull/64831
 `_readonly`: true of the arrays that pandas lends without a copy. An array must refuse changes
 itself. https://github.com/pandas-dev/pandas/issues/58007 (open)
 
+`to_numpy(np.float64, na_value=nan)`: `rolling`, `expanding` and `ewm`, which add up and subtract
+floats. Frames, which also ask for them, pass a dtype, and Series and Indexes pass `copy`.
+https://github.com/pandas-dev/pandas/issues/40043
+
 Three documented methods are patched, for want of a hook:
 
 `Series.nlargest` and `Series.nsmallest`, which those of frames and groups call: pandas selects
@@ -54,6 +58,13 @@ if TYPE_CHECKING:
 # numpy's names for any value of 16 or 17 bytes. Without ledgerkit, pandas would refuse a file with
 # the names "u128" and "i129"; with these it reads Decimals or texts.
 STORED_NAMES = ("V16", "V17")
+
+
+_WINDOWS = (
+    "windows of {} would be computed with floats: cumsum(), cummax() and "
+    "[window.sum() for window in column.rolling(3)] are exact; to round, use "
+    "astype('float64').rolling(3)"
+)
 
 
 class PandasHooks(ExtensionArray):
@@ -92,6 +103,13 @@ def is_column(other: object) -> TypeGuard[U128Array]:
 def _inferred(values: Any) -> Any:
     array = pd.Series(parsing.objects(values), dtype=object).infer_objects().array
     return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
+
+
+def refuse_windows(array: Any) -> None:
+    """Raise for values that a window would compute with as floats."""
+    if not array.mask.all():
+        # pandas replaces a TypeError, a ValueError and a NotImplementedError by one of its own.
+        raise FloatingPointError(_WINDOWS.format(array.dtype))
 
 
 def is_read_only(array: Any) -> bool:

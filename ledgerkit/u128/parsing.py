@@ -221,7 +221,11 @@ def _as_yocto(text: str) -> str:
 
 
 def _refuse(value: object, row: int, *, signed: bool) -> NoReturn:
-    reason = "; a float may have lost digits" if isinstance(value, float) else ""
+    reason = (
+        "; a float may have lost digits: build the column with dtype=object, then use astype"
+        if isinstance(value, float)
+        else ""
+    )
     kind = type(value).__name__
     rule = _RULE.format(planes.name(signed=signed))
     raise TypeError(f"{quote(value)} in row {row} is a {kind}: {rule}{reason}")

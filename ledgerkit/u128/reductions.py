@@ -45,6 +45,8 @@ def reduce(
         return int(len(array) - np.count_nonzero(array.mask))
     if name in LOGICAL:
         return _reduce_to_bool(array, name, skipna=skipna)
+    if name in {"argmin", "argmax"}:
+        return ordering.extreme(array.planes, array.mask, largest=name == "argmax", skipna=skipna)
     is_missing = not skipna and bool(array.mask.any())
     if name in ROUNDED:
         return math.nan if is_missing else _reduce_to_float(array, name, options)

@@ -409,7 +409,6 @@ def test_tables_of_amounts():
     assert frame.select_dtypes("number").columns.tolist() == ["n", "v", "w"]
     assert frame.sort_values(["n", "v"])["v"].tolist() == [5, 2**100, 1]
     assert frame["v"].iloc[0] == 2**100
-    assert frame["v"].rolling(2).sum().tolist()[1:] == [2.0**100, 6.0]
     assert frame[["v", "w"]].corr().shape == (2, 2)
 
 

@@ -125,8 +125,6 @@ def test_rows_of_frames_reduce_too():
 
 def test_unknown_reductions_are_refused():
     """What is no reduction of numbers is named."""
-    with pytest.raises(NotImplementedError, match="u128 has no ohlc by group"):
-        column([1]).groupby([0]).ohlc()
     with pytest.raises(TypeError, match="u128 does not support operation 'mad'"):
         column([1]).array._reduce("mad")
 
