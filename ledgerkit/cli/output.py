@@ -126,7 +126,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     columns: dict[str, list[Any]] = {}
     for name, column in frame.items():
         values = column.astype(object).where(column.notna(), None).tolist()
-        as_text = column.dtype == "u128"
+        as_text = column.dtype in ("u128", "i129")
         columns[str(name)] = [str(v) if as_text and isinstance(v, int) else v for v in values]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -79,10 +79,8 @@ def _column(name: str, values: pd.Series[Any], texts: pd.Series[Any], *, raw: bo
 
 
 def _is_numeric(values: pd.Series[Any]) -> bool:
-    """Return True for numbers, also exact signed ones, which pandas has as Python objects."""
-    is_number = pd.api.types.is_numeric_dtype(values.dtype)
     is_flag = pd.api.types.is_bool_dtype(values.dtype)
-    return (is_number and not is_flag) or any(type(v) is int for v in values.dropna().head(1))
+    return pd.api.types.is_numeric_dtype(values.dtype) and not is_flag
 
 
 def _total_width(table: Sequence[Column]) -> int:

@@ -83,9 +83,9 @@ class Diff:
     >>> diff
     <Diff of ft: 2 changes of 2 accounts, 0 not compared>
     >>> diff.changes[["account_id", "contract_id", "change", "difference"]]
-      account_id contract_id  change difference
-    0   bob.near   gold.near  shrank   -1000000
-    1  dave.near   gold.near    grew    1000000
+      account_id contract_id  change  difference
+    0   bob.near   gold.near  shrank    -1000000
+    1  dave.near   gold.near    grew     1000000
     """
 
     view: str
@@ -354,7 +354,7 @@ def _balance_changes(changed: Any) -> Iterator[tuple[str, Any]]:
     yield "change", _select(conditions, _BALANCE_CHANGES, "")
     yield "before", old.array
     yield "after", new.array
-    yield "difference", (new - old).astype(object).where(known, None).to_numpy(dtype=object)
+    yield "difference", (new - old).array
     for side in _SIDES:
         listed, status = (changed[f"{side}_{name}"].to_numpy() for name in ("listed", "status"))
         yield f"{side}_status", np.where(listed, status.astype(object), "not_listed")

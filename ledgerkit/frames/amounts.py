@@ -1,10 +1,11 @@
-"""Conversion of decimal texts and Python integers to exact u128 columns."""
+"""Conversion of decimal texts and Python integers to exact columns of u128 and i129."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.u128 import decimal_text, parsing, planes
@@ -38,13 +39,21 @@ def plain(values: Sequence[Any]) -> list[int] | None:
     return integers if integers and max(integers) <= U128_MAX else None
 
 
-def exact(values: Iterable[Any], *, name: str = "amount") -> U128Array:
+def exact(values: Iterable[Any], *, name: str = "amount", signed: bool = False) -> U128Array:
     """Convert Python integers (None or NA is missing) to a column; raise if one does not fit."""
     listed = list(values)
     mask = parsing.missing_in(listed)
     filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
-    if filled and not (min(filled) >= 0 and max(filled) <= U128_MAX):
-        row = next(i for i, v in enumerate(filled) if not 0 <= v <= U128_MAX)
-        sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit in u128"
+    lowest = planes.lowest(signed=signed)
+    if filled and not (min(filled) >= lowest and max(filled) <= U128_MAX):
+        row = next(i for i, v in enumerate(filled) if not lowest <= v <= U128_MAX)
+        dtype = planes.name(signed=signed)
+        sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit in {dtype}"
         raise DecodeError(sentence, path=f"{name}[{row}]")
-    return U128Array.of(planes.from_ints(filled), mask)
+    ints = planes.from_ints(filled)
+    return U128Array.of(planes.signed(ints) if signed else ints, mask)
+
+
+def difference(value: Any) -> Any:
+    """Return a difference of amounts; NA if it is unknown, or beyond all differences of amounts."""
+    return pd.NA if value is None or value is pd.NA or abs(value) > U128_MAX else value

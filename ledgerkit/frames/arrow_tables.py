@@ -16,14 +16,15 @@ from ledgerkit.frames import build
 from ledgerkit.frames.collected import schema_name
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, object_columns, parquet, planes
-from ledgerkit.u128.array import U128Array, U128Dtype
+from ledgerkit.u128.array import I129Dtype, U128Array, U128Dtype
 from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-# Columns of lists of strings; other columns of Python objects are stored as JSON.
+# Columns of lists of strings; other columns of Python objects are stored as JSON, and so are signed
+# amounts: as digits, because those of tokens may have 39.
 _LISTS = (
     "direct_pools",
     "input_data_ids",
@@ -66,7 +67,7 @@ def _fields(name: str) -> Iterator[Any]:
     for column in SCHEMAS[name]:
         if column.name in _LISTS:
             yield pa.field(column.name, pa.list_(pa.string()))
-        elif column.dtype == "object":
+        elif column.dtype in ("object", "i129"):
             yield pa.field(column.name, pa.string(), metadata=object_columns.JSON)
         else:
             yield pa.field(column.name, _types()[column.dtype])
@@ -142,7 +143,8 @@ def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
     if isinstance(values, pa.Array):
         return values
     if isinstance(values, U128Array):
-        return _amounts(f"{name}.{field.name}", values)
+        place = f"{name}.{field.name}"
+        return pa.array(values, field.type) if values.signed else _amounts(place, values)
     if object_columns.is_json(field):
         return object_columns.to_arrow(values, _missing(field.name))
     if pa.types.is_string(field.type) and isinstance(values, ExtensionArray):
@@ -185,11 +187,15 @@ def frame(table: str, rows: Any, **attrs: Any) -> pd.DataFrame:
     whole = parquet.restore_large(rows)
     empty = build.empty_frame(name)
     names = [column for column in empty.columns if column in whole.column_names]
-    plain = [column for column in names if empty[column].dtype != object]
+    dtypes = empty.dtypes
+    plain = [column for column in names if dtypes[column] not in (object, I129Dtype())]
     converted = whole.select(plain).to_pandas(types_mapper=_dtypes().get, ignore_metadata=True)
-    result: pd.DataFrame = converted.astype({column: empty[column].dtype for column in plain})
+    result: pd.DataFrame = converted.astype({column: dtypes[column] for column in plain})
     for column in set(names) - set(plain):
-        result[column] = pd.Series(_objects(whole[column], _missing(column)), dtype=object)
+        if dtypes[column] == I129Dtype():
+            result[column] = I129Dtype().__from_arrow__(whole[column])
+        else:
+            result[column] = pd.Series(_objects(whole[column], _missing(column)), dtype=object)
     result = result[names]
     result.attrs.update(attrs, schema=name)
     return result

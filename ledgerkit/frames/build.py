@@ -122,9 +122,11 @@ def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return pd.array(_objects(values), dtype=TEXT, copy=False)
 
 
-def _amount(values: Any, name: str) -> Any:
+def _amount(values: Any, name: str, *, signed: bool = False) -> Any:
     if isinstance(values, U128Array):
         return values
+    if signed:
+        return amounts.exact(values, name=name, signed=True)
     if isinstance(values, np.ndarray | pd.arrays.IntegerArray) and values.dtype.kind == "u":
         known = integers(values, name, np.uint64)
         words = known.to_numpy(np.uint64, na_value=0)
@@ -172,6 +174,7 @@ def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
 _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "u128": _amount,
+    "i129": partial(_amount, signed=True),
     "Int64": integers,
     "UInt64": partial(integers, kind=np.uint64),
     "boolean": lambda values, _: pd.array(_objects(values), dtype="boolean"),

@@ -16,7 +16,7 @@ from ledgerkit.extras import require
 from ledgerkit.files import file_errors, replacing
 from ledgerkit.frames.human import row_units
 from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO, declared_columns
-from ledgerkit.u128.array import U128Dtype
+from ledgerkit.u128.array import WideDtype
 from ledgerkit.u128.human_units import to_units
 from ledgerkit.units import NEAR_DECIMALS
 
@@ -152,20 +152,14 @@ def _all_cells(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series[Any]]]:
     for header, column in frame.items():
         name, values = str(header), column.reset_index(drop=True)
         yield from _cells(name, values)
-        unit = declared[name].unit if name in declared and _are_integers(values) else ""
+        is_amount = name in declared and isinstance(values.dtype, WideDtype)
+        unit = declared[name].unit if is_amount else ""
         if unit == YOCTO:
             yield f"{name} (NEAR{_ROUNDED}", to_units(values, NEAR_DECIMALS, as_="float")
         elif unit == AMOUNT_UNIT:
             decimals = _row_decimals(frame)
             if decimals.notna().any():
                 yield f"{name} (tokens{_ROUNDED}", to_units(values, decimals, as_="float")
-
-
-def _are_integers(values: pd.Series[Any]) -> bool:
-    """Return True for a column of integers: not for texts, nor for dicts of amounts by cause."""
-    if isinstance(values.dtype, U128Dtype):
-        return True
-    return values.dtype.kind == "O" and not any(isinstance(value, (dict, str)) for value in values)
 
 
 def _row_decimals(frame: pd.DataFrame) -> pd.Series[Any]:
@@ -186,7 +180,7 @@ def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[A
 
 def _has_many_digits(values: pd.Series[Any]) -> bool:
     """Return True for amounts, and for other integers that Excel would round."""
-    if isinstance(values.dtype, U128Dtype):
+    if isinstance(values.dtype, WideDtype):
         return True
     is_integer = pd.api.types.is_integer_dtype(values.dtype)
     return is_integer and any(abs(int(value)) >= _EXACT for value in values.dropna())

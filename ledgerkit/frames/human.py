@@ -23,7 +23,7 @@ from ledgerkit.frames.schemas import (
     declared_columns,
     schema_names,
 )
-from ledgerkit.u128.array import U128Dtype
+from ledgerkit.u128.array import WideDtype
 from ledgerkit.u128.human_units import is_missing
 from ledgerkit.visible_text import html_text
 
@@ -205,7 +205,7 @@ def column_formats(
     kinds = id_kinds(frame) if short_ids and digits is not None else {}
     formats: dict[str, Format] = {}
     for name, column in declared_columns(frame).items():
-        if column.dtype in ("u128", "object") and column.unit:
+        if column.dtype in ("u128", "i129", "object") and column.unit:
             formats[name] = _amount_format(column.unit, digits, frame.attrs.get("tokens"))
         elif column.dtype == "Int64" and column.unit in ("count", "byte"):
             formats[name] = _grouped
@@ -216,7 +216,7 @@ def column_formats(
         elif column.dtype == "str" and (short := _id_format(name, kinds)):
             formats[name] = short
     for label, dtype in frame.dtypes.items():
-        if isinstance(dtype, U128Dtype):
+        if isinstance(dtype, WideDtype):
             formats.setdefault(str(label), _grouped)
     return (
         formats if digits is not None else {**{str(label): full_text for label in frame}, **formats}

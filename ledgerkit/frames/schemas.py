@@ -5,6 +5,7 @@ Each frame is a tuple of `Column`. Its dtype is one of these words:
 
 - ``str``: pandas text (missing is NaN)
 - ``u128``: exact unsigned integers of up to 128 bits (missing is `pandas.NA`)
+- ``i129``: their exact differences, which are signed (missing is `pandas.NA`)
 - ``Int64`` / ``UInt64`` / ``boolean``: nullable, never through float64
 - ``time``: ``datetime64[ns, UTC]``
 - ``bool`` / ``float64``: never missing / seconds
@@ -26,6 +27,7 @@ AMOUNT_UNIT = "smallest unit of the token"
 UNITS_BY_ASSET = "smallest unit of each asset"
 FRACTION = "fraction"
 YOCTO = "yoctoNEAR"
+_AMOUNTS = {"u128", "i129"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ def _balance_change(unit: str) -> tuple[Column, ...]:
         _c("after", "u128", "later balance; 0 if not listed, missing if unknown", unit),
         _c(
             "difference",
-            "object",
-            "exact signed Python integer; missing if a balance is unknown",
+            "i129",
+            "exact, signed; missing if a balance is unknown",
             unit,
         ),
         _c("before_status", "str", "status in the earlier collection, or not_listed"),
@@ -423,7 +425,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "balance_changes": (
         _c("account_id", "str", "the account"),
         _c("asset", "str", "as in transfers; near is the sum of the unlocked and locked balance"),
-        _c("change", "object", "exact signed Python integer; missing if unknown", AMOUNT_UNIT),
+        _c("change", "i129", "exact, signed; missing if unknown", AMOUNT_UNIT),
     ),
     "proof": (
         _c("outcome_id", "str", "hash of the transaction or id of the receipt"),
@@ -649,7 +651,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("method_name", "str", "methods that the transaction calls, joined by +"),
         _TX_HASH,
         _c("tx_block_height", "Int64", "block that includes the transaction", "block"),
-        _c("near_change", "object", "exact change of its NEAR, fees included, or missing", YOCTO),
+        _c("near_change", "i129", "exact change of its NEAR, fees included, or missing", YOCTO),
         _c("token_changes", "object", "exact signed change by asset, as in transfers; a dict"),
     ),
     "transfers_of": (
@@ -665,8 +667,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("method_name", "str", "method of the call that transferred it"),
         _c(
             "change",
-            "object",
-            "exact signed Python integer, negative if the account paid; missing if not exact",
+            "i129",
+            "exact, signed, negative if the account paid; missing if not exact",
             AMOUNT_UNIT,
         ),
         _c("is_exact", "bool", "False if the service cut the amount to 127 bits: read the event"),
@@ -708,7 +710,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "str",
             "near, nep141:contract, nep245:contract:token_id, stake:pool or gas_key:public_key",
         ),
-        _c("change", "object", "exact signed Python integer", AMOUNT_UNIT),
+        _c("change", "i129", "exact, signed", AMOUNT_UNIT),
         _c("balance_after", "u128", "balance after it; missing if unknown", AMOUNT_UNIT),
         _c("cause", "str", "cause; `ledgerkit.reconciling.CAUSES` explains the values"),
         _c("counterparty_id", "str", "account at the other end; missing if there is none"),
@@ -738,7 +740,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "net change of each asset without the fee, a dict by asset; without those of 0",
             UNITS_BY_ASSET,
         ),
-        _c("fee", "object", "sum of the fees, exact, negative if the account paid", YOCTO),
+        _c("fee", "i129", "sum of the fees, exact, negative if the account paid", YOCTO),
         _c("tx_hash", "str", "hash of the transaction; missing for an entry without one"),
         _c("counterparties", "str", "accounts at the other ends, joined by commas"),
         _c("methods", "str", "methods of the receipts' calls, joined by commas"),
@@ -753,7 +755,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("stop_height", "Int64", "later block after which it was read", "block"),
         _c(
             "missing",
-            "object",
+            "i129",
             "real change less all entries, exact; missing if unknown",
             AMOUNT_UNIT,
         ),
@@ -768,15 +770,20 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("decimals", "Int64", "decimal places of the asset; missing if unknown"),
         _c("n_entries", "Int64", "entries of the asset", "count"),
         _c("opening", "u128", "balance at the start; missing if unknown", AMOUNT_UNIT),
-        _c("inflow", "object", "sum of all positive changes, exact", AMOUNT_UNIT),
-        _c("outflow", "object", "sum of all negative changes, exact, negative", AMOUNT_UNIT),
+        _c("inflow", "i129", "sum of all positive changes; missing if beyond i129", AMOUNT_UNIT),
+        _c(
+            "outflow",
+            "i129",
+            "sum of all negative changes, negative; or missing",
+            AMOUNT_UNIT,
+        ),
         _c("in_by_cause", "object", "the inflow, a dict by cause", AMOUNT_UNIT),
         _c("out_by_cause", "object", "the outflow, a dict by cause", AMOUNT_UNIT),
-        _c("fees", "object", "sum of the fees, which is part of the flows", AMOUNT_UNIT),
+        _c("fees", "i129", "sum of the fees, which is part of the flows", AMOUNT_UNIT),
         _c("closing", "u128", "balance at the stop; missing if unknown", AMOUNT_UNIT),
         _c(
             "missing",
-            "object",
+            "i129",
             "closing - opening - inflow - outflow, exact: 0 if the entries add up; missing if a "
             "balance is unknown",
             AMOUNT_UNIT,
@@ -784,7 +791,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "statement_rewards": (
         _c("time", "time", "timestamp of block `stop_height`"),
-        _c("reward", "object", "total_after - total_before - deposits + withdrawals", YOCTO),
+        _c("reward", "i129", "total_after - total_before - deposits + withdrawals", YOCTO),
         _c(
             "apy",
             "Float64",
@@ -1016,13 +1023,13 @@ def declared_columns(frame: pd.DataFrame) -> dict[str, Column]:
     declared = {}
     for column, present in zip(names, frame.dtypes, strict=True):
         matches = _declarations(column, candidates) or _declarations(column, tuple(SCHEMAS))
-        is_exact = str(present) == "u128"
-        matches = [match for match in matches if (match.dtype == "u128") is is_exact] or matches
+        exact = {str(present)} & _AMOUNTS
+        matches = [match for match in matches if {match.dtype} & _AMOUNTS == exact] or matches
         dtypes = {declaration.dtype for declaration in matches}
         same = {declaration.unit for declaration in matches}
         if len(dtypes) == 1 and len(same) == 1:
             declared[column] = matches[0]
-        elif dtypes == {"u128"}:
+        elif len(dtypes) == 1 and dtypes <= _AMOUNTS:
             declared[column] = _c(column, "u128", "an amount", AMOUNT_UNIT)
     return declared
 

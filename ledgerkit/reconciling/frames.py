@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pandas import NA
 
 from ledgerkit import units
-from ledgerkit.frames import build
+from ledgerkit.frames import amounts, build
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.reconciling.model import NEAR, Gap, Token, fungible
 from ledgerkit.units import U128_MAX
@@ -190,7 +190,7 @@ def gaps_frame(facts: Facts) -> pd.DataFrame:
         "statement_gaps",
         gaps,
         account_id=[facts.account_id] * len(gaps),
-        missing=[NA if gap.missing is None else gap.missing for gap in gaps],
+        missing=[amounts.difference(gap.missing) for gap in gaps],
         symbol=[token_of(facts, gap.asset).symbol for gap in gaps],
         amount=[human_text(facts, gap.asset, gap.missing) for gap in gaps],
     )
@@ -218,6 +218,7 @@ def _total(
 ) -> dict[str, Any]:
     opening, closing = facts.opening.get(asset), facts.closing.get(asset)
     change = None if opening is None or closing is None else closing - opening
+    missing = None if change is None else change - inflow.total() - outflow.total()
     token = token_of(facts, asset)
     return {
         "account_id": facts.account_id,
@@ -226,13 +227,13 @@ def _total(
         "decimals": token.decimals,
         "n_entries": n_entries,
         "opening": NA if opening is None else opening,
-        "inflow": inflow.total(),
-        "outflow": outflow.total(),
+        "inflow": amounts.difference(inflow.total()),
+        "outflow": amounts.difference(outflow.total()),
         "in_by_cause": dict(inflow),
         "out_by_cause": dict(outflow),
-        "fees": inflow["fee"] + outflow["fee"],
+        "fees": amounts.difference(inflow["fee"] + outflow["fee"]),
         "closing": NA if closing is None else closing,
-        "missing": NA if change is None else change - inflow.total() - outflow.total(),
+        "missing": amounts.difference(missing),
     }
 
 

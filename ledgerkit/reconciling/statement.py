@@ -40,12 +40,12 @@ class Statement:
     >>> ledger = lk.connect("local")
     >>> statement = lk.statement("bob.near")
     >>> statement.totals[["asset", "closing", "missing"]]
-                         asset                      closing missing
-    0                     near  454999448234985267100000000       0
-    1         nep141:gold.near                     37000000       0
-    2         nep141:moon.near   12000000000000000000000000       0
-    3  stake:north.poolv1.near  250000000000000000123456789       0
-    4  stake:south.poolv1.near  100000000000000000123456789       0
+                         asset                      closing  missing
+    0                     near  454999448234985267100000000        0
+    1         nep141:gold.near                     37000000        0
+    2         nep141:moon.near   12000000000000000000000000        0
+    3  stake:north.poolv1.near  250000000000000000123456789        0
+    4  stake:south.poolv1.near  100000000000000000123456789        0
     """
 
     def __init__(self, facts: Facts, store: EntryStore) -> None:

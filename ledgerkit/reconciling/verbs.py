@@ -105,10 +105,10 @@ def statement(
     >>> ledger = lk.connect("local")
     >>> statement = lk.statement("ivan.near")
     >>> statement.totals[["asset", "n_entries", "missing"]]
-                  asset  n_entries missing
-    0              near         17       0
-    1  nep141:gold.near          3       0
-    2  nep141:wrap.near          2       0
+                  asset  n_entries  missing
+    0              near         17        0
+    1  nep141:gold.near          3        0
+    2  nep141:wrap.near          2        0
     """
     if validation.flag(dry_run, "dry_run"):
         planned = plan(account_id, start, stop, assets, ledger)

@@ -9,6 +9,7 @@ from pandas import NA
 
 from ledgerkit.api.models.actions import action_name, kind_of
 from ledgerkit.api.models.transactions import DISTRIBUTION
+from ledgerkit.frames.amounts import difference
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.tracing.action_fields import action_deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -228,5 +229,5 @@ def balance_change_columns(transfers: Iterable[Transfer]) -> dict[str, Any]:
     return {
         "account_id": [account_id for account_id, _ in rows],
         "asset": [asset for _, asset in rows],
-        "change": [changes[row] for row in rows],
+        "change": [difference(changes[row]) for row in rows],
     }

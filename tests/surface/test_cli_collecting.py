@@ -96,7 +96,7 @@ def test_differences_leave_exact_and_complete(
         err == "ledgerkit: 2 accounts were not compared: they were not read in both collections\n"
     )
     assert main(["diff", str(tmp_path / "one"), str(tmp_path / "two"), "--format", "json"]) == 0
-    assert f'"difference":{1 - TOP}' in capsys.readouterr().out
+    assert f'"difference":"{1 - TOP}"' in capsys.readouterr().out
 
 
 def test_bad_arguments_are_one_sentence_and_code_2(

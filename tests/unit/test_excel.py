@@ -130,7 +130,7 @@ def test_integers_that_excel_rounds_are_texts(rows):
         {
             "nonce": pd.array([10**15, None], dtype="UInt64"),
             "height": pd.array([10**15 - 1, None], dtype="Int64"),
-            "difference": pd.Series([-(10**30), pd.NA], dtype=object),
+            "difference": pd.Series([-(10**30), pd.NA], dtype="i129"),
             "row": [1, 2],
         }
     )
@@ -329,7 +329,7 @@ def test_a_signed_change_stands_beside(rows):
         {
             "account_id": ["a.near"],
             "asset": ["near"],
-            "change": pd.Series([-(15 * 10**23)], dtype=object),
+            "change": pd.Series([-(15 * 10**23)], dtype="i129"),
         }
     )
 

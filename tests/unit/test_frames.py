@@ -24,6 +24,7 @@ U128 = st.integers(0, U128_MAX).map(str)
 DTYPES = {
     "str": "str",
     "u128": "u128",
+    "i129": "i129",
     "Int64": "Int64",
     "UInt64": "UInt64",
     "boolean": "boolean",
@@ -36,6 +37,7 @@ DTYPES = {
 SOME: dict[str, list[Any]] = {
     "str": ["a", ""],
     "u128": [U128_MAX, 0],
+    "i129": [-U128_MAX, 0],
     "Int64": [2**63 - 1, -(2**63)],
     "UInt64": [2**64 - 1, 0],
     "boolean": [True, False],
