@@ -686,10 +686,13 @@ def test_a_changed_document_is_not_stored(ledger, tmp_path, height, change, mess
 
 
 def test_verified_collections_are_their_own(ledger, tmp_path):
-    """A proved collection is not continued by an unproved one; other sources prove nothing."""
+    """A proved collection is not continued by an unproved one; only whole blocks are proved."""
     ledger.world.advance(8)
     run = lk.collect_blocks(180_000_030, 180_000_033, "blocks", tmp_path / "a", verify=True)
     assert run.finished
+    whole: Any = {"source": "indexer_rpc", "verify": True}
+    by_node = lk.collect_blocks(180_000_030, 180_000_033, "blocks", tmp_path / "n", **whole)
+    assert by_node.pandas("blocks").equals(run.pandas("blocks"))
     with pytest.raises(InvalidRequestError, match="its verified is True"):
         lk.collect_blocks(180_000_030, 180_000_035, "blocks", tmp_path / "a")
     with pytest.raises(InvalidRequestError, match=r'expected False, or source="documents"'):
