@@ -22,6 +22,7 @@ FREE_BYTES = 770
 # AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER). Older keys started at 0.
 NONCE_STEP = 10**6
 _NO_CODE = "1" * 32  # the hash of accounts without code: 32 zero bytes
+PERMISSIONS = ("FullAccess", "FunctionCall", "GasKeyFullAccess", "GasKeyFunctionCall")
 _PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
 
@@ -199,11 +200,17 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
 
 
 def permission_fields(value: Any) -> tuple[str, dict[str, Any]]:
-    """Parse a permission, a string or an object of one member, into its kind and fields."""
+    """
+    Parse a permission, a string or an object of one member, into its kind and fields.
+
+    What the fields of a kind that ledgerkit does not know mean is not known: it has none.
+    """
     if isinstance(value, str):
         return value, {}
     if len(value) == 1:
         kind, fields = next(iter(value.items()))
+        if kind not in PERMISSIONS:
+            return kind, {}
         if isinstance(fields, list):  # the raw form of gas keys: two objects in an array
             objects = [part for part in fields if isinstance(part, dict)]
             fields = {name: item for part in objects for name, item in part.items()}

@@ -306,7 +306,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _ACCOUNT,
         _c("public_key", "str", "the key as text, curve:base58"),
         _c("nonce", "UInt64", "last nonce used, or the initial one; 0 for gas keys"),
-        _c("permission", "str", "FullAccess, FunctionCall, GasKeyFullAccess or GasKeyFunctionCall"),
+        _c(
+            "permission",
+            "str",
+            "FullAccess, FunctionCall, GasKeyFullAccess, GasKeyFunctionCall or a later kind",
+        ),
         _c("receiver_id", "str", "function-call keys: contract that the key may call"),
         _c(
             "method_names",

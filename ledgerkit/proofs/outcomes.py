@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET
 
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, cut
 from ledgerkit.proofs import base58_hashes
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance
@@ -103,6 +103,9 @@ def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes:
         except Base64Error:
             raise DecodeError("SuccessValue is not base64", path="$.status.SuccessValue") from None
         return _SUCCESS_VALUE + borsh.blob(value)
+    if status.other is not None:
+        msg = f"status {cut(status.other.name)!r} of an outcome has no known encoding"
+        raise DecodeError(msg, path="$.status")
     if status.failure is UNSET:
         raise DecodeError("the status of an outcome has no value", path="$.status")
     return _FAILURE

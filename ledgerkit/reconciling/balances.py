@@ -14,7 +14,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
-from ledgerkit.frames.accounts import Reading, permission_fields
+from ledgerkit.frames.accounts import PERMISSIONS, Reading, permission_fields
 from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs import readings
@@ -79,8 +79,10 @@ def _gas_key_call(account_id: str, public_key: str, at: BlockReference) -> Call[
         except (UnknownAccountError, UnknownAccessKeyError):
             return Reading("no_account")
         try:
-            _, fields = permission_fields(key.permission)
+            kind, fields = permission_fields(key.permission)
         except DecodeError:
+            return Reading("broken")
+        if kind not in PERMISSIONS:  # what it has is not known
             return Reading("broken")
         values = amounts.plain([fields.get("balance", "0")])
         return Reading("broken") if values is None else Reading("ok", values[0])

@@ -226,3 +226,16 @@ def test_gas_of_an_unknown_category_is_named() -> None:
     row = lk.read(whole_block([], [(receipt("R", action()), executed)]), "outcomes").iloc[0]
     assert (row["wasm_gas"], row["host_gas"], row["action_gas"]) == (3, 0, 0)
     assert row["other_gas"] == {"PROOF_V9": 4}
+
+
+def test_a_key_of_an_unknown_kind_is_a_row() -> None:
+    """It has its name, and whatever it has inside is not read as a limit or a balance."""
+    kinds: list[Any] = ["FullAccess", {"VaultV9": {"balance": 5, "allowance": "x"}}, {"LockV9": 1}]
+    keys = [
+        {"public_key": "ed25519:" + HASH, "access_key": {"nonce": 5, "permission": kind}}
+        for kind in kinds
+    ]
+    document = json.dumps({"keys": keys, "block_height": 8, "block_hash": HASH}).encode()
+    frame = lk.read(document, "keys")
+    assert frame["permission"].tolist() == ["FullAccess", "VaultV9", "LockV9"]
+    assert frame[["balance", "allowance", "is_unlimited", "receiver_id"]].isna().all(axis=None)
