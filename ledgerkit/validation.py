@@ -312,9 +312,10 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
     if isinstance(value, date) and value == value:  # noqa: PLR0124 - excludes NaT
         return BlockReference({}, _nanoseconds(value), value)
     if type(value).__name__ == "datetime64":  # numpy's, without importing numpy
-        exact = value.astype("M8[ns]")  # type: ignore[attr-defined]  # known by its name
-        if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
-            return BlockReference({}, int(exact.astype("int64")), value)
+        with suppress(OverflowError):  # from numpy 2.5 on; before, it wraps
+            exact = value.astype("M8[ns]")  # type: ignore[attr-defined]  # known by its name
+            if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
+                return BlockReference({}, int(exact.astype("int64")), value)
     raise _refused_reference(value, field)
 
 

@@ -299,6 +299,8 @@ class Transaction(_Base64):
             "method_name": "+".join(call.method_name for call in calls) or None,
             "deposit": sum(map(deposit_of, self.actions)),
             "gas_attached": sum(call.gas for call in calls),
+            "kind": "signed",
+            "content": None,
         }
 
     def __repr__(self) -> str:

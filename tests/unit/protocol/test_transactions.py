@@ -254,13 +254,13 @@ def test_to_frame():
     frame = built.sign(KEY).to_frame()
     row = frame.iloc[0]
 
-    assert frame.shape == (1, 11)
+    assert frame.shape == (1, 13)
     assert row["tx_hash"] == str(built.hash)
     assert row["actions"] == "Transfer+Delegate+FunctionCall"
     assert row["method_name"] == "ft_transfer+ft_transfer"
     assert row["deposit"] == 2**127 + 1
     assert row["gas_attached"] == 60 * 10**12
-    assert (row["nonce"], row["signer_id"]) == (7, "alice.near")
+    assert (row["nonce"], row["signer_id"], row["kind"]) == (7, "alice.near", "signed")
     assert frame["block_height"].isna().all()
     assert str(frame["nonce"].dtype) == "UInt64"
 
