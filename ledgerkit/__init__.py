@@ -65,7 +65,6 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.tracing.traces import Traces as Traces
     from ledgerkit.transport.settings import Cache as Cache
     from ledgerkit.transport.settings import RetryPolicy as RetryPolicy
-    from ledgerkit.u128.array import I129Array as I129Array
     from ledgerkit.u128.array import I129Dtype as I129Dtype
     from ledgerkit.u128.array import U128Array as U128Array
     from ledgerkit.u128.array import U128Dtype as U128Dtype
@@ -153,7 +152,7 @@ _HOMES = {
     "tracing.trace": "Trace",
     "tracing.traces": "Traces",
     "transport.settings": "Cache RetryPolicy",
-    "u128.array": "I129Array I129Dtype U128Array U128Dtype",
+    "u128.array": "I129Dtype U128Array U128Dtype",
     "u128.human_units": "amount_format from_units to_units",
     "u128.parquet": "read_parquet to_arrow write_parquet",
     "verbs.account_history": "account_transactions kv transfers_of",

@@ -44,10 +44,10 @@ def exact(values: Iterable[Any], *, name: str = "amount", signed: bool = False) 
     listed = list(values)
     mask = parsing.missing_in(listed)
     filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
-    lowest = planes.lowest(signed=signed)
+    lowest = planes.LOWEST[signed]
     if filled and not (min(filled) >= lowest and max(filled) <= U128_MAX):
         row = next(i for i, v in enumerate(filled) if not lowest <= v <= U128_MAX)
-        dtype = planes.name(signed=signed)
+        dtype = planes.NAMES[signed]
         sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit in {dtype}"
         raise DecodeError(sentence, path=f"{name}[{row}]")
     ints = planes.from_ints(filled)

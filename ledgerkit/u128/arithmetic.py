@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from ledgerkit.u128.planes import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.u128.planes import Flags, Planes, Rows, Values
+    from ledgerkit.u128.planes import Flags, Planes
 
 # A result: the words of the values modulo 2^128, and the multiple of 2^128 to add to each: 0, -1
 # for a negative value, or another one if it does not fit.
-Result: TypeAlias = "tuple[Planes, Rows | Flags]"
+Result: TypeAlias = "tuple[Planes, Any]"
 
 
-def fit(result: Result, *, signed: bool) -> tuple[Values, Flags]:
+def fit(result: Result, *, signed: bool) -> tuple[Planes, Flags]:
     """Return the planes of the dtype, and where the values are outside its range."""
     (hi, lo), tops = result
     over = tops != 0
@@ -29,7 +29,7 @@ def fit(result: Result, *, signed: bool) -> tuple[Values, Flags]:
     return (hi, lo, negative), over & ~negative
 
 
-def add(a: Values, b: Values) -> Result:
+def add(a: Planes, b: Planes) -> Result:
     """Add."""
     words, carry = planes.add(a[:2], b[:2])
     if len(a) == len(b) == 2:  # noqa: PLR2004 - no sign
@@ -37,17 +37,17 @@ def add(a: Values, b: Values) -> Result:
     return words, carry.view(np.int8) - _ones(a) - _ones(b)
 
 
-def subtract(a: Values, b: Values) -> Result:
+def subtract(a: Planes, b: Planes) -> Result:
     """Subtract."""
     borrow = planes.less(a[:2], b[:2])
     return planes.subtract(a[:2], b[:2]), _ones(b) - _ones(a) - borrow.view(np.int8)
 
 
-def _ones(values: Values) -> Rows:
+def _ones(values: Planes) -> Any:
     return planes.flags(values).view(np.int8)
 
 
-def multiply(a: Values, b: Values) -> Result:
+def multiply(a: Planes, b: Planes) -> Result:
     """Multiply."""
     words, over = planes.multiply(planes.magnitudes(a), planes.magnitudes(b))
     return _with_sign(words, over, planes.flags(a) ^ planes.flags(b))
@@ -61,7 +61,7 @@ def _with_sign(words: Planes, over: Flags, negative: Flags) -> Result:
     return (hi, lo), np.where(over, 1, -negative.view(np.int8))
 
 
-def divide(a: Values, b: Values) -> tuple[Result, Result]:
+def divide(a: Planes, b: Planes) -> tuple[Result, Result]:
     """Return the quotients, rounded down, and the remainders, which have the divisor's sign."""
     divisor = planes.magnitudes(b)
     (hi, lo), remainder = planes.divide(planes.magnitudes(a), divisor)
@@ -76,13 +76,13 @@ def divide(a: Values, b: Values) -> tuple[Result, Result]:
     return _with_sign((hi, lo), NONE, opposite), _with_sign(remainder, NONE, planes.flags(b))
 
 
-def power(a: Values, b: Values) -> Result:
+def power(a: Planes, b: Planes) -> Result:
     """Raise to powers that are not negative."""
     words, over = planes.power(planes.magnitudes(a), b[:2])
     return _with_sign(words, over, planes.flags(a) & (b[1] & np.uint64(1) != 0))
 
 
-KERNELS: dict[str, Callable[[Values, Values], Result]] = {
+KERNELS: dict[str, Callable[[Planes, Planes], Result]] = {
     "add": add,
     "sub": subtract,
     "mul": multiply,

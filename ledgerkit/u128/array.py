@@ -23,7 +23,7 @@ from ledgerkit.u128 import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ledgerkit.u128.planes import Flags, Values, Words
+    from ledgerkit.u128.planes import Flags, Planes, Words
 
 _PANDAS = (pd.Series, pd.Index, pd.DataFrame)
 _READ_ONLY = "Cannot modify read-only array"
@@ -136,7 +136,7 @@ class U128Array(pandas_hooks.PandasHooks):
     (18446744073709551623, 51)
     """
 
-    planes: Values
+    planes: Planes
     mask: Flags
     signed = False
 
@@ -170,7 +170,7 @@ class U128Array(pandas_hooks.PandasHooks):
         return cls.of(*parsing.read(scalars, signed=cls.signed))
 
     @classmethod
-    def of(cls, values: Values, mask: Flags) -> Self:
+    def of(cls, values: Planes, mask: Flags) -> Self:
         """
         Build an array of planes, without checks.
 
@@ -216,16 +216,14 @@ class U128Array(pandas_hooks.PandasHooks):
         return sum(plane.nbytes for plane in (*self.planes, self.mask))
 
     @property
-    def hi(self) -> Words:
+    def hi(self) -> Any:
         """The upper 64 bits of the values; missing values are 0."""
-        hi: Words = self.planes[0]
-        return hi
+        return self.planes[0]
 
     @property
-    def lo(self) -> Words:
+    def lo(self) -> Any:
         """The lower 64 bits of the values; missing values are 0."""
-        lo: Words = self.planes[1]
-        return lo
+        return self.planes[1]
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -484,31 +482,7 @@ class U128Array(pandas_hooks.PandasHooks):
 
 
 class I129Array(U128Array):
-    """
-    A column of exact signed integers, each a difference of two u128.
-
-    Parameters
-    ----------
-    hi
-        The upper 64 bits of each value; none is negative. `pandas.array` takes any values.
-    lo
-        The lower 64 bits of each value.
-    mask
-        True where a value is missing; by default, none is.
-    copy
-        Whether to copy the three arrays.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> array = pd.array([-(2**64), None, 7], dtype="i129")
-    >>> abs(array)
-    <U128Array>
-    [18446744073709551616, <NA>, 7]
-    Length: 3, dtype: u128
-    >>> array.sum(), array.nbytes
-    (-18446744073709551609, 54)
-    """
+    """A column of exact signed integers, each a difference of two u128."""
 
     signed = True
 

@@ -11,7 +11,7 @@ from ledgerkit.extras import require
 from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
-    from ledgerkit.u128.planes import Flags, Values
+    from ledgerkit.u128.planes import Flags, Planes
 
 DIGITS = 38  # of the widest decimal that DuckDB, Polars and all common Parquet readers support
 _WORD = 64  # bits
@@ -25,7 +25,7 @@ def library(name: str = "pyarrow") -> Any:
 # To Arrow -------------------------------------------------------------------------------
 
 
-def to_arrow(values: Values, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
+def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
     """
     Convert to an Arrow array of decimals, integers or texts.
 
@@ -41,24 +41,23 @@ def to_arrow(values: Values, mask: Flags, type: Any = None) -> Any:  # noqa: A00
             raise pa.ArrowInvalid(f"{msg}: astype('str') keeps every digit")
         return _to_decimals(values, mask, pa.decimal128(DIGITS))
     if not (pa.types.is_decimal(type) or pa.types.is_integer(type) or _is_text(type)):
-        name = planes.name(signed=len(values) > 2)  # noqa: PLR2004 - a plane of signs
+        name = planes.NAMES[len(values) > 2]  # noqa: PLR2004 - a plane of signs
         msg = f"{name} cannot be converted to {type}: choose a decimal, integer or text type"
         raise TypeError(msg)
     return _to_decimals(values, mask, every_value()).cast(type)
 
 
 def every_value(*, signed: bool = False) -> Any:
-    """Return the type of decimals that hold every value: 39 digits, which few engines have."""
-    # Another type for i129, from which `read_parquet` tells it.
+    """Return the decimals of 39 digits, which few engines have; of 40, which tell i129 apart."""
     return library().decimal256(DIGITS + 1 + signed)
 
 
-def too_large(values: Values, mask: Flags) -> Flags:
+def too_large(values: Planes, mask: Flags) -> Flags:
     """Return where values have 39 digits."""
     return ~(planes.less(planes.magnitudes(values), planes.from_ints([10**DIGITS])) | mask)
 
 
-def _to_decimals(values: Values, mask: Flags, target: Any) -> Any:
+def _to_decimals(values: Planes, mask: Flags, target: Any) -> Any:
     """Build an array of decimals from the words of each value, the lowest first."""
     pa = library()
     words = np.zeros((len(mask), target.bit_width // _WORD), dtype="<u8")
@@ -71,7 +70,7 @@ def _to_decimals(values: Values, mask: Flags, target: Any) -> Any:
 # From Arrow -----------------------------------------------------------------------------
 
 
-def from_arrow(array: Any, *, name: str = "amount", signed: bool = False) -> tuple[Values, Flags]:
+def from_arrow(array: Any, *, name: str = "amount", signed: bool = False) -> tuple[Planes, Flags]:
     """Read an Arrow array of decimals of scale 0, integers, texts of digits, or only nulls."""
     pa = library()
     if isinstance(array, pa.ChunkedArray):
@@ -85,13 +84,13 @@ def from_arrow(array: Any, *, name: str = "amount", signed: bool = False) -> tup
     if _is_text(array.type):
         texts = array.to_numpy(zero_copy_only=False)
         return decimal_text.parse(texts, name=name, signed=signed)
-    dtype = planes.name(signed=signed)
+    dtype = planes.NAMES[signed]
     msg = f"{dtype} cannot be read from {array.type}: pass decimals, integers or texts of digits"
     raise TypeError(msg)
 
 
-def _from_decimals(array: Any, name: str, *, signed: bool) -> tuple[Values, Flags]:
-    dtype = planes.name(signed=signed)
+def _from_decimals(array: Any, name: str, *, signed: bool) -> tuple[Planes, Flags]:
+    dtype = planes.NAMES[signed]
     if array.type.scale:
         msg = f"{dtype} holds integers, and {array.type} has a scale of {array.type.scale}"
         raise TypeError(f"{msg}: cast to scale 0 first")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ledgerkit.extras import require
 from ledgerkit.u128 import arrow
-from ledgerkit.u128.array import I129Array, I129Dtype, U128Array, U128Dtype, WideDtype
+from ledgerkit.u128.array import I129Dtype, U128Array, U128Dtype, WideDtype
 
 _extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
 _shuffled = require("dask.dataframe.dispatch", "dask", "A Dask frame").to_pyarrow_table_dispatch
@@ -27,19 +27,15 @@ def _sample_value(_: WideDtype) -> int:
     return 1
 
 
-class _Shuffled:
+class _Shuffled(U128Array):
     """Amounts on the way between workers: decimals that hold every value."""
 
-    def __arrow_array__(self: Any, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
-        return super().__arrow_array__(arrow.every_value() if type is None else type)  # type: ignore[misc]  # of the classes below
+    def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
+        return super().__arrow_array__(arrow.every_value() if type is None else type)
 
 
-class _ShuffledU128(_Shuffled, U128Array):
-    pass
-
-
-class _ShuffledI129(_Shuffled, I129Array):
-    pass
+class _ShuffledSigned(_Shuffled):
+    signed = True
 
 
 @_shuffled.register(pd.DataFrame)  # type: ignore[untyped-decorator]  # Dask's own
@@ -49,6 +45,6 @@ def _to_shuffled_table(frame: pd.DataFrame, **options: Any) -> Any:
     for position, dtype in enumerate(frame.dtypes):
         if isinstance(dtype, WideDtype):
             array: Any = frame.iloc[:, position].array
-            kind = _ShuffledI129 if dtype.signed else _ShuffledU128
+            kind = _ShuffledSigned if dtype.signed else _Shuffled
             frame.isetitem(position, kind.of(array.planes, array.mask))
     return _to_table(frame, **options)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.u128 import planes
-from ledgerkit.u128.planes import LIMIT, Flags, Objects, Planes, Values, Words
+from ledgerkit.u128.planes import LIMIT, Flags, Objects, Planes, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def parse(
     *,
     name: str = "balance",
     signed: bool = False,
-) -> tuple[Values, Flags]:
+) -> tuple[Planes, Flags]:
     """Parse a column of decimal texts; an error names the row, and the field by `name`."""
     listed = texts if isinstance(texts, list) else np.asarray(texts, dtype=object).tolist()
     if signed:
@@ -54,7 +54,7 @@ def parse(
     for begin in range(0, len(listed), _BLOCK):
         block = listed[begin : begin + _BLOCK]
         rows = slice(begin, begin + len(block))
-        values: Values | None = _parse_block(block)
+        values: Planes | None = _parse_block(block)
         if values is None:
             missing[rows] = [text is None for text in block]
             values = _parse_irregular(block, begin, name)
@@ -62,7 +62,7 @@ def parse(
     return (hi, lo), missing
 
 
-def _parse_irregular(texts: list[str | None], begin: int, name: str) -> Values:
+def _parse_irregular(texts: list[str | None], begin: int, name: str) -> Planes:
     if None in texts:
         values = _parse_block(["0" if text is None else text for text in texts])
         if values is not None:
@@ -144,7 +144,7 @@ def _refuse(name: str, row: int, value: object, reason: str) -> DecodeError:
 # Numbers to texts -----------------------------------------------------------------------
 
 
-def write(values: Values) -> Objects:
+def write(values: Planes) -> Objects:
     """Format the values as decimal texts, without leading zeros."""
     hi, lo = planes.magnitudes(values)
     texts = np.empty(len(hi), dtype=object)

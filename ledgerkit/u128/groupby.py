@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -130,12 +130,9 @@ def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
         (rows,) = np.nonzero(codes == group)
         running = planes.cumulate(planes.take(array.planes, rows))
         past = arithmetic.fit(running, signed=array.signed)[1]
-        _raise_overflow(array, int(rows[past.argmax()]))
+        row = int(rows[past.argmax()])
+        parsing.raise_overflow(row, "the group's sum", signed=array.signed)
     return array.of(planes.clean(sums, missing), missing)
-
-
-def _raise_overflow(array: U128Array, row: int) -> NoReturn:
-    parsing.raise_overflow(row, "the group's sum", signed=array.signed)
 
 
 def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
@@ -172,7 +169,8 @@ def _running_sums(array: U128Array, how: str, options: dict[str, Any]) -> U128Ar
     mask |= ids < 0
     over &= ~mask[ordered]
     if over.any():
-        _raise_overflow(array, int(ordered[over].min()))
+        row = int(ordered[over].min())
+        parsing.raise_overflow(row, "the group's sum", signed=array.signed)
     rows = np.empty_like(ordered)
     rows[ordered] = np.arange(len(rows))
     return array.of(planes.clean(planes.take(sums, rows), mask), mask)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Floats, Objects, Planes, Values
+    from ledgerkit.u128.planes import Flags, Floats, Objects, Planes
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"}
 # From this exponent on, every power of 2 or more is outside the range.
@@ -41,7 +41,7 @@ class Operand(NamedTuple):
     It has one row, or as many as the other operand.
     """
 
-    planes: Values | None
+    planes: Planes | None
     mask: Flags
     ints: Objects | None = None
 
@@ -110,7 +110,7 @@ def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
     raise TypeError(msg) from None
 
 
-def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Values, Flags]:
+def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Planes, Flags]:
     """Compute an operation whose results must be in the range of a dtype."""
     mask = a.mask | b.mask
     if name == "pow":  # 1 ** NA and NA ** 0 are 1, as in pandas
@@ -164,12 +164,12 @@ def _put(operand: Operand, rows: Flags, value: int) -> Operand:
 
 def _compute_ints(
     a: Operand, b: Operand, name: str, mask: Flags, *, signed: bool
-) -> tuple[Values, Flags]:
+) -> tuple[Planes, Flags]:
     first, second = np.broadcast_arrays(np.where(a.mask, 0, a.to_ints()), b.to_ints())
     if name == "pow":  # an odd exponent stays odd, for the powers of -1
         second = np.where(second < _LARGEST_EXPONENT, second, _LARGEST_EXPONENT + second % 2)
     results = np.where(mask, 0, getattr(operator, name)(first, second))
-    lowest = planes.lowest(signed=signed)
+    lowest = planes.LOWEST[signed]
     over = np.array([not lowest <= value < planes.LIMIT for value in results], dtype=np.bool_)
     values = planes.from_ints(np.where(over, 0, results).tolist())
     return (planes.signed(values) if signed else values), over
@@ -278,7 +278,7 @@ def _divide_floats(a: Floats, b: Floats) -> Floats:
     return quotient
 
 
-def nearest(a: Values, b: Values) -> Floats:
+def nearest(a: Planes, b: Planes) -> Floats:
     """Divide integers, rounding once: the float quotient is corrected by its rounding errors."""
     quotient = _nearest(planes.magnitudes(a), planes.magnitudes(b))
     opposite = planes.flags(a) ^ planes.flags(b)
@@ -305,7 +305,7 @@ def _is_exact(values: Planes) -> bool:
 def _rounding_error(values: Planes, rounded: Floats) -> Floats:
     """Return values minus their floats, summed so that only the last step rounds."""
     hi, lo = values
-    error = (hi >> _HALF).astype(np.float64) * 2.0**96 - rounded
+    error: Floats = (hi >> _HALF).astype(np.float64) * 2.0**96 - rounded
     error += (hi & _LOW).astype(np.float64) * 2.0**64
     error += (lo >> _HALF).astype(np.float64) * 2.0**32
     error += (lo & _LOW).astype(np.float64)

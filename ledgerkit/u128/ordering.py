@@ -12,7 +12,7 @@ from ledgerkit.u128 import parsing, planes
 
 if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Rows, Values, Words
+    from ledgerkit.u128.planes import Flags, Planes, Rows, Words
 
 # 2^64 divided by the golden ratio: Knuth's multiplier, which spreads the products evenly.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -21,7 +21,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 # Order ----------------------------------------------------------------------------------
 
 
-def argsort(values: Values, mask: Flags, *, ascending: bool, na: str) -> Rows:
+def argsort(values: Planes, mask: Flags, *, ascending: bool, na: str) -> Rows:
     """Sort the rows stably, with the missing values "first" or "last"."""
     (rows,) = np.nonzero(~mask)
     (missing,) = np.nonzero(mask)
@@ -31,7 +31,7 @@ def argsort(values: Values, mask: Flags, *, ascending: bool, na: str) -> Rows:
     return np.concatenate([missing, ordered] if na == "first" else [ordered, missing])
 
 
-def ranks(values: Values) -> Rows:
+def ranks(values: Planes) -> Rows:
     """Return the position of each value among the distinct values in ascending order."""
     ordered = planes.argsort(values)
     ranked = planes.take(values, ordered)
@@ -50,7 +50,7 @@ def first_rows(codes: Rows, rows: Rows | None = None) -> Rows:
     return firsts
 
 
-def extreme(values: Values, mask: Flags, *, largest: bool, skipna: bool) -> int:
+def extreme(values: Planes, mask: Flags, *, largest: bool, skipna: bool) -> int:
     """Return the first row of the largest or smallest value."""
     name = "argmax" if largest else "argmin"
     if not len(mask):
@@ -63,10 +63,10 @@ def extreme(values: Values, mask: Flags, *, largest: bool, skipna: bool) -> int:
     return int(rows[planes.extreme(planes.take(values, rows), largest=largest)])
 
 
-def searchsorted(values: Values, others: Values, side: str) -> Rows:
+def searchsorted(values: Planes, others: Planes, side: str) -> Rows:
     """Return the positions of other values in sorted ones, by sorting both together."""
-    values, others = planes.align(values, others)
-    ordered = planes.argsort(planes.join([others, values] if side == "left" else [values, others]))
+    columns = [others, values] if side == "left" else [values, others]
+    ordered = planes.argsort(planes.join(list(map(planes.signed, columns))))
     begin = 0 if side == "left" else len(values[0])
     is_value = (ordered < begin) | (ordered >= begin + len(others[0]))
     positions = np.empty(len(others[0]), dtype=np.intp)
@@ -89,7 +89,7 @@ def searchsorted_ints(array: U128Array, others: Any, side: str) -> Any:
 # Distinct values ------------------------------------------------------------------------
 
 
-def factorize(values: Values, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
+def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
     """Compute codes of the distinct values, in the order of their first rows, and these rows."""
     # The code of missing values is -1, or with `code_missing` one of their own.
     (rows,) = np.nonzero(~mask)
@@ -105,7 +105,7 @@ def factorize(values: Values, mask: Flags, *, code_missing: bool) -> tuple[Rows,
     return codes, firsts
 
 
-def _codes(values: Values) -> Rows:
+def _codes(values: Planes) -> Any:
     """Compute codes from one word mixed of both halves, unless two values mix to the same."""
     codes, _ = pd.factorize(_mix(values))
     if planes.equal(values, planes.take(values, first_rows(codes)[codes])).all():
@@ -117,18 +117,18 @@ def _codes(values: Values) -> Rows:
     return codes
 
 
-def _mix(values: Values) -> Words:
-    mixed: Words = values[0] * _ODD ^ values[1] ^ planes.flags(values) * _ODD
-    return mixed
+def _mix(values: Planes) -> Any:
+    mixed = values[0] * _ODD ^ values[1]
+    return mixed if len(values) == 2 else mixed ^ values[2] * _ODD  # noqa: PLR2004 - no sign
 
 
 def isin(array: U128Array, others: Any) -> Flags:
     """Return which values are among others; a missing one is if another is missing."""
     objects = parsing.objects(others)
     missing = parsing.missing_in(objects)
-    lowest = planes.lowest(signed=array.signed)
+    lowest = planes.LOWEST[array.signed]
     ints = [i for i in map(_as_int, objects[~missing]) if lowest <= i < planes.LIMIT]
-    values, other_values = planes.align(array.planes, planes.from_ints(ints))
+    values, other_values = map(planes.signed, (array.planes, planes.from_ints(ints)))
     (rows,) = np.nonzero(pd.Series(_mix(values)).isin(_mix(other_values)))
     codes = _codes(planes.join([planes.take(values, rows), other_values]))
     is_in = np.zeros(len(array), dtype=np.bool_)
@@ -145,9 +145,9 @@ def _as_int(value: Any) -> int:
         return planes.LIMIT
 
 
-def hashes(values: Values, mask: Flags, key: str) -> Words:
+def hashes(values: Planes, mask: Flags, key: str) -> Words:
     """Hash each value by both halves."""
     hi, lo = (pd.util.hash_array(words, hash_key=key) for words in values[:2])
-    hashed = _mix((hi, lo, planes.flags(values)))
+    hashed: Words = _mix((hi, lo, *values[2:]))
     hashed[mask] = _ODD
     return hashed

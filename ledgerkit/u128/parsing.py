@@ -16,13 +16,13 @@ from ledgerkit.u128 import decimal_text, planes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.u128.planes import Flags, Objects, Values
+    from ledgerkit.u128.planes import Flags, Objects, Planes
 
 _LONGEST = 4300  # digits; Python's own limit for converting a text to an integer
 _RULE = "{} holds ints and texts of digits"
 
 
-def read(values: Any, *, signed: bool) -> tuple[Values, Flags]:
+def read(values: Any, *, signed: bool) -> tuple[Planes, Flags]:
     """Read a column of ints, texts of digits and missing values; an error names the row."""
     if type(values).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(values, signed=signed)
@@ -38,7 +38,7 @@ def read(values: Any, *, signed: bool) -> tuple[Values, Flags]:
     return check(words, signed=signed), mask
 
 
-def check(values: Values, *, signed: bool) -> Values:
+def check(values: Planes, *, signed: bool) -> Planes:
     """Return planes of the dtype; an error names the row of the first negative value of u128."""
     if signed:
         return planes.signed(values)
@@ -48,7 +48,7 @@ def check(values: Values, *, signed: bool) -> Values:
     return values[:2]
 
 
-def read_ints(values: Any) -> tuple[Values, Flags]:
+def read_ints(values: Any) -> tuple[Planes, Flags]:
     """Read a column of ints and missing values; texts and Decimals are refused."""
     dtype: Any = getattr(values, "dtype", None)
     is_object = dtype is None or dtype == np.dtype(object) or isinstance(dtype, pd.ArrowDtype)
@@ -82,10 +82,10 @@ def raise_overflow(row: int, result: str, *, signed: bool) -> NoReturn:
 
 
 def _fit(*, signed: bool) -> str:
-    return f"does not fit in {planes.name(signed=signed)}"
+    return f"does not fit in {planes.NAMES[signed]}"
 
 
-def _from_integers(values: Any) -> tuple[Values, Flags]:
+def _from_integers(values: Any) -> tuple[Planes, Flags]:
     mask = missing_in(values)
     if isinstance(values.dtype, np.dtype):
         ints = np.asarray(values)
@@ -98,7 +98,7 @@ def _from_integers(values: Any) -> tuple[Values, Flags]:
     return (np.zeros_like(lo), lo), mask
 
 
-def _from_floats(values: np.ndarray, *, signed: bool) -> tuple[Values, Flags]:
+def _from_floats(values: np.ndarray, *, signed: bool) -> tuple[Planes, Flags]:
     """Read a column of NaN; other floats and bools are refused."""
     mask = missing_in(values)
     if (row := planes.first(~mask)) is not None:
@@ -107,7 +107,7 @@ def _from_floats(values: np.ndarray, *, signed: bool) -> tuple[Values, Flags]:
     return (zeros, zeros.copy()), mask
 
 
-def _from_objects(values: Any, *, signed: bool, ints_only: bool = False) -> tuple[Values, Flags]:
+def _from_objects(values: Any, *, signed: bool, ints_only: bool = False) -> tuple[Planes, Flags]:
     listed = objects(values).tolist() if hasattr(values, "dtype") else list(values)
     kinds = set(map(type, listed))
     if kinds <= {int}:
@@ -117,7 +117,7 @@ def _from_objects(values: Any, *, signed: bool, ints_only: bool = False) -> tupl
     return _from_mixed(objects(listed), signed=signed, ints_only=ints_only)
 
 
-def _from_mixed(values: Objects, *, signed: bool, ints_only: bool) -> tuple[Values, Flags]:
+def _from_mixed(values: Objects, *, signed: bool, ints_only: bool) -> tuple[Planes, Flags]:
     mask = missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds == {str} and not ints_only:
@@ -133,17 +133,17 @@ def _from_mixed(values: Objects, *, signed: bool, ints_only: bool) -> tuple[Valu
     return from_ints(ints, signed=signed), mask
 
 
-def from_ints(values: list[int], *, signed: bool) -> Values:
+def from_ints(values: list[int], *, signed: bool) -> Planes:
     """Convert Python ints to planes; an error names the row of the first that does not fit."""
     try:
         return planes.from_ints(values)
     except OverflowError:
-        lowest = planes.lowest(signed=signed)
+        lowest = planes.LOWEST[signed]
         row = next(i for i, value in enumerate(values) if not lowest <= value < planes.LIMIT)
         raise OverflowError(f"{cut(values[row])} in row {row} {_fit(signed=signed)}") from None
 
 
-def _from_texts(values: list[str | None], *, signed: bool) -> tuple[Values, Flags]:
+def _from_texts(values: list[str | None], *, signed: bool) -> tuple[Planes, Flags]:
     """Parse texts of digits; an error is a ValueError, because the caller passed the text."""
     try:
         return decimal_text.parse(values, name="amount", signed=signed)
@@ -156,7 +156,7 @@ def _from_texts(values: list[str | None], *, signed: bool) -> tuple[Values, Flag
         return from_ints(ints, signed=signed), mask
 
 
-def _from_arrow(values: Any, *, signed: bool) -> tuple[Values, Flags]:
+def _from_arrow(values: Any, *, signed: bool) -> tuple[Planes, Flags]:
     from ledgerkit.u128 import arrow
 
     try:
@@ -227,5 +227,5 @@ def _refuse(value: object, row: int, *, signed: bool) -> NoReturn:
         else ""
     )
     kind = type(value).__name__
-    rule = _RULE.format(planes.name(signed=signed))
+    rule = _RULE.format(planes.NAMES[signed])
     raise TypeError(f"{quote(value)} in row {row} is a {kind}: {rule}{reason}")

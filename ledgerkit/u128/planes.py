@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
-Planes: TypeAlias = tuple[Words, Words]  # high and low halves, of the same length
-# The planes of u128, or those of i129: the halves of the values modulo 2^128, and flags of the
+# The high and low halves of the values; of i129 those of the values modulo 2^128, and flags of the
 # negative ones. Planes that are operands may have one row.
-Values: TypeAlias = tuple[Any, ...]
+Planes: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
 Objects: TypeAlias = NDArray[np.object_]
 
 LIMIT = 2**128
 NONE = np.zeros(1, dtype=np.bool_)
+# Of u128 and of i129, whose largest values are the same.
+NAMES = ("u128", "i129")
+LOWEST = (0, 1 - LIMIT)
 
 _BITS = 64
 _ONES = 2**64 - 1
@@ -56,39 +58,22 @@ def first(flags: Flags) -> int | None:
 # Signs ----------------------------------------------------------------------------------
 
 
-def name(*, signed: bool) -> str:
-    """Return the name of the dtype."""
-    return "i129" if signed else "u128"
-
-
-def lowest(*, signed: bool) -> int:
-    """Return the smallest value of the dtype; the largest one of both is 2^128 - 1."""
-    return 1 - LIMIT if signed else 0
-
-
-def flags(values: Values) -> Flags:
+def flags(values: Planes) -> Any:
     """Return where values are negative; one row if they have no sign."""
-    negative: Flags = values[2] if len(values) > 2 else NONE  # noqa: PLR2004 - a third plane
-    return negative
+    return values[2] if len(values) > 2 else NONE  # noqa: PLR2004 - a third plane
 
 
-def signed(values: Values) -> Values:
+def signed(values: Planes) -> Planes:
     """Return planes of i129."""
     return values if len(values) > 2 else (*values, np.zeros(len(values[0]), dtype=np.bool_))  # noqa: PLR2004 - as above
 
 
-def align(a: Values, b: Values) -> tuple[Values, Values]:
-    """Return planes of i129 if one of two is."""
-    return (a, b) if len(a) == len(b) else (signed(a), signed(b))
-
-
-def magnitudes(values: Values) -> Planes:
+def magnitudes(values: Planes) -> Planes:
     """Return the absolute values."""
-    hi, lo = values[:2]
-    return negate((hi, lo), values[2]) if len(values) > 2 else (hi, lo)  # noqa: PLR2004 - as above
+    return negate(values[:2], values[2]) if len(values) > 2 else values  # noqa: PLR2004 - as above
 
 
-def with_sign(values: Planes, negative: Flags) -> Values:
+def with_sign(values: Planes, negative: Flags) -> Planes:
     """Return planes of i129 from magnitudes; 0 has no sign."""
     negative = negative & ((values[0] | values[1]) != 0)
     return *negate(values, negative), negative
@@ -101,7 +86,7 @@ def negate(values: Planes, flagged: Flags) -> Planes:
     return (values[0] ^ ones) + (flagged & (lo == 0)), lo
 
 
-def clean(values: Values, mask: Flags) -> Values:
+def clean(values: Planes, mask: Flags) -> Planes:
     """Return planes that are 0 where a value is missing."""
     if mask.any() and any(plane[mask].any() for plane in values):
         values = tuple(np.where(mask, plane.dtype.type(0), plane) for plane in values)
@@ -111,7 +96,7 @@ def clean(values: Values, mask: Flags) -> Values:
 # Conversions ----------------------------------------------------------------------------
 
 
-def from_ints(values: Sequence[int]) -> Values:
+def from_ints(values: Sequence[int]) -> Planes:
     """Convert Python ints between -2^128 and 2^128; without a sign if none is negative."""
     try:
         return _from_unsigned(values)
@@ -134,7 +119,7 @@ def _from_unsigned(values: Sequence[int]) -> Planes:
     return np.zeros_like(low), low
 
 
-def to_ints(values: Values) -> Objects:
+def to_ints(values: Planes) -> Objects:
     """Convert to Python ints."""
     hi, lo = values[:2]
     ints: Objects = hi.astype(object) if hi.any() else lo.astype(object)
@@ -147,7 +132,7 @@ def to_ints(values: Values) -> Objects:
     return ints
 
 
-def to_float(values: Values) -> Floats:
+def to_float(values: Planes) -> Floats:
     """Convert each value to the nearest float64, ties to even."""
     hi, lo = magnitudes(values)
     floats: Floats
@@ -287,9 +272,9 @@ def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
     quotient, remainder = _divide_once(a, b)
     (rows,) = np.nonzero(~less(remainder, b))
     while rows.size:
-        divisor = _take(b, rows)
-        estimate, reduced = _divide_once(_take(remainder, rows), divisor)
-        sums, _ = add(_take(quotient, rows), estimate)
+        divisor = take(b, rows)
+        estimate, reduced = _divide_once(take(remainder, rows), divisor)
+        sums, _ = add(take(quotient, rows), estimate)
         for plane, new in zip((*quotient, *remainder), (*sums, *reduced), strict=True):
             plane[rows] = new
         rows = rows[~less(reduced, divisor)]
@@ -299,10 +284,6 @@ def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
 def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
     a_hi, a_lo, b_hi, b_lo = np.broadcast_arrays(*a, *b)
     return (a_hi, a_lo), (b_hi, b_lo)
-
-
-def _take(a: Planes, rows: Rows) -> Planes:
-    return a[0][rows], a[1][rows]
 
 
 def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
@@ -317,7 +298,7 @@ def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
 
 def _approximate(a: Planes) -> Floats:
     """Convert to floats with a relative error of at most 2^-52."""
-    floats = a[0].astype(np.float64)
+    floats: Floats = a[0].astype(np.float64)
     floats *= 2.0**_BITS
     floats += a[1]
     return floats
@@ -344,17 +325,17 @@ def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 # Order ----------------------------------------------------------------------------------
 
 
-def take(values: Values, rows: Any) -> Values:
+def take(values: Planes, rows: Any) -> Planes:
     """Select rows."""
     return tuple(plane[rows] for plane in values)
 
 
-def join(columns: Sequence[Values]) -> Values:
+def join(columns: Sequence[Planes]) -> Planes:
     """Put columns of one dtype below each other."""
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
-def less(a: Values, b: Values) -> Flags:
+def less(a: Planes, b: Planes) -> Flags:
     """Return where a < b."""
     is_less: Flags = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
     if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
@@ -362,7 +343,7 @@ def less(a: Values, b: Values) -> Flags:
     return is_less
 
 
-def equal(a: Values, b: Values) -> Flags:
+def equal(a: Planes, b: Planes) -> Flags:
     """Return where a == b."""
     is_equal: Flags = (a[0] == b[0]) & (a[1] == b[1])
     if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
@@ -370,7 +351,7 @@ def equal(a: Values, b: Values) -> Flags:
     return is_equal
 
 
-def compare(a: Values, b: Values, name: str) -> Flags:
+def compare(a: Planes, b: Planes, name: str) -> Flags:
     """Compare by the name of one of the six comparisons of `operator`."""
     if name in {"eq", "ne"}:
         is_equal = equal(a, b)
@@ -379,7 +360,7 @@ def compare(a: Values, b: Values, name: str) -> Flags:
     return is_less if name in {"lt", "gt"} else ~is_less
 
 
-def argsort(values: Values, *, stable: bool = True) -> Rows:
+def argsort(values: Planes, *, stable: bool = True) -> Rows:
     """Return the rows in ascending order of their values; `stable` keeps the order of equals."""
     negative = flags(values)
     if not negative.any():
@@ -411,7 +392,7 @@ def _sort_ties(order: Rows, ranked: Words, lo: Words) -> None:
         order[positions] = rows[np.lexsort((last, first))]
 
 
-def extreme(values: Values, *, largest: bool) -> int:
+def extreme(values: Planes, *, largest: bool) -> int:
     """Return the first row of the largest or smallest value; there must be one."""
     negative = flags(values)
     preferred = ~negative if largest else negative
@@ -431,7 +412,7 @@ def extreme(values: Values, *, largest: bool) -> int:
 # A sum of values is its words plus its `tops` times 2^128.
 
 
-def total(values: Values) -> int:
+def total(values: Planes) -> int:
     """Add all values to a Python int, which has no limit."""
     tops = -int(np.count_nonzero(flags(values)))
     return (tops << 2 * _BITS) + (_sum(values[0]) << _BITS) + _sum(values[1])
@@ -464,7 +445,7 @@ def _arrow_sum() -> Callable[[NDArray[np.uint32]], int] | None:
     return lambda digits: int(pc.sum(pa.array(digits)).as_py())
 
 
-def cumulate(values: Values) -> tuple[Planes, NDArray[np.signedinteger[Any]]]:
+def cumulate(values: Planes) -> tuple[Planes, NDArray[np.signedinteger[Any]]]:
     """Return the words of the running sums, and their tops."""
     hi, lo = values[:2]
     low = np.cumsum(lo)
@@ -480,7 +461,7 @@ def cumulate(values: Values) -> tuple[Planes, NDArray[np.signedinteger[Any]]]:
 # Below, `codes` has the group of each row, from 0 to `count` - 1, or -1 for none.
 
 
-def group_totals(codes: Rows, count: int, values: Values) -> tuple[Planes, Rows]:
+def group_totals(codes: Rows, count: int, values: Planes) -> tuple[Planes, Rows]:
     """Add the values of each group; return the words of the sums, and their tops."""
     if codes.min(initial=0) < 0:
         (rows,) = np.nonzero(codes >= 0)
@@ -506,7 +487,7 @@ def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
     return (upper >> _HALF) + (low < upper << _HALF), low
 
 
-def group_extremes(codes: Rows, count: int, values: Values, *, largest: bool) -> Rows:
+def group_extremes(codes: Rows, count: int, values: Planes, *, largest: bool) -> Rows:
     """Return the first row of each group's largest or smallest value; -1 for an empty group."""
     rows = np.nonzero(codes >= 0)[0]
     for words in (*(~negative for negative in values[2:]), *values[:2]):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.u128.array import U128Array
-    from ledgerkit.u128.planes import Flags, Values
+    from ledgerkit.u128.planes import Flags, Planes
 
 EXACT = ("sum", "prod", "min", "max")
 LOGICAL = ("any", "all")
@@ -91,7 +91,7 @@ def _reduce_to_int(array: U128Array, name: str) -> int:
     return _check_range(array, product(array[~array.mask].planes), "the product")
 
 
-def product(values: Values) -> int:
+def product(values: Planes) -> int:
     """Multiply all values; no more factors than decide whether the result fits."""
     hi, lo = planes.magnitudes(values)
     if ((hi | lo) == 0).any():
@@ -102,7 +102,7 @@ def product(values: Values) -> int:
 
 
 def _check_range(array: U128Array, value: int, name: str) -> int:
-    if planes.lowest(signed=array.signed) <= value < planes.LIMIT:
+    if planes.LOWEST[array.signed] <= value < planes.LIMIT:
         return value
     msg = f"{name} {value} does not fit in {array.dtype}; astype(object) has no limit"
     raise OverflowError(msg)
@@ -132,10 +132,10 @@ def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
     return array.of(planes.clean(results, mask), mask.copy())
 
 
-def running_products(ints: Any, mask: Flags, rows: Sequence[int], *, signed: bool) -> Values:
+def running_products(ints: Any, mask: Flags, rows: Sequence[int], *, signed: bool) -> Planes:
     """Compute the running product over `rows`, in their order."""
     products, last = [0] * len(rows), 1
-    lowest = planes.lowest(signed=signed)
+    lowest = planes.LOWEST[signed]
     for i, row in enumerate(rows):
         if not mask[row]:
             last = products[i] = last * ints[row]

@@ -294,7 +294,6 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(taken.copy(), lk.U128Array)
     dtype: lk.U128Dtype | lk.I129Dtype = taken.dtype
     assert_type(dtype, lk.U128Dtype | lk.I129Dtype)
-    assert_type(lk.I129Array(taken.hi, taken.lo).copy(), lk.I129Array)
     assert_type(lk.to_units(held, 24, as_="decimal"), "pd.Series[Any]")
     assert_type(lk.from_units(held, frame["decimals"]), "pd.Series[Any]")
     whole: int = lk.from_units("0.1", 24)
