@@ -262,11 +262,12 @@ def _numbers(source: Source, comparisons: dict[str, str], text: str) -> Flags:
 
 def _scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
     """Yield the decimals of a unit, and the rows that have it; nothing for an unknown unit."""
-    fixed = _FIXED_UNITS.get(source.unit, _SMALLEST)
-    tokens = list(_token_units(source))
     if source.unit in _SHOWN_UNITS and not unit:
         yield from [(0, True)] if source.is_exact else _shown_scales(source, unit)
-    elif source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
+        return
+    fixed = _FIXED_UNITS.get(source.unit, _SMALLEST)
+    tokens = list(_token_units(source))
+    if source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
         if unit.lower() in ("", source.unit.lower(), *_SMALLEST):
             yield 0, True
     elif unit.lower() in fixed:
