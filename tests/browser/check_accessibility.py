@@ -22,9 +22,8 @@ SWAP = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY"
 def explorer(request: pytest.FixtureRequest, opened: Any) -> Iterator[Person]:
     """Open the explorer in a theme."""
     with opened("accessible", [EXPLORER], theme=request.param) as page:
-        root = page.locator(".ledgerkit-panel")
-        page.wait_for_function("root => root.matches('.lk-explorer')", arg=root.element_handle())
-        assert root.evaluate("root => root.matches('.lk-dark')") == (request.param == "dark")
+        is_dark = ".lk-dark" if request.param == "dark" else ":not(.lk-dark)"
+        page.locator(f".lk-explorer{is_dark}").wait_for()
         yield Person(page)
 
 
@@ -85,6 +84,7 @@ def test_collections(explorer):
     """Cards of tokens, whose collections link to their accounts, and their table."""
     panels = explorer.page.get_by_role("tablist", name="Panels")
     panels.get_by_role("tab", name="NFTs", exact=True).click()
+    explorer.panel.get_by_role("region", name="NFTs panel").wait_for()
     explorer.enter("Account", "alice.near")
     explorer.answered("2 tokens of 2 collections on local.")
     check(explorer, "Gallery", "Table")
