@@ -95,7 +95,7 @@ def cases(document: Any) -> Iterator[Case]:
     for place in places(document):
         value = value_at(document, place)
         if isinstance(value, dict):
-            ids = _ids(document, place)
+            ids = _ids(document, place) | _inferred(document, place)
             for category, inner in _kinds(value):
                 name = _name(value_at(value, inner))
                 if name is not None and not _is_unread(document, place, category):
@@ -104,6 +104,15 @@ def cases(document: Any) -> Iterator[Case]:
                 yield Case("member", place, "", frozenset())
     for place in _items(document):
         yield Case("item", place, "", _ids(document, place))
+
+
+def _inferred(document: Any, place: Place) -> frozenset[str]:
+    """Return the receipts whose actions are read from the transaction, if it is at a place."""
+    if "transaction" not in place:
+        return frozenset()
+    told = value_at(document, place[: place.index("transaction")])
+    first = told.get("transaction_outcome") if isinstance(told, dict) else None
+    return frozenset(first["outcome"]["receipt_ids"] if first else ())
 
 
 def _kinds(value: dict[str, Any]) -> Iterator[tuple[str, Place]]:
