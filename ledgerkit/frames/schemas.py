@@ -429,7 +429,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "balance_changes": (
         _c("account_id", "str", "the account"),
         _c("asset", "str", "as in transfers; near is the sum of the unlocked and locked balance"),
-        _c("change", "i129", "exact, signed; missing if unknown", AMOUNT_UNIT),
+        _c("change", "i129", "exact, signed; missing if unknown or beyond i129", AMOUNT_UNIT),
     ),
     "proof": (
         _c("outcome_id", "str", "hash of the transaction or id of the receipt"),

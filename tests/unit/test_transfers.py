@@ -758,7 +758,11 @@ def test_a_transfer_is_the_same_whoever_reports_it(amounts: list[int]):
     ):
         trace = called(*calls, logs=logs)
         assert tokens(trace) == [("bob.near", "carl.near", amount, evidence) for amount in amounts]
-        assert changes(trace, GOLD) == {"bob.near": -sum(amounts), "carl.near": sum(amounts)}
+        moved = changes(trace, GOLD)
+        if sum(amounts) < 2**128:
+            assert moved == {"bob.near": -sum(amounts), "carl.near": sum(amounts)}
+        else:  # which no two balances differ by
+            assert pd.isna(list(moved.values())).tolist() == [True, True]
         assert trace.notes == ()
 
 
