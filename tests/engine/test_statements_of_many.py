@@ -107,8 +107,8 @@ def test_a_period_is_that_of_each_statement(ledger: lk.Ledger, tmp_path: Path) -
 
 def test_statements_of_lying_services_are_those_of_one(tmp_path: Path) -> None:
     """Gaps, and what only the node knows, are the same in the tables."""
-    world, n_gaps = FullWorld(4).run(120), 0
-    services = lying_services.LyingServices(world, 4)
+    world, n_gaps = FullWorld(5).run(120), 0
+    services = lying_services.LyingServices(world, 5)
     with lk.connect("local", transport=services, make_default=False) as ledger:
         ids, ends = [*PEOPLE, POOL, WRAP], {"start": 1000, "stop": world.chain.final.height}
         collection = collect(ids, tmp_path / "out", ledger, **ends)
