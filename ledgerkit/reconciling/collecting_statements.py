@@ -127,12 +127,12 @@ def statements(
     >>> run
     <Collection statements of local: finished, 2 ok>
     >>> run.pandas("totals", account_ids="bob.near")[["asset", "n_entries", "missing"]]
-                         asset  n_entries missing
-    0                     near          6       0
-    1         nep141:gold.near          0       0
-    2         nep141:moon.near          0       0
-    3  stake:north.poolv1.near          1       0
-    4  stake:south.poolv1.near          0       0
+                         asset  n_entries  missing
+    0                     near          6        0
+    1         nep141:gold.near          0        0
+    2         nep141:moon.near          0        0
+    3  stake:north.poolv1.near          1        0
+    4  stake:south.poolv1.near          0        0
     """
     run = StatementRun(sources.source(ids, column), start, stop)
     options = Options(

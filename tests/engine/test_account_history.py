@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -410,7 +411,7 @@ def test_transfers_of_accounts_are_exact() -> None:
         tokens = lk.transfers_of(ALICE, asset="nep141:gold.near", direction="sender", ledger=ledger)
         near = lk.transfers_of(ALICE, asset="near", ledger=ledger)
     assert list(frame.columns) == lk.schema("transfers_of")["name"].tolist()
-    assert frame["change"].tolist() == [10**23, -(10**38) - 7, None, None, 5]
+    assert frame["change"].tolist() == [10**23, -(10**38) - 7, pd.NA, pd.NA, 5]
     assert frame["is_exact"].tolist() == [True, True, False, False, True]
     exact = "-100000000000000000000000000000000.000007"
     assert frame["amount"].fillna("?").tolist() == ["0.1", exact, "?", "?", "?"]
