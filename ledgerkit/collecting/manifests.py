@@ -150,9 +150,13 @@ def table_names(manifest: Manifest) -> list[str]:
 
 
 def table_schemas(views: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the columns of each table with their dtypes."""
+    """Return the columns of each table with their dtypes, as they are stored."""
+    stored = {"i129": "object"}  # as digits, which both are in files
     return {
-        table: [(column.name, column.dtype) for column in SCHEMAS[collected.schema_name(table)]]
+        table: [
+            (column.name, stored.get(column.dtype, column.dtype))
+            for column in SCHEMAS[collected.schema_name(table)]
+        ]
         for table in (*views, SUBJECTS, ERRORS)
     }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit import validation
-from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.api.models.transactions import DISTRIBUTION, decode_indexed
 from ledgerkit.block_data.protocol_rules import rules_by_span
 from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
@@ -170,8 +170,8 @@ class _Stored:
 
     def _execution(self, execution_id: str, row: Row) -> Row:
         gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]
-        others = row["other_gas"] and object_columns.decode(row["other_gas"])
-        costs = [*gas, *(others or {}).values()]
+        others = row.get("other_gas")  # which older collections do not have
+        costs = [*gas, *(object_columns.decode(others) if others else {}).values()]
         profile = None if gas[0] is None else [{"gas_used": str(value)} for value in costs]
         return {
             "id": execution_id,
@@ -199,7 +199,8 @@ class _Stored:
             "input_data_ids": row["input_data_ids"],
             "output_data_receivers": receivers and object_columns.decode(receivers),
         }
-        kind = row["receipt_kind"]
+        # In older collections, those without a signer distribute global contracts.
+        kind = row.get("receipt_kind") or ("Action" if row["signer_id"] else DISTRIBUTION)
         names = ("receipt_id", "predecessor_id", "receiver_id")
         return {
             **{name: row[name] for name in names},
