@@ -80,6 +80,8 @@ def test_every_answer_is_accepted(profile):
                     sent["wait_until"] = "NONE"
                     read("RpcTransactionResponse", "tx", sent)
                     read("RpcTransactionResponse", "EXPERIMENTAL_tx_status", sent)
+                    if profile >= "87":
+                        read("RpcTransactionResponse", "tx_status", sent)
             block_id = block["header"]["prev_hash"]
         for account_id in [*ledger.world.keys(), *universal]:
             account = {"account_id": account_id, **FINAL}
