@@ -384,8 +384,8 @@ class TotalNumberOfStateInitKeysExceededError(ActionsValidationError):
 class InvalidUniversalStateInitReceiverError(ActionsValidationError):
     receiver_id: str
     derived_id: str
-    template = "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
-    remedy = "Use the derived account id as the receiver."
+    template = InvalidDeterministicStateInitReceiverError.template
+    remedy = InvalidDeterministicStateInitReceiverError.remedy
 
 
 class MalformedUniversalStateInitError(ActionsValidationError):
@@ -396,15 +396,15 @@ class MalformedUniversalStateInitError(ActionsValidationError):
 class UniversalStateInitKeyLengthExceededError(ActionsValidationError):
     length: int
     limit: int
-    template = "A key of the initial state has {length} bytes; the limit is {limit} bytes"
-    remedy = "Shorten the keys of the initial state."
+    template = DeterministicStateInitKeyLengthExceededError.template
+    remedy = DeterministicStateInitKeyLengthExceededError.remedy
 
 
 class UniversalStateInitValueLengthExceededError(ActionsValidationError):
     length: int
     limit: int
-    template = "A value of the initial state has {length} bytes; the limit is {limit} bytes"
-    remedy = "Shorten the values of the initial state."
+    template = DeterministicStateInitValueLengthExceededError.template
+    remedy = DeterministicStateInitValueLengthExceededError.remedy
 
 
 class TransferToUniversalAccountNotAllowedError(ActionsValidationError):

@@ -32,12 +32,12 @@ def read_node_documents(
 
     `whole` as in `decode_document`. A height above the last final block is an error.
     """
-    rest, headers, final = iter(heights), NodeHeaders(ledger), -1
+    remaining, headers, final = iter(heights), NodeHeaders(ledger), -1
     beyond: list[int] = []
 
     def final_heights() -> Iterator[int]:
         nonlocal final
-        for height in rest:
+        for height in remaining:
             if height > final:
                 final = headers.final().height
             if height > final:
@@ -59,7 +59,7 @@ def read_node_documents(
         closing(ledger.session.read_each(blocks, read, n_calls=one_by_one)) as answers,
     ):
         yield from answers
-    for height in chain(beyond, rest):
+    for height in chain(beyond, remaining):
         yield height, not_final_error(height, final)
 
 

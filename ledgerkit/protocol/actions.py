@@ -595,7 +595,7 @@ _RECORDS = Codec(
 
 
 @dataclass(frozen=True, slots=True)
-class StateInit(Record):
+class StateInit(Variant):
     """
     The initial state of a deterministic account, which its id is derived from.
 
@@ -607,21 +607,16 @@ class StateInit(Record):
         The initial records of its state.
     """
 
+    enum = "a state init"
+
     code: CryptoHash | str = field(metadata={"borsh": GLOBAL_CONTRACT})
     data: Mapping[bytes, bytes] = field(default_factory=dict, metadata={"borsh": _RECORDS})
 
     def __hash__(self) -> int:
         return hash(self.encode())
 
-    def encode(self) -> bytes:
-        """Encode the fields after the tag of the version."""
-        return b"\0" + self.encode_fields()
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Read the fields after the tag of the version."""
-        reader.tag(1, "a state init")
-        return cls.read_fields(reader)
+number_variants(StateInit, [StateInit])
 
 
 def _check_keys(value: Any, name: str) -> tuple[PublicKey, ...]:
@@ -644,7 +639,7 @@ _ANY_RECORDS = _RECORDS._replace(
 
 
 @dataclass(frozen=True, slots=True)
-class UniversalStateInitV1(Record):
+class UniversalStateInitV1(Variant):
     """
     The initial state of a universal account, which its id is derived from (NEP-655).
 
@@ -659,6 +654,8 @@ class UniversalStateInitV1(Record):
         Its first access keys, with full access.
     """
 
+    enum = "a universal state init"
+
     code: CryptoHash | str | None = field(
         default=None, metadata={"borsh": optional(GLOBAL_CONTRACT)}
     )
@@ -668,15 +665,8 @@ class UniversalStateInitV1(Record):
     def __hash__(self) -> int:
         return hash(self.encode())
 
-    def encode(self) -> bytes:
-        """Encode the fields after the tag of the version."""
-        return b"\0" + self.encode_fields()
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Read the fields after the tag of the version."""
-        reader.tag(1, "a universal state init")
-        return cls.read_fields(reader)
+number_variants(UniversalStateInitV1, [UniversalStateInitV1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.protocol_rules import common_rules, headers_with_rules, rules_by_height
 from ledgerkit.block_data.transaction_documents import read_finished_from_node, stream_documents
-from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.model import GAS_KEY, Entry
@@ -180,7 +180,10 @@ def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[P
             place = change.height, change.order >= 0, position, change.order, index
             entries.append(Placed(place, _entry(trace, change, change.height, change.change)))
     if entries:
-        headline = trace.headline() or None
+        try:
+            headline = trace.headline() or None
+        except DecodeError:  # the amounts come from the receipts, which are as documented
+            headline = None
         entries = [Placed(place, each._replace(headline=headline)) for place, each in entries]
     return sorted(entries), is_complete
 

@@ -108,7 +108,7 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
         parquet.reading(name),
         open_file(source, page_checksum_verification=True) as file,
     ):
-        without_headlines = schema().remove(len(schema()) - 1)  # as once written
+        without_headlines = schema().remove(len(schema()) - 1)  # files of earlier versions
         if not any(map(file.schema_arrow.equals, (schema(), without_headlines))):
             raise DecodeError(f"{name} has other columns than a statement", remedy=REMEDY)
         for batch in file.iter_batches(_BATCH):

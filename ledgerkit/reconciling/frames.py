@@ -78,7 +78,7 @@ def _entries_frame(
         columns["balance_after"].append(after)
         columns["symbol"].append(token_of(facts, entry.asset).symbol)
         columns["amount"].append(human_text(facts, entry.asset, entry.change))
-    columns.pop("headline", None)  # of transactions
+    columns.pop("headline", None)  # stands in the frame of the transactions
     columns["time"] = columns.pop("timestamp_ns", [])
     if not columns["time"]:
         return build.empty_frame("statement")

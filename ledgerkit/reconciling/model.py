@@ -58,7 +58,7 @@ class Entry(NamedTuple):
     method_name: str | None = None
     memo: str | None = None
     evidence: Evidence = "derived"
-    headline: str | None = None  # of the transaction
+    headline: str | None = None  # what the transaction did, in a sentence
 
 
 class Gap(NamedTuple):

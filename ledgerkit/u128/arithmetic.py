@@ -70,8 +70,9 @@ def divide(a: Planes, b: Planes) -> tuple[Result, Result]:
         uneven = opposite & ((remainder[0] | remainder[1]) != 0)
         lo = lo + uneven
         hi = hi + (uneven & (lo == 0))
-        rest = planes.subtract(divisor, remainder)
-        remainder = np.where(uneven, rest[0], remainder[0]), np.where(uneven, rest[1], remainder[1])
+        above = planes.subtract(divisor, remainder)
+        hi_lo = (np.where(uneven, *words) for words in zip(above, remainder, strict=True))
+        remainder = tuple(hi_lo)
     # Neither can leave the range.
     return _with_sign((hi, lo), NONE, opposite), _with_sign(remainder, NONE, planes.flags(b))
 

@@ -98,7 +98,7 @@ def _from_decimals(array: Any, name: str, *, signed: bool) -> tuple[Planes, Flag
         array = array.cast(library().decimal128(DIGITS))
     words, mask = _words(array), missing(array)
     negative = (words[:, -1] >> np.uint64(_WORD - 1)).astype(np.bool_)  # the sign bit
-    # Of a value that fits, the words above the lowest two are all zeros, or all ones.
+    # The words above the lowest two are all zeros or all ones where the value fits.
     outside = (words[:, 2:] != (np.uint64(0) - negative)[:, None]).any(axis=1)
     outside |= negative & ((words[:, 0] | words[:, 1]) == 0) if signed else negative
     if (row := planes.first(outside & ~mask)) is not None:

@@ -28,10 +28,7 @@ _LARGEST_EXPONENT = 130
 # How a fraction becomes an integer that compares with integers in the same way.
 _BOUNDS = {"lt": math.ceil, "ge": math.ceil, "gt": math.floor, "le": math.floor}
 
-_HALF = np.uint64(32)
-_LOW = np.uint64(2**32 - 1)
 _EXACT = np.uint64(2**53)  # every integer up to this is a float64
-_SPLIT = 2.0**27 + 1  # splits a float64 into two halves of 26 bits (Dekker's product)
 
 
 class Operand(NamedTuple):
@@ -239,7 +236,7 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
     others = parsing.as_list(other)
     if not hasattr(others, "dtype") or others.dtype == object:
-        _refuse_decimals(others)
+        _refuse_decimals(array, others)
     try:
         values, mask = (other.planes, other.mask) if is_column(other) else parsing.read_ints(others)
     except (TypeError, OverflowError):  # floats, or integers outside the range
@@ -250,10 +247,10 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     return quotients
 
 
-def _refuse_decimals(others: Any) -> None:
+def _refuse_decimals(array: U128Array, others: Any) -> None:
     if any(isinstance(value, Decimal) for value in others):
         msg = (
-            "a quotient of u128 and Decimal would be rounded: ledgerkit.to_units(…, 24, "
+            f"a quotient of {array.dtype} and Decimal would be rounded: ledgerkit.to_units(…, 24, "
             "as_='decimal') divides exactly by 10**24; to round, divide by an int or a float"
         )
         raise TypeError(msg)
@@ -279,48 +276,16 @@ def _divide_floats(a: Floats, b: Floats) -> Floats:
 
 
 def nearest(a: Planes, b: Planes) -> Floats:
-    """Divide integers, rounding once: the float quotient is corrected by its rounding errors."""
-    quotient = _nearest(planes.magnitudes(a), planes.magnitudes(b))
-    opposite = planes.flags(a) ^ planes.flags(b)
-    return np.where(opposite, -quotient, quotient) if opposite.any() else quotient
+    """Divide integers as Python does, which rounds once; by zero the result is infinite or NaN."""
+    quotients = _divide_floats(planes.to_float(a), planes.to_float(b))
+    (rows,) = np.nonzero(np.isfinite(quotients) & ~(_is_exact(a) & _is_exact(b)))
+    if len(rows):
+        first, second = (x if len(x[0]) == 1 else planes.take(x, rows) for x in (a, b))
+        quotients[rows] = planes.to_ints(first) / planes.to_ints(second)
+    return quotients
 
 
-def _nearest(a: Planes, b: Planes) -> Floats:
-    floats_a, floats_b = planes.to_float(a), planes.to_float(b)
-    quotient = _divide_floats(floats_a, floats_b)
-    if _is_exact(a) and _is_exact(b):
-        return quotient
-    with np.errstate(invalid="ignore", divide="ignore"):
-        product, error = _multiply(quotient, floats_b)
-        remainder = (floats_a - product) - error
-        remainder += _rounding_error(a, floats_a) - quotient * _rounding_error(b, floats_b)
-        corrected = quotient + remainder / floats_b
-    return np.where(np.isfinite(corrected), corrected, quotient)
-
-
-def _is_exact(values: Planes) -> bool:
-    return not values[0].any() and not (values[1] > _EXACT).any()
-
-
-def _rounding_error(values: Planes, rounded: Floats) -> Floats:
-    """Return values minus their floats, summed so that only the last step rounds."""
-    hi, lo = values
-    error: Floats = (hi >> _HALF).astype(np.float64) * 2.0**96 - rounded
-    error += (hi & _LOW).astype(np.float64) * 2.0**64
-    error += (lo >> _HALF).astype(np.float64) * 2.0**32
-    error += (lo & _LOW).astype(np.float64)
-    return error
-
-
-def _multiply(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Multiply floats; return the products and their rounding errors."""
-    product = a * b
-    a_high, b_high = _upper_half(a), _upper_half(b)
-    a_low, b_low = a - a_high, b - b_high
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-def _upper_half(number: Floats) -> Floats:
-    wide = number * _SPLIT
-    return wide - (wide - number)
+def _is_exact(values: Planes) -> Flags:
+    hi, lo = planes.magnitudes(values)
+    exact: Flags = (hi == 0) & (lo <= _EXACT)
+    return exact

@@ -24,7 +24,7 @@ Objects: TypeAlias = NDArray[np.object_]
 
 LIMIT = 2**128
 NONE = np.zeros(1, dtype=np.bool_)
-# Of u128 and of i129, whose largest values are the same.
+# The dtypes without and with a sign: both end at 2^128 - 1.
 NAMES = ("u128", "i129")
 LOWEST = (0, 1 - LIMIT)
 

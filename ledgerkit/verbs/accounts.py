@@ -132,7 +132,7 @@ def _chain_states(
     return states
 
 
-_NOT_READ = [column.name for column in CODE]  # by a snapshot
+_NOT_READ = [column.name for column in CODE]  # a snapshot does not ask a node for them
 
 
 @dataclass(frozen=True, slots=True)

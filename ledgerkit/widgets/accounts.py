@@ -300,9 +300,8 @@ def _transaction(
     row: Mapping[str, Any], words: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
 ) -> str:
     counterparties = f"with {words['counterparties']}" if row["counterparties"] else ""
-    event = row["headline"] or " ".join(
-        filter(None, (words["causes"], words["methods"], counterparties))
-    )
+    headline = (row["headline"] or "").removesuffix(".")  # an amount follows
+    event = headline or " ".join(filter(None, (words["causes"], words["methods"], counterparties)))
     fee = f"fee {words['fee']}" if row["fee"] else ""
     line = " · ".join(
         _html.text(part, 300) for part in (words["time"], event, words["changes"], fee) if part

@@ -37,7 +37,7 @@ story = next(tx for tx in ledger.world.summary.transactions if "refunded" in tx.
 lk.widgets.TransactionExplorer(story.tx_hash, story.signer_id).press()""",
     "lk.trace(story.tx_hash, story.signer_id)",
 ]
-# Of each receipt in the card of a trace: its method, and how far its line is to the right.
+# The method of each receipt in the card of a trace, and how far its line is to the right.
 INDENTS = """lines => lines.map(line => [
   line.querySelector('strong').textContent, line.getBoundingClientRect().left])"""
 # Of the element that has the keyboard, also inside shadow roots.

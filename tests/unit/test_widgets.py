@@ -1023,7 +1023,7 @@ def test_a_transaction_of_a_statement_unfolds_to_its_entries():
     bodies = html.split("<details>")[:0:-1]  # the newest one comes first
     counts = [body.count("<tr>") - 1 for body in bodies]
     assert counts == list(statement.by_transaction["n_entries"])
-    words = "alice.near sent 5 NEAR to bob.near. · -5 NEAR · fee -0.000045 NEAR"
+    words = "alice.near sent 5 NEAR to bob.near · -5 NEAR · fee -0.000045 NEAR"
     assert f"{words}</summary>" in bodies[0]
     assert "fee" not in bodies[-1].partition("</summary>")[0]
 

@@ -34,7 +34,7 @@ KECCAK512 = (
     "d1f089 56ef295780dbf988cbdc6d2ea8eabe"
 ).replace(" ", "")
 RIPEMD160 = "15669c73e8033ad72354811e8f56d46846610ee1"
-# Of no bytes: NIST, Cryptographic Algorithm Validation Program, the test vectors of SHA-3.
+# Hashes of no bytes: NIST, Cryptographic Algorithm Validation Program, the test vectors of SHA-3.
 SHA3 = {
     256: "a7ffc6f8bf1ed76651c14756a061d662f580ff4de43b49fa82d80a4b80f8434a",
     384: "0c63a75b845e4f7d01107d852e4c2485c51a50aaaa94fc61995e71bbee983a2a"

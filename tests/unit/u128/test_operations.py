@@ -205,6 +205,7 @@ def test_powers_with_numbers():
 
 @example(rows=[(5, 2**64 - 1), (2**55 + 1, 9)])  # a divisor that no other integer dtype holds
 @example(rows=[(26682, 319575898560906960364954638154669271005)])  # its float is not exact
+@example(rows=[(2**53 + 1, 2**128 - 2)])  # nearly halfway between two floats
 @given(rows=st.lists(st.tuples(cells, cells), max_size=12))
 def test_true_division_gives_the_nearest_float64(rows):
     """True division is Python's own, rounded once; by zero it is infinite or NaN."""
