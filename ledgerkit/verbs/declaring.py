@@ -23,8 +23,8 @@ _PARAMETERS = {
     "account_id": "The account.",
     "contract_id": "The contract's account.",
     "at": (
-        "A height, block hash, finality name, or time, date or month, which stand for their\n"
-        "    beginning in UTC; None is ``final``."
+        'A height, block hash, finality name or time. A date, or a month such as ``"2026-07"``,\n'
+        "    is its first moment in UTC. None is ``final``."
     ),
     "tx_hash": "The transaction's hash.",
     "sender": (
@@ -110,6 +110,6 @@ def _parameters(text: str, names: Any) -> str:
     by_name = {name: entry for names, entry in entries.items() for name in names.split(", ")}
     shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
     if "at" in names and names["at"].default is not None:
-        shared["at"] = shared["at"].replace("; None is ``final``", "")
+        shared["at"] = shared["at"].replace(" None is ``final``.", "")
     all_entries = shared | by_name
     return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))
