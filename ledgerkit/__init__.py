@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.accounts import Snapshot as Snapshot
     from ledgerkit.verbs.accounts import accounts as accounts
     from ledgerkit.verbs.accounts import accounts_of as accounts_of
+    from ledgerkit.verbs.accounts import balance as balance
     from ledgerkit.verbs.accounts import gas_key_nonces as gas_key_nonces
     from ledgerkit.verbs.accounts import keys as keys
     from ledgerkit.verbs.accounts import snapshot as snapshot
@@ -156,7 +157,7 @@ _HOMES = {
     "u128.human_units": "amount_format from_units to_units",
     "u128.parquet": "read_parquet to_arrow write_parquet",
     "verbs.account_history": "account_transactions kv transfers_of",
-    "verbs.accounts": "Snapshot accounts accounts_of gas_key_nonces keys snapshot",
+    "verbs.accounts": "Snapshot accounts accounts_of balance gas_key_nonces keys snapshot",
     "verbs.activity": "activity",
     "verbs.blocks": "block blocks changes chunk chunks transactions",
     "verbs.cache": "cache_info clear_cache",
@@ -173,7 +174,6 @@ _HOMES = {
 }
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _SYNONYMS = {  # names that people look for, and the verbs that answer
-    "balance": "accounts",
     "events": "trace",
     "holders": "top_holders",
     "rewards": "statement",

@@ -1,4 +1,4 @@
-"""Verbs about accounts: state, access keys, and the accounts of a key."""
+"""Verbs about accounts: state, balances, access keys, and the accounts of a key."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, overload
 
 from ledgerkit import cards, client, validation
 from ledgerkit.api import rest, rpc
-from ledgerkit.api.models import chain
-from ledgerkit.errors import UnknownAccountError, cut
+from ledgerkit.api.models import chain, services
+from ledgerkit.errors import InvalidRequestError, UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
 from ledgerkit.frames.schemas import CODE
-from ledgerkit.verbs import tokens
+from ledgerkit.verbs import readings, tokens
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in_errors
 from ledgerkit.visible_text import html_text
@@ -130,6 +130,68 @@ def _chain_states(
         else:
             fetcher.fail(account_id, error)
     return states
+
+
+@verb
+def balance(
+    account_id: str, asset: str = "NEAR", *, at: object = None, ledger: Ledger | None = None
+) -> int:
+    """
+    Return one balance of an account, exactly and in the smallest unit of the asset.
+
+    Parameters
+    ----------
+    asset
+        ``NEAR``, or the contract id of a fungible token, also as ``nep141:<contract>``.
+
+    Returns
+    -------
+    balance
+        For ``NEAR`` the yoctoNEAR that the account can move: `amount` in the response. What it
+        has locked as a validator is not in it (`accounts` has the column `locked`), nor what it
+        delegated to pools (`staking`). Contracts return 0 for accounts that do not exist.
+
+    Raises
+    ------
+    UnknownAccountError
+        If the account, or the token's contract, does not exist at the block.
+    ContractError
+        If the account of the token has no contract, or its contract no such method or panics.
+    DecodeError
+        If the contract returned something other than an amount.
+
+    Notes
+    -----
+    Source: query view_account, or the view method ft_balance_of. One request, and those that
+    find the block of a time.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.balance("alice.near")
+    12340675470645764809599999996
+    >>> lk.balance("alice.near", "gold.near")
+    1252998400
+    """
+    ledger = client.current(ledger)
+    account_id, contract_id = validation.account_id(account_id), _token_contract(asset)
+    block = ledger.locate(at)
+    if contract_id is not None:
+        return ledger.send(readings.balance_call(account_id, contract_id, block))
+    call = rpc.view_account(account_id, block)
+    return readings.integer(ledger.send(call).amount, call.request)
+
+
+def _token_contract(asset: object) -> str | None:
+    """Return the contract of a token; None for NEAR."""
+    text = validation.plain_str(asset) if isinstance(asset, str) else ""
+    if text in ("NEAR", "near"):
+        return None
+    contract_id = text.removeprefix(services.FT)
+    if validation.is_account_id(contract_id):
+        return contract_id
+    rule = "NEAR, or the contract id of a fungible token"
+    raise InvalidRequestError.refuse("asset", asset, rule, choices=["NEAR"])
 
 
 _NOT_READ = [column.name for column in CODE]  # a snapshot does not ask a node for them

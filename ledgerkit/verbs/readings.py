@@ -47,14 +47,36 @@ def token_call(
     account_id: str, contract_id: str, at: BlockReference, token_id: str | None = None
 ) -> Call[Reading]:
     """Build the call for the balance of a fungible token, or of one of a multi-token contract."""
-    args = {"account_id": account_id} | ({} if token_id is None else {"token_id": token_id})
-    method = "ft_balance_of" if token_id is None else "mt_balance_of"
 
     def decode(result: chain.CallResult, request: str) -> Reading:
         return Reading("ok", amount(result, request))
 
-    call = rpc.call_function(contract_id, method, validation.json_args(args), at)
+    call = _balance_of(account_id, contract_id, at, token_id)
     return _contract_call(call, decode, "broken")
+
+
+def balance_call(account_id: str, contract_id: str, at: BlockReference) -> Call[int]:
+    """Build the call for a token balance; unlike `token_call`, it raises what refuses it."""
+    call = _balance_of(account_id, contract_id, at)
+    request = f"the balance of {account_id} in {contract_id}"
+
+    def read(response: Response) -> int:
+        try:
+            return amount(call.read(response), request)
+        except errors.LedgerError as error:
+            error.request = request
+            raise
+
+    keep = None if call.keep is None else (lambda _: True)
+    return replace(cast("Call[int]", call), request=request, read=read, keep=keep)
+
+
+def _balance_of(
+    account_id: str, contract_id: str, at: BlockReference, token_id: str | None = None
+) -> Call[chain.CallResult]:
+    args = {"account_id": account_id} | ({} if token_id is None else {"token_id": token_id})
+    method = "ft_balance_of" if token_id is None else "mt_balance_of"
+    return rpc.call_function(contract_id, method, validation.json_args(args), at)
 
 
 def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Reading]:
@@ -79,14 +101,20 @@ def staking_position(result: chain.CallResult, request: str) -> chain.StakingPos
 
 def amount(result: chain.CallResult, request: str) -> int:
     """Decode an amount that a view method returned, as a text or a JSON number."""
-    return _integers([rpc.result_json(result, str | int, request)], request)[0]
+    return integer(rpc.result_json(result, str | int, request), request)
+
+
+def integer(text: str | int, request: str) -> int:
+    """Decode an amount in a response, at most 2^128 - 1; raise `DecodeError` if it is none."""
+    return _integers([text], request)[0]
 
 
 def _integers(texts: Sequence[str | int], request: str) -> list[int]:
     # A JSON number has all digits here: those with a fraction or an exponent are not decoded.
     values = amounts.plain([str(text) for text in texts])
     if values is None:
-        sentence = f"{' and '.join(map(repr, texts))} are not both amounts"
+        verb = "is not an amount" if len(texts) == 1 else "are not both amounts"
+        sentence = f"{' and '.join(map(repr, texts))} {verb}"
         raise errors.DecodeError(sentence, request=request, path="$.result.amount")
     return values
 

@@ -45,9 +45,8 @@ def refusal(call: Any, *args: Any, **options: Any) -> InvalidRequestError:
 @pytest.mark.parametrize(
     ("name", "verb"),
     [
-        ("balance", "accounts"),
-        ("get_balance", "accounts"),
-        ("balances", "accounts"),
+        ("get_balance", "balance"),
+        ("balances", "balance"),
         ("tokens", "ft"),
         ("get_transaction", "tx"),
         ("txs", "activity"),

@@ -89,6 +89,8 @@ def one_account() -> None:
     assert_type(taken.state, pd.DataFrame)
     assert_type(taken.ft, pd.DataFrame)
     assert_type(lk.accounts_of("ed25519:1", include_limited=True), pd.DataFrame)
+    assert_type(lk.balance("root.near"), int)
+    assert_type(lk.balance("root.near", "wrap.near", at="2026-01-01"), int)
     assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
     assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
     assert_type(lk.keys(["root.near"], on_error="collect"), Both)
