@@ -74,7 +74,7 @@ def _read_documents(
     """Yield the document of each height, in order; only proved ones if that is asked for."""
     if verify:
         verified = read_verified(ledger, heights, Headers(ledger), source)
-        reads = (each.read for each in verified)
+        reads = (each.whole() for each in verified)
     else:
         reads = read_documents(ledger, heights, source=source)
     with closing(reads):

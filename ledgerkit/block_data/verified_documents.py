@@ -29,7 +29,7 @@ from ledgerkit.protocol.types import CryptoHash
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from ledgerkit.api.models.block_documents import Shard
+    from ledgerkit.api.models.block_documents import Execution, Shard
     from ledgerkit.api.models.chain import ChunkHeader
     from ledgerkit.api.models.commitments import Header, Validator, WholeBlock
     from ledgerkit.block_data.reading import DocumentRead
@@ -147,6 +147,11 @@ class VerifiedRead:
     leaves: dict[str, bytes] = field(default_factory=dict)  # of outcomes, by their ids
     committed_by: Header | None = None  # the last header that commits to one of them
     missing_roots: int = 0  # to which no header commits yet
+    unchecked: DecodeError | None = None  # why the outcomes of a shard are not in `leaves`
+
+    def whole(self) -> DocumentRead:
+        """Return what was read; an error if not all of its outcomes are proved."""
+        return self.read._replace(value=self.unchecked) if self.unchecked else self.read
 
     def is_proved(self, approved_height: int) -> bool:
         """Return True if approved blocks commit to all roots, or show that it was skipped."""
@@ -163,6 +168,7 @@ def read_verified(
     Read the document of each height, in order, once it is proved.
 
     As `read_documents`, but a document that is not what the chain commits to is a `ProofError`.
+    One with an outcome whose status is of an unknown kind is `unchecked`.
     One whose proof the last final block does not have yet is a `ProofNotReadyError`.
     """
     read = partial(read_documents, source=source, whole=True)
@@ -257,13 +263,17 @@ class Verification:
                 _require(not executions, header, what)
                 continue
             ids = [execution.id for execution in executions]
-            leaves = proofs.leaves(ids, [execution.outcome for execution in executions])
+            computed = proofs.leaves(ids, [execution.outcome for execution in executions])
+            leaves = [leaf for leaf in computed if leaf is not None]
+            if len(leaves) < len(ids):
+                verified.unchecked = _unknown_status(executions[computed.index(None)])
+                continue
             verified.leaves.update(zip(ids, leaves, strict=True))
             self._pending[shard.shard_id] = verified, proofs.root_of(leaves)
             verified.missing_roots += 1
         listed = {shard.shard_id for shard in document.shards}
         _require(new <= listed, header, "the chunks that its document lacks")
-        if not new:
+        if not verified.missing_roots:
             verified.committed_by = header
 
 
@@ -280,6 +290,13 @@ def _check_accounts(shard: Shard, header: Header) -> None:
         _require(
             receipt.receiver_id == executor_id, header, f"the receiver of {receipt.receipt_id}"
         )
+
+
+def _unknown_status(execution: Execution) -> DecodeError:
+    """Build the error for the outcomes of a shard, whose root needs the leaf of each."""
+    problem = proofs.unknown_status(execution.outcome.status)
+    msg = f"{execution.id} and its shard are not checked: {problem}"
+    return DecodeError(msg, path="$.shards[].receipt_execution_outcomes[].execution_outcome")
 
 
 def _outcome_root(chunk: ChunkHeader) -> str:

@@ -234,7 +234,7 @@ _FRAME = (
     f"print a frame, not the explanation: {', '.join(TRACE_FRAMES)}; default of CSV and JSON: "
     "receipts"
 )
-_SOURCE = "where the proof is read from: paths of a node, or block documents; default: rpc"
+_SOURCE = "where the proof is read from: paths of a node, or whole blocks; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
 _STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
@@ -396,7 +396,7 @@ READING = {
         "verbs.transactions:trace",
         *_TRANSACTION,
         Argument("--trusted HASH", "a block that you trust, by its hash; see the guide"),
-        Argument("--source", _SOURCE, choices=("rpc", "documents"), default="rpc"),
+        Argument("--source", _SOURCE, choices=("rpc", "documents", "indexer_rpc"), default="rpc"),
         *_OPTIONS,
         schema="proof",
         show=_print_proof,

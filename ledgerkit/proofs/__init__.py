@@ -15,7 +15,7 @@ from ledgerkit.proofs.light_client import (
     check_validators,
 )
 from ledgerkit.proofs.merkle import combine, root_from, root_of
-from ledgerkit.proofs.outcomes import leaves
+from ledgerkit.proofs.outcomes import leaves, unknown_status
 
 __all__ = [
     "Head",
@@ -29,4 +29,5 @@ __all__ = [
     "leaves",
     "root_from",
     "root_of",
+    "unknown_status",
 ]

@@ -46,13 +46,22 @@ MEMBERS = tuple(Committed.__annotations__)
 _UNKNOWN, _FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = (bytes([tag]) for tag in range(4))
 
 
-def leaves(ids: Sequence[str], outcomes: Sequence[Committed]) -> list[bytes]:
-    """Return the leaves of the outcomes with these ids."""
+def leaves(ids: Sequence[str], outcomes: Sequence[Committed]) -> list[bytes | None]:
+    """Return the leaves of the outcomes with these ids; None for a status of an unknown kind."""
     hashes = _hashes(ids, outcomes)
     return [
         _leaf(next(hashes), [next(hashes) for _ in outcome.receipt_ids], outcome, hashes)
         for outcome in outcomes
     ]
+
+
+def unknown_status(status: Status | str) -> str | None:
+    """Return a sentence about a status whose encoding is not known; None for any other."""
+    if isinstance(status, str):
+        name = None if status == "Unknown" else status
+    else:
+        name = status.other.name if status.other else None
+    return None if name is None else f"its status {cut(name)!r} has no known encoding"
 
 
 def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes]:
@@ -70,14 +79,17 @@ def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes
 
 def _leaf(
     outcome_id: bytes, receipt_ids: list[bytes], outcome: Committed, hashes: Iterator[bytes]
-) -> bytes:
+) -> bytes | None:
+    status = _status(outcome.status, hashes)
+    if status is None:
+        return None
     partial = b"".join(
         (
             borsh.items(receipt_ids),
             borsh.u64(outcome.gas_burnt),
             borsh.u128(Balance(outcome.tokens_burnt)),
             borsh.text(outcome.executor_id),
-            _status(outcome.status, hashes),
+            status,
         )
     )
     parts = [outcome_id, sha256(partial).digest()]
@@ -89,12 +101,12 @@ def _success_receipt_id(status: Status | str) -> str | None:
     return None if isinstance(status, str) else status.success_receipt_id
 
 
-def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes:
-    """Pack a status; its receipt id, if it has one, is the next hash."""
+def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:
+    """Pack a status of a known kind; its receipt id, if it has one, is the next hash."""
+    if unknown_status(status):
+        return None
     if isinstance(status, str):
-        if status == "Unknown":
-            return _UNKNOWN
-        raise DecodeError(f"status {status!r} of an outcome has no known encoding", path="$.status")
+        return _UNKNOWN
     if status.success_receipt_id is not None:
         return _SUCCESS_RECEIPT_ID + next(hashes)
     if isinstance(status.success_value, str):
@@ -103,9 +115,6 @@ def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes:
         except Base64Error:
             raise DecodeError("SuccessValue is not base64", path="$.status.SuccessValue") from None
         return _SUCCESS_VALUE + borsh.blob(value)
-    if status.other is not None:
-        msg = f"status {cut(status.other.name)!r} of an outcome has no known encoding"
-        raise DecodeError(msg, path="$.status")
     if status.failure is UNSET:
         raise DecodeError("the status of an outcome has no value", path="$.status")
     return _FAILURE

@@ -75,8 +75,10 @@ class Proof:
         else:
             reached = sum(counts.get(level, 0) for level in LEVELS[1:])
             refuted = counts.get("no", 0)
+            unchecked = n_rows - reached - refuted
             text = f"Not proved: {reached} of {n_rows} outcomes lead to a block's outcome root"
-            text += f", {refuted} contradict it." if refuted else "."
+            text += f", {refuted} contradict it" if refuted else ""
+            text += f", {unchecked} not checked." if unchecked else "."
         if self.is_signed_by_sender is False:
             text += " The transaction's signature is not that of its key."
         if not self.is_anchored:

@@ -534,7 +534,10 @@ class Trace:
             return {}
 
     def verify(
-        self, trusted: str | None = None, *, source: Literal["rpc", "documents"] = "rpc"
+        self,
+        trusted: str | None = None,
+        *,
+        source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     ) -> Proof:
         """
         Prove the outcomes: follow each to a block that is trusted, or signed by two thirds.
@@ -554,8 +557,9 @@ class Trace:
             network itself lists: a wrong answer is noticed, a whole invented chain is not.
         source
             Where the proof is read from: ``"rpc"``, a path for each outcome from a node that has
-            the transaction; or ``"documents"``, the block documents, with all outcomes of the
-            shards, for any final block. A `trusted` block is then up to 1,000 blocks later.
+            the transaction; ``"documents"``, the block documents, with all outcomes of the shards,
+            for any final block; or ``"indexer_rpc"``, these from a node of your own. Of the last
+            two, a `trusted` block is up to 1,000 blocks later.
 
         Returns
         -------
@@ -578,7 +582,8 @@ class Trace:
         Notes
         -----
         Source: light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered and
-        block, or the block documents; the light-client specification of the protocol.
+        block, or EXPERIMENTAL_indexer_block or the block documents; the light-client specification
+        of the protocol.
 
         Examples
         --------

@@ -12,6 +12,7 @@ from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import LOOK_AHEAD, read_documents
+from ledgerkit.block_data.transactions import SOURCES
 from ledgerkit.block_data.verified_documents import HeaderChecks, Headers
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -85,7 +86,7 @@ def blocks(
     start: int,
     stop: int,
     *,
-    source: Literal["rpc", "documents"] = "rpc",
+    source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     verify: bool = False,
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -100,8 +101,9 @@ def blocks(
     stop
         The height after the last, as in `range`.
     source
-        Where from: ``"rpc"``, a node, with a small request for each height; or ``"documents"``,
-        the block documents, which have final blocks only, and ten whole ones in a request.
+        Where from: ``"rpc"``, a node, with a small request for each height; ``"documents"``, the
+        block documents, which have final blocks only, and ten whole ones in a request; or
+        ``"indexer_rpc"``, these from a node of your own, which has to serve them.
     verify
         Recompute the hash of each header, and check that it names the block before it, that its
         author signed it, and that validators with more than two thirds of the stake approved it,
@@ -131,7 +133,8 @@ def blocks(
     Notes
     -----
     Source: block, one request per height, and with `verify` EXPERIMENTAL_validators_ordered; or the
-    archives of block documents, with /v0/block and /v0/last_block/final.
+    archives of block documents, with /v0/block and /v0/last_block/final; or
+    EXPERIMENTAL_indexer_block.
 
     Examples
     --------
@@ -151,12 +154,12 @@ def blocks(
     heights = range(first, last)
     validation.flag(verify, "verify")
     validation.flag(progress, "progress")
-    is_node = validation.one_of(source, "source", ("rpc", "documents")) == "rpc"
+    validation.one_of(source, "source", ("rpc", *SOURCES))
     checks = HeaderChecks(Headers(ledger)) if verify else None
     read: Callable[[range], Reads]
     read = partial(read_node_blocks, ledger, size=_BATCH, whole=verify)
-    if not is_node:
-        read = partial(read_documents, ledger, whole=verify)
+    if source != "rpc":
+        read = partial(read_documents, ledger, source=source, whole=verify)
     existing = _existing_blocks(ledger, read, heights, checks, progress=progress)
     proved = {"proved": "signed"} if verify else {}
     return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block", **proved)

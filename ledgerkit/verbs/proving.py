@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 SOURCES = {
     "rpc": "light_client_proof, next_light_client_block, EXPERIMENTAL_validators_ordered, block",
     "documents": "the block documents, EXPERIMENTAL_validators_ordered, block",
+    "indexer_rpc": "EXPERIMENTAL_indexer_block, EXPERIMENTAL_validators_ordered, block",
 }
 
 # The block after an outcome's has its root, or a later one if the shard missed its chunk.
@@ -66,8 +67,8 @@ def prove(
     anchor = None if trusted is None else validation.crypto_hash(trusted, "trusted")
     chain = Headers(ledger)
     headers = {block_hash: chain.read(block_hash) for block_hash in _block_hashes(outcomes)}
-    if source == "documents":
-        rows, anchored = _prove_by_documents(chain, outcomes, anchor)
+    if source != "rpc":
+        rows, anchored = _prove_by_documents(chain, outcomes, anchor, source)
     else:
         anchored = _trusted_head(chain, anchor or outcomes[0].block_hash, outcomes, is_named=anchor)
         rows = _prove_outcomes(chain, outcomes, anchored)
@@ -100,7 +101,7 @@ class _Outcome(NamedTuple):
     id: str
     block_hash: str
     outcome: Any
-    leaf: bytes
+    leaf: bytes | None  # None for a status of an unknown kind
     stated: ExecutionOutcome
 
 
@@ -207,8 +208,12 @@ class _Row:
 
 
 def _rows_of(outcomes: Sequence[_Outcome]) -> list[_Row]:
-    rows = [_Row(o.id, "receipt", o.outcome.executor_id, str(CryptoHash(o.leaf))) for o in outcomes]
+    rows = [_Row(o.id, "receipt", o.outcome.executor_id) for o in outcomes]
     rows[0].kind = "transaction"
+    for row, outcome in zip(rows, outcomes, strict=True):
+        row.leaf = None if outcome.leaf is None else str(CryptoHash(outcome.leaf))
+        if outcome.leaf is None:
+            row.note = f"not checked: {proofs.unknown_status(outcome.outcome.status)}"
     return rows
 
 
@@ -223,25 +228,29 @@ def _prove_outcomes(
     answers = chain.ledger.send_many(calls, on_error="collect", label="proofs")
     rows = _rows_of(outcomes)
     for row, outcome, answer in zip(rows, outcomes, answers, strict=True):
+        if outcome.leaf is None:
+            continue
         if isinstance(answer, LedgerError):
             row.note = f"its path could not be read: {answer}"
         else:
-            _follow(row, outcome, answer, anchored)
+            _follow(row, outcome.id, outcome.leaf, answer, anchored)
             if row.proved != "no" and not _ran_in(chain, outcome.block_hash, answer):
                 row.proved, row.note = "no", f"it did not run in block {outcome.block_hash}"
     return rows
 
 
-def _follow(row: _Row, outcome: _Outcome, answer: OutcomeProof, anchored: _Anchored) -> None:
+def _follow(
+    row: _Row, outcome_id: str, leaf: bytes, answer: OutcomeProof, anchored: _Anchored
+) -> None:
     """Follow the path from an outcome to the head, as far as it leads."""
-    shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), outcome.leaf)
+    shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), leaf)
     root = proofs.root_from(decode_path(answer.outcome_root_proof), sha256(shard_root).digest())
     lite = answer.block_header_lite
     block_hash = str(CryptoHash(block_hashes(lite).block))
     row.shard_root, row.outcome_root = str(CryptoHash(shard_root)), str(CryptoHash(root))
     row.block_hash, row.block_height = block_hash, lite.inner_lite.height
     row.proved = "no"
-    if answer.outcome_proof.id != outcome.id:
+    if answer.outcome_proof.id != outcome_id:
         row.note = f"the path is that of {answer.outcome_proof.id}"
     elif decode_hashes(lite.inner_lite.outcome_root)[0] != root:
         row.note = "the path does not lead to the outcome root of a block"
@@ -259,7 +268,7 @@ def _follow(row: _Row, outcome: _Outcome, answer: OutcomeProof, anchored: _Ancho
 
 
 def _prove_by_documents(
-    headers: Headers, outcomes: Sequence[_Outcome], trusted: str | None
+    headers: Headers, outcomes: Sequence[_Outcome], trusted: str | None, source: str
 ) -> tuple[list[_Row], _Anchored]:
     """Prove outcomes by the documents of their blocks and of those after them."""
     ledger = headers.ledger
@@ -269,12 +278,14 @@ def _prove_by_documents(
     end = None if trusted is None else headers.read(trusted)
     ordered = sorted(heights.values())
     if end is None:
-        reads = _read_runs(ledger, ordered, headers)
+        reads = _read_runs(ledger, ordered, headers, source)
     else:
-        reads = _read_up_to(ledger, ordered, end)
+        reads = _read_up_to(ledger, ordered, end, source)
     verified = {each.read.height: each for each in reads if each.read.height in ordered}
     rows = _rows_of(outcomes)
     for row, outcome in zip(rows, outcomes, strict=True):
+        if outcome.leaf is None:
+            continue
         block = verified[heights[outcome.block_hash]]
         document = block.read.value
         if isinstance(document, LedgerError):
@@ -286,6 +297,9 @@ def _prove_by_documents(
             row.proved = "no"
             continue
         header = block.committed_by
+        if block.unchecked is not None and outcome.id not in block.leaves:
+            row.note = str(block.unchecked)
+            continue
         if header is None or block.leaves.get(outcome.id) != outcome.leaf:
             row.note, row.proved = f"block {block.read.height} has not this outcome", "no"
             continue
@@ -302,17 +316,21 @@ def _prove_by_documents(
     return rows, _Anchored(anchored_head, head.hash, is_named=end is not None)
 
 
-def _read_runs(ledger: Ledger, heights: Sequence[int], headers: Headers) -> Iterator[VerifiedRead]:
+def _read_runs(
+    ledger: Ledger, heights: Sequence[int], headers: Headers, source: str
+) -> Iterator[VerifiedRead]:
     """Read the blocks at heights, and those between them if they are near."""
     runs = [range(heights[0], heights[-1] + 1)]
     if len(runs[0]) > _MAX_BETWEEN * len(heights):  # a receipt may have waited for many blocks
         runs = [range(height, height + 1) for height in heights]
     for run in runs:
-        with closing(read_verified(ledger, run, headers)) as results:
+        with closing(read_verified(ledger, run, headers, source)) as results:
             yield from results
 
 
-def _read_up_to(ledger: Ledger, heights: Sequence[int], end: Header) -> Iterator[VerifiedRead]:
+def _read_up_to(
+    ledger: Ledger, heights: Sequence[int], end: Header, source: str
+) -> Iterator[VerifiedRead]:
     """Read the blocks from the first of heights to a trusted one, which need no approvals."""
     if not heights[-1] < end.height <= heights[-1] + _MAX_LINKED:
         first = heights[-1] + 1
@@ -320,7 +338,7 @@ def _read_up_to(ledger: Ledger, heights: Sequence[int], end: Header) -> Iterator
         raise InvalidRequestError.refuse("trusted", end.hash, rule)
     checks, verification = HeaderChecks(None), Verification(None)
     blocks, header = range(heights[0], end.height + 1), None
-    with closing(read_documents(ledger, blocks, whole=True)) as reads:
+    with closing(read_documents(ledger, blocks, source=source, whole=True)) as reads:
         for read in reads:
             if isinstance(read.value, LedgerError):
                 raise read.value

@@ -105,6 +105,8 @@ def _end(status: Status | str) -> object:
     """Return how a transaction ended, as far as outcomes commit to it; None if it has not."""
     if isinstance(status, str) or status.success_receipt_id is not None:
         return None
+    if status.other is not None:
+        return status.other
     return "failure" if status.success_value is UNSET else status.success_value
 
 

@@ -186,7 +186,7 @@ def verify(
     sender: str | None = None,
     *,
     trusted: str | None = None,
-    source: Literal["rpc", "documents"] = "rpc",
+    source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     ledger: Ledger | None = None,
 ) -> Proof:
     """

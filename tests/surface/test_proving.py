@@ -129,6 +129,25 @@ def test_a_changed_outcome_is_not_proved(ledger, member, value):
     assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
 
 
+@pytest.mark.parametrize("status", ["Postponed", {"SuccessV9": {"level": 2}}])
+@pytest.mark.parametrize("source", ["rpc", "documents", "indexer_rpc"])
+def test_an_outcome_with_an_unknown_status_is_not_checked_alone(ledger, source, status):
+    """Its leaf cannot be computed: its row says so, and all others are proved as ever."""
+    ledger.world.advance(8)
+    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
+    result["receipts_outcome"][1]["outcome"]["status"] = status
+    trace = lk.Trace.from_json(result)
+    proof = lk.verify(trace, source=source, ledger=ledger)
+    rows = proof.rows
+    assert rows["proved"].isna().tolist() == [False, False, True, False, False, False, False]
+    assert set(rows["proved"].dropna()) == {"signed"}
+    name = status if isinstance(status, str) else "SuccessV9"
+    assert rows.loc[2, "note"] == f"not checked: its status {name!r} has no known encoding"
+    assert rows["leaf"].isna().sum() == 1
+    assert not proof.is_complete
+    assert "6 of 7 outcomes lead to a block's outcome root, 1 not checked." in trace.explain()
+
+
 def forged(ledger: lk.Ledger, change) -> lk.Proof:
     """Verify the trace of a result that a host has changed, against a block that is trusted."""
     result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
@@ -433,9 +452,11 @@ def test_blocks_are_verified(ledger):
 
     with tampered(ledger, "block", change_first) as other, pytest.raises(ProofError):
         lk.blocks(start, start + 3, verify=True, ledger=other)  # what is proved is what is shown
-    documents = lk.blocks(start, start + 40, verify=True, source="documents")
-    assert documents.equals(frame)
-    assert documents.attrs["proved"] == "signed"
+    ledger.world.advance(4)
+    for source in ("documents", "indexer_rpc"):
+        documents = lk.blocks(start, start + 40, verify=True, source=source)
+        assert documents.equals(frame)
+        assert documents.attrs["proved"] == "signed"
 
 
 @pytest.mark.parametrize(
@@ -683,6 +704,33 @@ def test_a_changed_document_is_not_stored(ledger, tmp_path, height, change, mess
     rows = honest.pandas("outcomes")
     kept = rows[rows["block_height"].isin(stored["block_height"])].reset_index(drop=True)
     assert stored.equals(kept)
+
+
+def test_a_document_with_an_unknown_status_does_not_spoil_its_neighbours(ledger, tmp_path):
+    """Only its own height, and in a trace only the outcomes of its shard, are not checked."""
+    ledger.world.advance(8)
+    trace = lk.trace(SWAP, SIGNER)
+
+    def rename_status(document):
+        outcomes = [each for each in executed(document) if each["executor_id"] == "dex.near"]
+        outcomes[0]["status"] = {"SuccessV9": ""}
+
+    transport = TamperingDocuments(LocalTransport(ledger.world), 180_000_034, rename_status)
+    options: Any = {"rpc_url": "http://127.0.0.1:1", "blocks_url": "http://127.0.0.1:1/blocks"}
+    with lk.connect("lab", transport=transport, make_default=False, **options) as other:
+        with pytest.warns(UserWarning, match="1 height could not be read"):
+            run = lk.collect_blocks(
+                180_000_033, 180_000_038, "outcomes", tmp_path / "proved", verify=True, ledger=other
+            )
+        proof = lk.verify(trace, source="documents", ledger=other)
+    errors = run.errors()
+    assert errors[["position", "error"]].values.tolist() == [[180_000_034, "DecodeError"]]
+    assert "its status 'SuccessV9' has no known encoding" in errors["message"][0]
+    rows = proof.rows
+    assert set(rows["proved"].dropna()) == {"signed"}
+    unchecked = rows[rows["proved"].isna()]
+    assert 0 < len(unchecked) < len(rows)
+    assert unchecked["note"].str.contains("and its shard are not checked").all()
 
 
 def test_verified_collections_are_their_own(ledger, tmp_path):

@@ -25,7 +25,9 @@ LAKE = "lake_000107503704_shard_{}.json"
 
 
 def leaf_of(execution: Any) -> bytes:
-    return proofs.leaves([execution["id"]], [recorded.outcome(execution)])[0]
+    [leaf] = proofs.leaves([execution["id"]], [recorded.outcome(execution)])
+    assert leaf is not None
+    return leaf
 
 
 def root_of(execution: Any) -> bytes:
