@@ -308,4 +308,6 @@ def _data_receipts(document: Row) -> Iterator[Row]:
                     "receiver_id": receipt["receiver_id"],
                     "data": data["data"],
                     "is_promise_resume": data.get("is_promise_resume", False),
+                    "kind": "Data",
+                    "content": None,
                 }

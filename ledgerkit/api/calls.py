@@ -54,7 +54,7 @@ class Call(Generic[T]):
     which the disk cache stores it; empty if it does not. `parts` splits the value of a response
     to several requests into calls of one each and the bodies to cache for them. `repeatable` is
     True if the request may be sent twice. `url` is the address that the path is below, if it is not
-    that of the surface but of another host of the same service. `newer` is the body with the newer
+    that of the surface but of another host of the same service. `newer` is the call by the newer
     name of its method, for the hosts that have it.
     """
 
@@ -68,7 +68,7 @@ class Call(Generic[T]):
     parts: Callable[[T], Iterable[tuple[Call[Any], bytes]]] | None = field(default=None, repr=False)
     repeatable: bool = True
     url: str = ""
-    newer: bytes | None = field(default=None, repr=False)
+    newer: Call[T] | None = field(default=None, repr=False)
 
     @property
     def key(self) -> tuple[str, bytes | None]:

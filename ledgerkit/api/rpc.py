@@ -377,7 +377,17 @@ def transaction(
     tx_hash: str, sender_account_id: str, wait_until: str, *, receipts: bool = True
 ) -> Call[TransactionResponse]:
     """Build the call for the result of a transaction, with or without its receipts."""
-    request = f"transaction {tx_hash} of {sender_account_id}"
+    params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
+    if not receipts:
+        return _transaction_call("tx", params)
+    # Source: nearcore, pull request 16270, for nodes from 2.14 on.
+    newer = _transaction_call("tx_status", params)
+    return replace(_transaction_call("EXPERIMENTAL_tx_status", params), newer=newer)
+
+
+def _transaction_call(method: str, params: dict[str, str]) -> Call[TransactionResponse]:
+    tx_hash = params["tx_hash"]
+    request = f"transaction {tx_hash} of {params['sender_account_id']}"
 
     def read(response: calls.Response) -> TransactionResponse:
         from ledgerkit.api.models import transactions
@@ -387,10 +397,8 @@ def transaction(
         except DecodeError as error:
             decode_error = error
         else:
-            return transactions.TransactionResponse(result, response.body)
+            return transactions.TransactionResponse(result, response.body, method)
         raise calls.prefer_status_error(response, request, decode_error)
-
-    params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
 
     def keep(response: TransactionResponse) -> bool:
         """Return True if this is the final result of the requested transaction."""
@@ -398,12 +406,7 @@ def transaction(
         is_final = response.result.final_execution_status == "FINAL"
         return is_final and transaction is not None and transaction.hash == tx_hash
 
-    options: Any = {"read": read, "keep": keep, "kind": "transaction"}
-    if not receipts:
-        return calls.rpc("tx", params, Any, request=request, **options)
-    call = calls.rpc("EXPERIMENTAL_tx_status", params, Any, request=request, **options)
-    # Source: nearcore, pull request 16270, for nodes from 2.14 on.
-    return replace(call, newer=calls.rpc("tx_status", params, Any, request=request).body)
+    return calls.rpc(method, params, Any, request=request, read=read, keep=keep, kind="transaction")
 
 
 class TimedOut(NamedTuple):
@@ -417,7 +420,11 @@ def transaction_or_timeout(
 ) -> Call[TransactionResponse | TimedOut]:
     """Build the call for a result with receipts; a timeout is a value, and not retried."""
     base_call: Call[Any] = transaction(tx_hash, sender_account_id, wait_until)
+    newer = base_call.newer and _or_timeout(base_call.newer)
+    return replace(_or_timeout(base_call), newer=newer)
 
+
+def _or_timeout(base_call: Call[Any]) -> Call[TransactionResponse | TimedOut]:
     def read(response: calls.Response) -> TransactionResponse | TimedOut:
         try:
             answer: TransactionResponse = base_call.read(response)

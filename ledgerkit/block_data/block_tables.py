@@ -97,22 +97,26 @@ def _balances(documents: Sequence[BlockDocument]) -> Any:
 
 def _data_receipts(documents: Sequence[BlockDocument]) -> Any:
     rows = [
-        (document.block.header.height, shard.shard_id, receipt, data)
+        (document.block.header.height, shard.shard_id, receipt, receipt.receipt)
         for document in documents
         for shard in document.shards
         if shard.chunk is not None
         for receipt in shard.chunk.receipts
-        if (data := receipt.receipt.data) is not None
+        if receipt.receipt.data is not None or receipt.receipt.other is not None
     ]
+    data = [body.data for *_, body in rows]
+    others = [body.other for *_, body in rows]
     columns = {
         "block_height": [height for height, *_ in rows],
         "shard_id": [shard_id for _, shard_id, *_ in rows],
         "receipt_id": [receipt.receipt_id for _, _, receipt, _ in rows],
-        "data_id": [data.data_id for *_, data in rows],
+        "data_id": [each and each.data_id for each in data],
         "predecessor_id": [receipt.predecessor_id for _, _, receipt, _ in rows],
         "receiver_id": [receipt.receiver_id for _, _, receipt, _ in rows],
-        "data": [data.data for *_, data in rows],
-        "is_promise_resume": [data.is_promise_resume for *_, data in rows],
+        "data": [each and each.data for each in data],
+        "is_promise_resume": [each and each.is_promise_resume for each in data],
+        "kind": ["Data" if other is None else other.name for other in others],
+        "content": [other and other.content for other in others],
     }
     return arrow_tables.of_columns("data_receipts", columns)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api import matching
+from ledgerkit.api.models.other_kinds import OtherTransaction
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_documents, read_with_later
@@ -29,16 +30,16 @@ SOURCES = {"documents": "/v0/block", "indexer_rpc": "EXPERIMENTAL_indexer_block"
 
 def read_transactions(
     ledger: Ledger, height: int, block_hash: str | None, source: str
-) -> list[TransactionResponse]:
+) -> tuple[list[TransactionResponse], list[OtherTransaction]]:
     """
     Read the transactions of a block, with this hash if it is known, in the order of its chunks.
 
     Blocks are read until all receipts have run, or up to the last final one: later receipts are not
-    part of the transactions then.
+    part of the transactions then. The second list has the items without an outcome.
     """
     read = partial(read_documents, source=source, with_bodies=True)
     window = _Transactions(height, block_hash, SOURCES[source])
-    return list(read_with_later(ledger, [height], window, read))
+    return list(read_with_later(ledger, [height], window, read)), window.others
 
 
 class _Transactions:
@@ -50,6 +51,7 @@ class _Transactions:
         self._request = f"the document of block {height}"
         self._assembly = TransactionAssembly()
         self._sent: dict[str, dict[str, Any]] = {}  # by the hash or the id of what was executed
+        self.others: list[OtherTransaction] = []
 
     @property
     def is_waiting(self) -> bool:
@@ -69,6 +71,10 @@ class _Transactions:
             expected: matching.Expected = {"block.header.hash": self._block_hash}
             matching.check_members(value, expected, self._request)
         self._add(value, read.body)
+        if not is_later:
+            chunks = [shard.chunk for shard in value.shards if shard.chunk is not None]
+            items = [item for chunk in chunks for item in chunk.transactions]
+            self.others = [item for item in items if isinstance(item, OtherTransaction)]
         return ()
 
     def end(self) -> list[TransactionResponse]:
@@ -93,8 +99,7 @@ class _Transactions:
         receipts = [self._sent[pair.receipt.receipt_id] for pair in included.receipts]
         document = self._sent[included.conversion.id]
         body = msgspec.json.encode({**document, "receipts": receipts, "data_receipts": []})
-        answer = decode_indexed(body, request=self._request)
-        return answer._replace(source=self._source)
+        return decode_indexed(body, request=self._request, source=self._source)
 
 
 def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:

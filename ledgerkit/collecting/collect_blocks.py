@@ -199,10 +199,10 @@ def collect_blocks(
     -----
     Source: the block documents, as archives or GET /v0/block/{height}, with
     EXPERIMENTAL_protocol_config for each epoch, and with `verify` also
-    EXPERIMENTAL_validators_ordered and block; or block; chunk; EXPERIMENTAL_tx_status, with
-    block for heights and times and EXPERIMENTAL_protocol_config for shards; or block and
-    EXPERIMENTAL_indexer_block, with EXPERIMENTAL_receipt_to_tx for receipts that transactions
-    before the range led to.
+    EXPERIMENTAL_validators_ordered and block; or block; chunk; tx_status, on older nodes
+    EXPERIMENTAL_tx_status, with block for heights and times and EXPERIMENTAL_protocol_config for
+    shards; or block and EXPERIMENTAL_indexer_block, with EXPERIMENTAL_receipt_to_tx for receipts
+    that transactions before the range led to.
 
     Examples
     --------
@@ -331,7 +331,7 @@ class BlockRun(Run):
         if manifest.views != ["blocks"]:
             requests.append("one chunk for each new chunk of a block")
         if not set(TRACED).isdisjoint(manifest.views):
-            requests.append("one EXPERIMENTAL_tx_status for each transaction")
+            requests.append("one tx_status for each transaction")
         return "; ".join(requests), 1
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:

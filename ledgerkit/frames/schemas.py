@@ -964,12 +964,14 @@ SCHEMAS |= {
     "collected_data_receipts": (
         _c("block_height", "Int64", "height of the block whose chunk lists it", "block"),
         _c("shard_id", "Int64", "shard of that chunk"),
-        _c("receipt_id", "str", "id of the data receipt"),
-        _c("data_id", "str", "id of the data, which a receipt waits for"),
+        _c("receipt_id", "str", "id of the receipt"),
+        _c("data_id", "str", "id of the data, which a receipt waits for; missing of other kinds"),
         _c("predecessor_id", "str", "account whose receipt produced the data"),
         _c("receiver_id", "str", "account whose receipt waits for it"),
         _c("data", "str", "the data in base64; missing if the producer failed"),
         _c("is_promise_resume", "boolean", "True if it resumes a yielded receipt"),
+        _c("kind", "str", "Data; of a receipt of a kind that ledgerkit does not know, its name"),
+        _c("content", "object", "such a receipt's content, as it was sent; else missing"),
     ),
 }
 

@@ -213,7 +213,7 @@ class Submission:
 
         Notes
         -----
-        Source: EXPERIMENTAL_tx_status; heights and times from block.
+        Source: tx_status, on older nodes EXPERIMENTAL_tx_status; heights and times from block.
 
         Examples
         --------
@@ -259,8 +259,8 @@ class Submission:
 
         Notes
         -----
-        Source: EXPERIMENTAL_tx_status, and send_tx to send the bytes again; heights and times from
-        block.
+        Source: tx_status, on older nodes EXPERIMENTAL_tx_status, and send_tx to send the bytes
+        again; heights and times from block.
 
         Examples
         --------
@@ -292,7 +292,7 @@ class Submission:
 
         Notes
         -----
-        Source: EXPERIMENTAL_tx_status; heights and times from block.
+        Source: tx_status, on older nodes EXPERIMENTAL_tx_status; heights and times from block.
 
         Examples
         --------
@@ -346,7 +346,7 @@ class Submission:
         if answer is None:
             raise UnknownTransactionError(transaction_hash=self.tx_hash)
         if self._trace is None or self._trace_answer is not answer:
-            attrs = provenance(self.ledger, "EXPERIMENTAL_tx_status")
+            attrs = provenance(self.ledger, answer.source)
             self._trace = Trace(
                 answer.result,
                 answer.body,

@@ -158,8 +158,8 @@ LedgerError
     If a request failed. If it was the sending, `remedy` states how to resume."""
 _SOURCE = """\
 Source: status, query view_access_key and block before signing; the method of `via`; then
-EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
-query view_account, gas_price and EXPERIMENTAL_protocol_config."""
+tx_status, on older nodes EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends
+nothing, and reads query view_account, gas_price and EXPERIMENTAL_protocol_config."""
 
 
 def sends(verb: Callable[P, T]) -> Callable[P, T]:
@@ -713,7 +713,7 @@ def track(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block.
+    Source: tx_status, on older nodes EXPERIMENTAL_tx_status; heights and times from block.
 
     Examples
     --------
@@ -760,7 +760,7 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block.
+    Source: tx_status, on older nodes EXPERIMENTAL_tx_status; heights and times from block.
 
     Examples
     --------

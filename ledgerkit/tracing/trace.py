@@ -77,9 +77,9 @@ class Trace:
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status, tx, send_tx, or POST /v0/transactions of the Transactions
-    API. A live response and a saved one give the same frames. A trace can be pickled and copied:
-    with its document and all that was read for it, but without the ledger.
+    Source: tx_status, on older nodes EXPERIMENTAL_tx_status, tx, send_tx, or POST /v0/transactions
+    of the Transactions API. A live response and a saved one give the same frames. A trace can be
+    pickled and copied: with its document and all that was read for it, but without the ledger.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from ledgerkit.tracing.tree.arrays import take
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.tracing.tree import Tree
@@ -40,10 +40,13 @@ class Traces(Mapping[str, "Trace"]):
         The traces by transaction hash; the frames have their order.
     attrs
         Provenance for the frames' `attrs`.
+    notes
+        What is not known about all of them.
 
     Notes
     -----
-    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status for each.
+    Source: POST /v0/transactions of the Transactions API, or tx_status for each, on older nodes
+    EXPERIMENTAL_tx_status.
 
     Examples
     --------
@@ -61,10 +64,14 @@ class Traces(Mapping[str, "Trace"]):
     """
 
     def __init__(
-        self, traces: Mapping[str, Trace], *, attrs: Mapping[str, Any] | None = None
+        self,
+        traces: Mapping[str, Trace],
+        *,
+        attrs: Mapping[str, Any] | None = None,
+        notes: Iterable[str] = (),
     ) -> None:
         """Store the traces; the frames are built when they are first used."""
-        self._traces, self._attrs = dict(traces), dict(attrs or {})
+        self._traces, self._attrs, self._notes = dict(traces), dict(attrs or {}), tuple(notes)
 
     def __getitem__(self, tx_hash: str) -> Trace:
         return self._traces[tx_hash]
@@ -117,10 +124,11 @@ class Traces(Mapping[str, "Trace"]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of all traces, each after its transaction's hash."""
-        return tuple(
+        """The notes of all traces, each after its transaction's hash, and those of the block."""
+        of_traces = (
             f"{tx_hash}: {note}" for tx_hash, trace in self.items() for note in trace.notes
         )
+        return (*of_traces, *self._notes)
 
     def _frame(self, name: str) -> pd.DataFrame:
         if not self._traces:

@@ -9,7 +9,6 @@ import time
 import weakref
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -379,9 +378,8 @@ class Session:
         """Send a call to one host once, by the newer name of its method if the host has it."""
         if call.newer is None or await self._lacks_newer(surface):
             return await self._read_once(call, surface, backoff.deadline, is_new=is_new)
-        named = replace(call, body=call.newer)
         try:
-            value = await self._read_once(call, surface, backoff.deadline, named, is_new=is_new)
+            value = await self._read_once(call.newer, surface, backoff.deadline, is_new=is_new)
             if isinstance(value, RpcMethodNotFoundError):
                 self._without_newer.add(surface)
         finally:
@@ -403,20 +401,14 @@ class Session:
         return surface in self._without_newer
 
     async def _read_once(
-        self,
-        call: Call[Any],
-        surface: Surface,
-        deadline: float,
-        named: Call[Any] | None = None,
-        *,
-        is_new: bool,
+        self, call: Call[Any], surface: Surface, deadline: float, *, is_new: bool
     ) -> Any:
-        """Send a call to one host once, as it is `named`, and add its response to the caches."""
+        """Send a call to one host once, and add its response to the caches."""
         self.ready()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        exchange = Exchange(named or call, surface, timeout_s, call_id, is_new)
+        exchange = Exchange(call, surface, timeout_s, call_id, is_new)
         response = await self._transport.exchange(exchange)
         self.ready()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
@@ -534,12 +526,17 @@ class Session:
     def cached(self, call: Call[Any]) -> tuple[Any] | None:
         """Return the cached answer to a call as a tuple of one; None if there is none."""
         disk_cache = self.disk_cache if call.kind else None
-        body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)
-        answer = None if body is None else (self._decode(call, Response(body)),)
+        answer = self._cached(call.newer, disk_cache) if call.newer else None
+        answer = answer or self._cached(call, disk_cache)
         if disk_cache is not None:
-            answer = answer or self._cached_on_disk(call, disk_cache)
             disk_cache.count(call.kind, hit=answer is not None)
         return answer
+
+    def _cached(self, call: Call[Any], disk_cache: DiskCache | None) -> tuple[Any] | None:
+        body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)
+        if body is not None:
+            return (self._decode(call, Response(body)),)
+        return None if disk_cache is None else self._cached_on_disk(call, disk_cache)
 
     def _cached_on_disk(self, call: Call[Any], disk_cache: DiskCache) -> tuple[Any] | None:
         """Return the answer on disk; an entry that cannot be decoded is dropped."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.verbs.fetching import Fetcher
 
-_NODE_SOURCE, _INDEX_SOURCE = "EXPERIMENTAL_tx_status", "/v0/transactions"
 # The Transactions API has final blocks only, so its documents have reached these levels.
 _REACHED = ("NONE", "INCLUDED", "INCLUDED_FINAL")
 _ASK_A_NODE = "Or pass the account that signed the transaction as sender, to read it from a node."
@@ -120,12 +119,8 @@ def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
 
 
 def source_of(answers: Sequence[TransactionResponse]) -> str:
-    """Return the source of results, for `attrs`: a node, the Transactions API, or both."""
-    sources = [
-        answer.source or (_INDEX_SOURCE if answer.result.is_indexed else _NODE_SOURCE)
-        for answer in answers
-    ]
-    return ", ".join(dict.fromkeys(sources)) or _NODE_SOURCE
+    """Return the source of results, for `attrs`: all that was requested."""
+    return ", ".join(dict.fromkeys(answer.source for answer in answers))
 
 
 def build_traces(

@@ -137,10 +137,10 @@ def trace(
 
     Notes
     -----
-    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status with heights
-    and times from block; shards and rewards from EXPERIMENTAL_protocol_config. The two give the
-    same trace. While receipts have not run, a node is asked unless `wait_until` is NONE,
-    INCLUDED or INCLUDED_FINAL.
+    Source: POST /v0/transactions of the Transactions API, or tx_status, on older nodes
+    EXPERIMENTAL_tx_status, with heights and times from block; shards and rewards from
+    EXPERIMENTAL_protocol_config. The two give the same trace. While receipts have not run, a node
+    is asked unless `wait_until` is NONE, INCLUDED or INCLUDED_FINAL.
 
     Examples
     --------
@@ -305,8 +305,9 @@ def traces(
 
     Notes
     -----
-    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status with heights
-    and times from block; shards and rewards from EXPERIMENTAL_protocol_config.
+    Source: POST /v0/transactions of the Transactions API, or tx_status, on older nodes
+    EXPERIMENTAL_tx_status, with heights and times from block; shards and rewards from
+    EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -324,12 +325,18 @@ def traces(
     level = _check_level(wait_until)
     validation.flag(blocks, "blocks")
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    results = read_results(fetcher, checked, level)
+    return _read_traces(fetcher, checked, level, blocks=blocks)
+
+
+def _read_traces(
+    fetcher: Fetcher, keys: list[Key], level: str, *, blocks: bool, notes: Iterable[str] = ()
+) -> Traces | tuple[Traces, pd.DataFrame]:
+    results = read_results(fetcher, keys, level)
     answers = list(results.values())
-    built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
-    by_hash = dict(zip(results, built, strict=True))
-    result = Traces(by_hash, attrs=provenance(fetcher.ledger, source_of(answers)))
-    return (result, errors_frame(fetcher.failures)) if on_error == "collect" else result
+    built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=fetcher.progress)
+    by_hash, attrs = dict(zip(results, built, strict=True)), source_of(answers)
+    result = Traces(by_hash, attrs=provenance(fetcher.ledger, attrs), notes=notes)
+    return (result, errors_frame(fetcher.failures)) if fetcher.on_error == "collect" else result
 
 
 def _check_item(item: object) -> Key:
@@ -406,7 +413,8 @@ def trace_block(
     traces
         A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`,
         are those of a trace with `tx_hash` and `time` on each row, typed as
-        `schema("traces_receipts")` and so on.
+        `schema("traces_receipts")` and so on. Its `notes` name the items of the block that
+        have no trace, because they are no signed transactions.
 
     Raises
     ------
@@ -416,8 +424,9 @@ def trace_block(
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status, or /v0/block of the block documents, or block
-    and EXPERIMENTAL_indexer_block; shards and rewards from EXPERIMENTAL_protocol_config.
+    Source: block, chunk and tx_status, on older nodes EXPERIMENTAL_tx_status, or /v0/block of the
+    block documents, or block and EXPERIMENTAL_indexer_block; shards and rewards from
+    EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -433,15 +442,21 @@ def trace_block(
     """
     _check_level(wait_until)
     validation.flag(blocks, "blocks")
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
     if validation.one_of(source, "source", ("rpc", *SOURCES)) != "rpc":
-        fetcher = Fetcher(client.current(ledger), on_error, progress)
         traces_read = _document_traces(fetcher, at, source, blocks=blocks)
         return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)
-    included = included[included["kind"] == "signed"]  # others have no sender to ask for
-    pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
-    options: dict[str, Any] = {"wait_until": wait_until, "blocks": blocks, "progress": progress}
-    return traces(pairs, **options, on_error=on_error, ledger=ledger)
+    is_signed = included["kind"] == "signed"  # others have no sender to ask for
+    pairs = included[is_signed][["tx_hash", "signer_id"]].itertuples(index=False, name=None)
+    notes = _notes_of_others(included[~is_signed]["tx_hash"])
+    return _read_traces(fetcher, list(dict.fromkeys(pairs)), wait_until, blocks=blocks, notes=notes)
+
+
+def _notes_of_others(hashes: Iterable[object]) -> list[str]:
+    """Return a note for each item of a block that has no trace."""
+    words = "is an item of a chunk, but no signed transaction: see ledgerkit.transactions()"
+    return [f"{tx_hash if isinstance(tx_hash, str) else 'it'} {words}" for tx_hash in hashes]
 
 
 def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool) -> Traces:
@@ -450,10 +465,11 @@ def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool)
     height, block_hash = reference.height, None
     if height is None:
         height, block_hash = ledger.pin(reference)
-    answers = read_transactions(ledger, height, block_hash, source)
+    answers, others = read_transactions(ledger, height, block_hash, source)
     built = build_traces(ledger, answers, blocks=blocks, progress=fetcher.progress)
     by_hash = {trace.tx_hash or "": trace for trace in built}
-    return Traces(by_hash, attrs=provenance(ledger, SOURCES[source]))
+    notes = _notes_of_others(item.hash for item in others)
+    return Traces(by_hash, attrs=provenance(ledger, SOURCES[source]), notes=notes)
 
 
 @verb
@@ -532,8 +548,8 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     Notes
     -----
     Source: POST /v0/receipt of the Transactions API. If the network has none, or it fails or does
-    not know the receipt: EXPERIMENTAL_receipt, EXPERIMENTAL_receipt_to_tx, EXPERIMENTAL_tx_status
-    and block.
+    not know the receipt: EXPERIMENTAL_receipt, EXPERIMENTAL_receipt_to_tx, tx_status (on older
+    nodes EXPERIMENTAL_tx_status) and block.
 
     Examples
     --------

@@ -442,8 +442,7 @@ def test_a_dry_run_writes_nothing(
     assert (plan.requests, plan.stored, plan.failed) == (stop - first - 12, 10, 0)
     assert plan.seconds == (stop - first - 12) / 2
     assert plan.request == (
-        "block; one chunk for each new chunk of a block;"
-        " one EXPERIMENTAL_tx_status for each transaction"
+        "block; one chunk for each new chunk of a block; one tx_status for each transaction"
     )
     assert (fresh.requests, fresh.request) == (stop - first, "block")
     assert plan.schemas["receipts"]["tx_block_height"] == "int64"

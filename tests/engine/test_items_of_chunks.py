@@ -113,10 +113,14 @@ def test_the_other_readers_of_blocks_go_on(blocks: dict[int, dict[str, Any]]) ->
         assert (items["kind"] == "external_contract_call").sum() == 1
         traces = lk.trace_block(height, progress=False, ledger=ledger)
         assert list(traces) == items.loc[items["kind"] == "signed", "tx_hash"].tolist()
+        [note] = [note for note in traces.notes if "no signed transaction" in note]
+        assert note.startswith(f"{CALL['hash']} is an item of a chunk")
     chunk["transactions"].append(CALL)
     bodies = {number: json.dumps(document).encode() for number, document in blocks.items()}
     with hosting(DocumentHost(bodies, final=max(bodies))) as (ledger, _):
         options: dict[str, Any] = {"progress": False, "ledger": ledger}
-        assert list(lk.trace_block(height, source="documents", **options)) == list(traces)
+        by_documents = lk.trace_block(height, source="documents", **options)
+        assert list(by_documents) == list(traces)
+        assert note in by_documents.notes
         [frame] = lk.follow(height, "transactions", max_blocks=1, **options)
         assert frame["kind"].tolist() == items["kind"].tolist()

@@ -11,6 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.localnet.worlds import open_world
+from tests import served_world
 from tests.local_transport import LocalTransport
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ def test_the_name_is_found_out_once(profile: str, asked: str) -> None:
     assert set(verdicts) <= {"fully_succeeded", "succeeded_with_failed_receipts", "failed"}
     assert node.methods[asked] == len(pairs)
     assert node.methods[NEW if asked == OLD else OLD] == (1 if asked == OLD else 0)
+
+
+@pytest.mark.parametrize(("profile", "asked"), [("86", OLD), ("87", NEW)])
+def test_the_source_is_the_name_that_was_asked(profile: str, asked: str, tmp_path: Path) -> None:
+    """Frames name the method of the request, also if the answer comes from a cache on disk."""
+    world = open_world("demo", profile=profile)
+    world.advance(8)
+    tx = world.summary.transactions[0]
+    url = served_world.serve(world)
+    hits = []
+    for _ in range(2):
+        with lk.connect("lab", rpc_url=url, cache=lk.Cache(tmp_path)) as ledger:
+            trace = lk.trace(tx.tx_hash, tx.signer_id, ledger=ledger)
+            assert trace.receipts.attrs["source"] == asked
+            hits.append(lk.cache_info(ledger=ledger).set_index("kind").loc["transaction", "hits"])
+    assert hits == [0, 1]
 
 
 def test_nodes_have_the_newer_name_from_protocol_87_on() -> None:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.api.models.actions import Action
+from ledgerkit.api.models.other_kinds import ACTIONS, OTHER, RECEIPTS, STATUSES
+from ledgerkit.api.models.transactions import ReceiptBody, Status
 
 HASH, OTHER_HASH = "1" * 32, "2" * 32
 HEADER = {
@@ -40,6 +43,13 @@ SIGNED = {
 }
 # Source: near-jsonrpc-client 1.0.102, EccTransactionView.
 CALL = {"contract_id": "c.near", "hash": OTHER_HASH, "payload": "AAAA"}
+
+
+def test_every_declared_kind_is_decoded_as_such() -> None:
+    """What is wrapped as another kind is exactly what the models do not declare."""
+    declared = {Action: ACTIONS, ReceiptBody: RECEIPTS, Status: STATUSES}
+    for model, names in declared.items():
+        assert {*names, OTHER} == set(model.__struct_encode_fields__)
 
 
 def outcome(outcome_id: str, status: object, **members: object) -> dict[str, Any]:
@@ -185,6 +195,23 @@ def test_a_receipt_of_an_unknown_kind_is_named(content: object) -> None:
     document = whole_block([], list(zip(bodies, outcomes, strict=True)))
     assert lk.read(document, "outcomes")["receipt_kind"].tolist() == ["Action", "ActionV9"]
     assert lk.read(document, "actions")["action"].tolist() == ["Transfer"]
+
+
+@pytest.mark.parametrize("content", [{"ActionV9": {"level": 2}}, "ActionV9"])
+def test_a_receipt_of_an_unknown_kind_that_only_a_chunk_lists_is_a_row(content: object) -> None:
+    """Its kind and content stand beside the data receipts, which stay as they were."""
+    data = receipt("D", {"Data": {"data_id": HASH, "data": "AA=="}})
+    document = json.loads(whole_block([], []))
+    document["shards"][0]["chunk"]["receipts"] = [data, receipt("A", action())]
+    alone = lk.read(json.dumps(document).encode(), "data_receipts")
+    document["shards"][0]["chunk"]["receipts"].append(receipt("S", content))
+    frame = lk.read(json.dumps(document).encode(), "data_receipts")
+    assert frame[["receipt_id", "kind"]].values.tolist() == [["D", "Data"], ["S", "ActionV9"]]
+    assert frame.iloc[:1].equals(alone)
+    row = frame.iloc[1]
+    assert (row["predecessor_id"], row["receiver_id"]) == ("a.near", "b.near")
+    assert row["content"] == (content["ActionV9"] if isinstance(content, dict) else None)
+    assert row[["data_id", "data", "is_promise_resume"]].isna().all()
 
 
 @pytest.mark.parametrize("status", [{"SuccessV9": "AA=="}, "SuccessV9"])

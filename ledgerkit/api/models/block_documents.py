@@ -11,12 +11,18 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain, commitments
 from ledgerkit.api.models.actions import Action  # noqa: TC001 - decoders read the annotations
-from ledgerkit.api.models.other_kinds import OtherTransaction, decode_with_other_kinds
+from ledgerkit.api.models.other_kinds import (
+    CHANGES,
+    OTHER,
+    OtherKind,
+    OtherTransaction,
+    decode_with_other_kinds,
+)
 from ledgerkit.api.models.transactions import (
     ActionReceipt,
     DataReceiver,
@@ -99,10 +105,13 @@ class DataReceipt(Struct, gc=False):
     is_promise_resume: bool | None = None  # not in documents from before promises could yield
 
 
-class ChunkReceiptBody(Struct, gc=False, rename="pascal"):
-    """The content of a receipt in a chunk, of which only data are read."""
+class ChunkReceiptBody(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
+    """The content of a receipt in a chunk, of which data and other kinds are read."""
 
     data: DataReceipt | None = None
+    action: chain.AnyReceipt | None = None
+    global_contract_distribution: chain.AnyReceipt | None = None
+    other: OtherKind | None = field(name=OTHER, default=None)
 
 
 class ChunkReceipt(chain.AnyReceipt, gc=False):
@@ -153,11 +162,6 @@ class Chunk(Struct, gc=False):
 
 
 _UPDATE, _DELETION = ACCOUNT_CHANGES = "account_update", "account_deletion"
-# Source: nearcore, core/primitives/src/views.rs, StateChangeValueView.
-CHANGES = frozenset(
-    "account_update account_deletion access_key_update access_key_deletion gas_key_nonce_update "
-    "data_update data_deletion contract_code_update contract_code_deletion".split()
-)
 
 
 class ChangeCause(Struct, gc=False):

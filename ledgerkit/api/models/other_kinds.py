@@ -9,19 +9,26 @@ that is no signed transaction as an `OtherTransaction`, and the rest of the docu
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ledgerkit import json_decoding
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from ledgerkit.protocol.actions import KINDS_BY_NAME
 
 T = TypeVar("T")
 
 OTHER = ""  # the member that has an `OtherKind`; no kind has this name
+# What is declared: the members of `Action`, `ReceiptBody` and `Status`, and the changes of state.
+ACTIONS = frozenset(KINDS_BY_NAME)
+RECEIPTS = frozenset({"Action", "Data", "GlobalContractDistribution"})
+STATUSES = frozenset({"SuccessValue", "SuccessReceiptId", "Failure"})
+# Source: nearcore, core/primitives/src/views.rs, StateChangeValueView.
+CHANGES = frozenset(
+    "account_update account_deletion access_key_update access_key_deletion gas_key_nonce_update "
+    "data_update data_deletion contract_code_update contract_code_deletion".split()
+)
 _OUTCOME = {"executor_id", "gas_burnt", "receipt_ids"}  # members that are not of other objects
 _RESULT = {"final_execution_status", "receipts_outcome", "transaction_outcome"}
 _CHANGE = {"type", "cause", "change"}
@@ -92,31 +99,26 @@ def _wrap_all(value: Any) -> None:
 
 
 def _wrap_members(value: dict[str, Any]) -> None:
-    from ledgerkit.api.models import actions, block_documents, transactions
-
     names = value.keys()
     if isinstance(value.get("actions"), list):
-        fields = actions.Action.__struct_encode_fields__
-        value["actions"] = [_wrap_kind(action, fields) for action in value["actions"]]
+        value["actions"] = [_wrap_kind(action, ACTIONS) for action in value["actions"]]
     if {"receipt_id", "receipt"} <= names:
-        fields = transactions.ReceiptBody.__struct_encode_fields__
-        value["receipt"] = _wrap_kind(value["receipt"], fields, is_object=True)
+        value["receipt"] = _wrap_kind(value["receipt"], RECEIPTS, is_object=True)
     if "status" in names and not names.isdisjoint(_OUTCOME | _RESULT):
-        fields = transactions.Status.__struct_encode_fields__
-        value["status"] = _wrap_kind(value["status"], fields)
+        value["status"] = _wrap_kind(value["status"], STATUSES)
     if "header" in names and isinstance(value.get("transactions"), list):
         value["transactions"] = [_wrap_transaction(item) for item in value["transactions"]]
-    if names >= _CHANGE and value["type"] not in block_documents.CHANGES:
+    if names >= _CHANGE and value["type"] not in CHANGES:
         value["cause"], value["change"] = _wrap_change(value["cause"], value["change"])
 
 
-def _wrap_kind(value: object, names: Sequence[str], *, is_object: bool = False) -> object:
+def _wrap_kind(value: object, names: frozenset[str], *, is_object: bool = False) -> object:
     """Return another kind as an `OtherKind`; of a declared one drop other members."""
     if is_object and isinstance(value, str):
         return {OTHER: {"name": value}}
-    if not isinstance(value, dict) or value.keys() <= set(names):
+    if not isinstance(value, dict) or value.keys() <= names:
         return value
-    declared = {name: value[name] for name in names if name in value}
+    declared = {name: content for name, content in value.items() if name in names}
     name = next(iter(value))
     return declared or {OTHER: {"name": name, "content": value[name]}}
 

@@ -417,7 +417,7 @@ class TransactionResponse(NamedTuple):
 
     result: TxResult
     body: bytes
-    source: str = ""  # if it is neither a node nor the Transactions API
+    source: str
 
     @property
     def transaction(self) -> Transaction | None:
@@ -440,13 +440,15 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
         raise decode_error(problem, data, request) from None
 
 
-def decode_indexed(data: bytes, *, request: str) -> TransactionResponse:
+def decode_indexed(
+    data: bytes, *, request: str, source: str = "/v0/transactions"
+) -> TransactionResponse:
     """Decode one transaction of a Transactions API response, as `decode_transaction` does."""
     try:
         indexed = decode_with_other_kinds(_INDEXED, data)
     except msgspec.DecodeError as problem:
         raise decode_error(problem, data, request) from None
-    return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
+    return TransactionResponse(_from_transactions_api(indexed, "$", request), data, source)
 
 
 def embed_context(data: bytes, context: TraceContext) -> bytes:

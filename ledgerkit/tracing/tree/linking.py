@@ -30,7 +30,8 @@ _MOST_NAMED = 3
 _NO_ROWS = np.array([], dtype=np.int64)
 _NO_BODIES = (
     "the document has no receipt bodies (plain tx does not send them), so actions, deposits, "
-    "arguments and data edges are known for the first receipt only: use EXPERIMENTAL_tx_status"
+    "arguments and data edges are known for the first receipt only: use tx_status, or "
+    "EXPERIMENTAL_tx_status on older nodes"
 )
 
 
