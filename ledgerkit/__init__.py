@@ -114,6 +114,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.tokens import nft as nft
     from ledgerkit.verbs.tokens import nft_tokens as nft_tokens
     from ledgerkit.verbs.tokens import staking as staking
+    from ledgerkit.verbs.tokens import token_metadata as token_metadata
     from ledgerkit.verbs.tokens import top_holders as top_holders
     from ledgerkit.verbs.transactions import receipt as receipt
     from ledgerkit.verbs.transactions import receipts as receipts
@@ -167,7 +168,7 @@ _HOMES = {
     "verbs.node": "gas_price health indexer_status protocol_config status validators",
     "verbs.recordings": "inspect record",
     "verbs.saved_responses": "read",
-    "verbs.tokens": "exposure ft nft nft_tokens staking top_holders",
+    "verbs.tokens": "exposure ft nft nft_tokens staking token_metadata top_holders",
     "verbs.transactions": "receipt receipts trace trace_block traces tx verify",
     "widgets.explorer": "explore",
     "widgets.table": "show",
@@ -175,6 +176,7 @@ _HOMES = {
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _SYNONYMS = {  # names that people look for, and the verbs that answer
     "events": "trace",
+    "ft_metadata": "token_metadata",
     "holders": "top_holders",
     "rewards": "statement",
     "stake": "staking",

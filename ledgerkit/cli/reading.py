@@ -227,6 +227,7 @@ _OPTIONS = (*FORM, *NETWORK, _DRY_RUN)
 _SAVABLE = (*FORM, *NETWORK, _FROM_FILE, _DRY_RUN)
 _AT = Argument("--at", "a height, a hash, final, optimistic, or an ISO time")
 _LISTED = "to read; can be repeated; default: those that the indexer lists"
+_CONTRACT = "a token contract to ask; can be repeated; default: the indexer's list"
 _ROLE = "only with this role of the account, such as signer, receiver or function_call"
 _SUCCESS = "only transactions that succeeded, or with --no-success that did not"
 _EVERY = "the spacing: a number of heights, or 6h, 1D or MS; default: 24 readings"
@@ -266,7 +267,9 @@ READING = {
     "ft": Command(
         "fungible tokens of accounts",
         "verbs.tokens:ft",
-        _ID,
+        _HISTORY[0],
+        Argument("--contract ID", _CONTRACT, "contracts", **{**REPEATED, "default": None}),
+        _AT,
         Argument("--metadata", "add the columns symbol, decimals and amount"),
         *_SAVABLE,
         schema=lambda args: "ft_metadata" if args.metadata else "ft",

@@ -56,11 +56,19 @@ _FT = (
     _c("contract_id", "str", "contract of the token"),
     _c("balance", "u128", "exact balance; missing unless `status` is ok", AMOUNT_UNIT),
     _UPDATED,
-    _c("status", "str", "ok, pending (not indexed yet) or broken (the contract call failed)"),
+    _c(
+        "status",
+        "str",
+        "ok, pending (not indexed yet), broken (the contract call failed) or no_contract (there "
+        "was none at the block)",
+    ),
 )
-_FT_METADATA = (
+_SYMBOL = (
     _c("symbol", "str", "symbol of the token, control characters escaped, at most 64 characters"),
     _c("decimals", "Int64", "decimal places of the token; missing if not from 0 to 255"),
+)
+_FT_METADATA = (
+    *_SYMBOL,
     _c("amount", "Float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),
 )
@@ -236,6 +244,21 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
+    "token_metadata": (
+        _c("contract_id", "str", "contract of the token"),
+        _c("spec", "str", "standard that it states, such as ft-1.0.0; escaped and cut as `symbol`"),
+        _c("name", "str", "name of the token, escaped and cut as `symbol`"),
+        *_SYMBOL,
+        _c("icon", "str", "icon, unchanged: by the standard a data URL, of any size"),
+        _c("reference", "str", "reference, unchanged: by the standard a link to a JSON file"),
+        _c("reference_hash", "str", "reference_hash, unchanged: SHA-256 of that file, in base64"),
+        _c(
+            "status",
+            "str",
+            "ok, missing (no contract, or none with metadata) or broken (symbol or decimals not "
+            "usable)",
+        ),
+    ),
     "nft": (_ACCOUNT, _COLLECTION, _NFT_TOKEN, _UPDATED),
     "nft_tokens": (
         _ACCOUNT,

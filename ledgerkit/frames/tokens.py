@@ -1,4 +1,4 @@
-"""Frames of fungible tokens, NFTs, staking, and the exposure to staking."""
+"""Frames of fungible tokens, their metadata, NFTs, staking, and the exposure to staking."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pandas import NA
 
+from ledgerkit.api.models import chain
 from ledgerkit.errors import cut
 from ledgerkit.frames import amounts, build
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.units import MAX_DECIMALS
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.api.models import chain, rest
+    from ledgerkit.api.models import rest
 
     # The pools, or the liquid staking tokens, of each account, with their amounts if known.
     Entries = list[list[tuple[str, int | None]]]
@@ -40,6 +42,10 @@ class TokenFacts(NamedTuple):
     name: str | None = None
 
 
+# What a token's contract returned, or the status of what it did not: missing, broken or unread.
+Metadata = chain.FtMetadata | str
+
+
 class Token(NamedTuple):
     """A token with its supply in the smallest unit, which is None if it is unknown."""
 
@@ -47,18 +53,31 @@ class Token(NamedTuple):
     total_supply: int | None
 
 
-def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
+def token_facts(metadata: Metadata) -> TokenFacts:
     """
     Check a token's metadata: a contract may send members of any type.
 
     The symbol and the name become one line of at most 64 visible characters, and the decimals are
     kept if they are from 0 to 255. The status is ``broken`` if symbol or decimals are not usable.
     """
+    if isinstance(metadata, str):
+        return TokenFacts(metadata)
     symbol, decimals = _line(metadata.symbol), metadata.decimals
     if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
     return TokenFacts(status, symbol, decimals, _line(metadata.name))
+
+
+def token_metadata(metadata: Mapping[str, Metadata]) -> pd.DataFrame:
+    """Build the token_metadata frame from the metadata of contracts, or why they have none."""
+    facts = list(map(token_facts, metadata.values()))
+    columns: dict[str, Any] = {"contract_id": list(metadata)}
+    columns |= {name: [getattr(fact, name) for fact in facts] for name in TokenFacts._fields}
+    columns["spec"] = [_line(getattr(value, "spec", None)) for value in metadata.values()]
+    for name in ("icon", "reference", "reference_hash"):
+        columns[name] = [_text(getattr(value, name, None)) for value in metadata.values()]
+    return build.build_frame("token_metadata", columns)
 
 
 def _line(value: Any) -> str | None:
@@ -67,18 +86,27 @@ def _line(value: Any) -> str | None:
     return cut(value, 4 * _MAX_SYMBOL)[:_MAX_SYMBOL].strip() or None
 
 
-def ft(
-    responses: Sequence[rest.FungibleTokens | rest.Full],
-    metadata: Mapping[str, TokenFacts] | None = None,
-) -> pd.DataFrame:
-    """Build the ft frame, or ft_metadata with the metadata of each contract; one row per token."""
-    columns = ft_columns(responses)
-    if metadata is None:
-        return build.build_frame("ft", columns)
-    facts = [metadata[contract_id] for contract_id in columns["contract_id"]]
-    columns["balance"] = build.build_frame("ft", columns)["balance"].array
-    columns |= _metadata_columns(columns["balance"].tolist(), facts)
-    return build.build_frame("ft_metadata", columns)
+def ft(responses: Sequence[rest.FungibleTokens | rest.Full]) -> pd.DataFrame:
+    """Build the ft frame; one row per token."""
+    return build.build_frame("ft", ft_columns(responses))
+
+
+def ft_at(rows: Sequence[tuple[str, str, int | None, str]]) -> pd.DataFrame:
+    """Build the ft frame from account ids, contracts, balances at a block, and statuses."""
+    names = ("account_id", "contract_id", "balance", "status")
+    columns: dict[str, Any] = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    columns["last_update_block_height"] = [None] * len(rows)
+    return build.build_frame("ft", columns)
+
+
+def ft_metadata(frame: pd.DataFrame, metadata: Mapping[str, TokenFacts]) -> pd.DataFrame:
+    """Build the ft_metadata frame from an ft frame and the metadata of its contracts."""
+    facts = [metadata[contract_id] for contract_id in frame["contract_id"]]
+    columns: dict[str, Any] = {c.name: frame[c.name].array for c in SCHEMAS["ft"]}
+    columns |= _metadata_columns(frame["balance"].tolist(), facts)
+    with_metadata = build.build_frame("ft_metadata", columns)
+    with_metadata.attrs = {**frame.attrs, **with_metadata.attrs}
+    return with_metadata
 
 
 def _metadata_columns(balances: Sequence[Any], facts: Sequence[TokenFacts]) -> dict[str, Any]:

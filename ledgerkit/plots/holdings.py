@@ -182,6 +182,7 @@ def _balance_notes(records: Sequence[_Balance], n_smaller: int, *, by_account: b
         "zero": [row for row in records if row.amount == 0],
         "not indexed yet": [row for row in records if row.status == "pending"],
         "broken": [row for row in records if row.status == "broken"],
+        "contract did not exist": [row for row in records if row.status == "no_contract"],
         "unknown decimals": [row for row in records if row.status == "ok" and row.amount is None],
     }
     notes = []

@@ -301,14 +301,16 @@ def snapshot(account_id: str, *, metadata: bool = False, ledger: Ledger | None =
     account_id = validation.account_id(account_id)
     call = rest.full(account_id)
     response = ledger.send(call)
-    contract_ids = [token.contract_id for token in response.tokens or ()]
     has_metadata = validation.flag(metadata, "metadata")
-    facts = tokens.read_token_facts(ledger, contract_ids) if has_metadata else None
     with request_in_errors(call.request):
+        ft = token_frames.ft([response])
+        if has_metadata:
+            facts = tokens.read_token_facts(ledger, ft["contract_id"].tolist())
+            ft = token_frames.ft_metadata(ft, facts)
         snapshot = Snapshot(
             account_id,
             account_frames.accounts([response]),
-            token_frames.ft([response], facts),
+            ft,
             token_frames.nft([(response.account_id, response.nfts)]),
             token_frames.staking([response]),
         )

@@ -20,6 +20,7 @@ _IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
     "ids": _IDS,
     "account_ids": _IDS,
+    "contract_ids": "One contract id or several; duplicates are dropped.",
     "account_id": "The account.",
     "contract_id": "The contract's account.",
     "at": (

@@ -1,9 +1,10 @@
-"""Verbs about holdings: fungible tokens, NFTs, staking positions, staking exposure."""
+"""Verbs about holdings: fungible tokens, their metadata, NFTs, staking, exposure to staking."""
 
 from __future__ import annotations
 
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from typing import TYPE_CHECKING, Any, overload
 
 from ledgerkit import client, errors, json_decoding, user_warnings, validation
@@ -18,32 +19,50 @@ from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Unpack
 
     import pandas as pd
 
+    from ledgerkit.api.calls import Call
+    from ledgerkit.frames.accounts import Reading
     from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _PAGE = 50
 _MAX_PAGE = 1000
 _DIGEST_BYTES = 20
+_BALANCE_SOURCE = "view call ft_balance_of"
 _HOLDERS_SOURCE = "GET /v1/ft/{contract_id}/top"
 _LOCKUP_FACTORY = "lockup.near"
 
 
 @overload
-def ft(ids: Ids, *, metadata: bool = False, **options: Unpack[Raising]) -> pd.DataFrame: ...
+def ft(
+    account_ids: Ids,
+    *,
+    contracts: Ids | None = None,
+    at: object = None,
+    metadata: bool = False,
+    **options: Unpack[Raising],
+) -> pd.DataFrame: ...
 @overload
 def ft(
-    ids: Ids, *, metadata: bool = False, **options: Unpack[Collecting]
+    account_ids: Ids,
+    *,
+    contracts: Ids | None = None,
+    at: object = None,
+    metadata: bool = False,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def ft(
-    ids: Ids,
+    account_ids: Ids,
     *,
+    contracts: Ids | None = None,
+    at: object = None,
     metadata: bool = False,
     on_error: OnError = "raise",
     progress: bool = True,
@@ -54,20 +73,39 @@ def ft(
 
     Parameters
     ----------
+    contracts
+        The token contracts to read, one or several: each is asked for the balance of each
+        account, all at one block. None reads the tokens that the indexer lists.
+    at
+        The block to read the balances at, from the contracts: a height, block hash, finality
+        name or time. Without `contracts` these are the contracts that the indexer lists for the
+        account today, which are all it knows: a token that the account held in the past is among
+        them, one that the indexer missed is not. None reads the indexer's balances, or with
+        `contracts` the final block.
     metadata
         Add symbol, decimals and the balance in human units. The metadata of each contract
-        is read once and cached.
+        is read once and cached; it is today's, also with `at`.
 
     Returns
     -------
     balances
-        One row per account and token ever held, typed as `schema("ft")` or
-        `schema("ft_metadata")`. `balance` is exact, in the token's smallest unit;
-        `status` distinguishes unknown balances from zero.
+        One row per account and token, typed as `schema("ft")` or `schema("ft_metadata")`.
+        `balance` is exact, in the token's smallest unit; `status` distinguishes unknown
+        balances from zero. The indexer lists tokens ever held. With `contracts` or `at`,
+        balances of 0 are rows too, also those of accounts that do not exist: contracts do not
+        know; `last_update_block_height` is missing, and ``attrs`` have the block.
+
+    Raises
+    ------
+    LedgerError
+        If an account could not be read, or one of `contracts` has no balance of it to read: it
+        does not exist at the block, has no such method, panics, or returns no amount. The error
+        names both. A listed contract that has none is a row with its `status` instead.
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/ft; metadata from the view method ft_metadata.
+    Source: GET /v1/account/{account_id}/ft; with `contracts` or `at` the view method
+    ft_balance_of; metadata from the view method ft_metadata.
 
     Examples
     --------
@@ -77,17 +115,140 @@ def ft(
       contract_id      balance  status symbol  decimals    amount
     0   gold.near  11349750000      ok   GOLD         6  11349.75
     1   torn.near         <NA>  broken   TORN         8      <NA>
+
+    What did some accounts have of one token, some time ago?
+
+    >>> past = lk.ft(["uma.near", "dave.near"], contracts="gold.near", at=180000010)
+    >>> past[["account_id", "contract_id", "balance"]]
+      account_id contract_id      balance
+    0   uma.near   gold.near  11349750000
+    1  dave.near   gold.near    311000000
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    with_metadata = validation.flag(metadata, "metadata")
-    calls = {name: rest.ft(name) for name in validation.account_ids(ids)}
-    fetched = fetcher.fetch(calls, "tokens")
-    fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
-    tokens = (token for _, response in fetched for token in response.tokens or ())
-    contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
-    facts = _read_facts(fetcher, contract_ids) if with_metadata else None
-    frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
-    return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
+    account_ids = validation.account_ids(account_ids)
+    block = validation.block_reference(at)
+    has_metadata = validation.flag(metadata, "metadata")
+    if contracts is None:
+        fetched = fetcher.fetch({name: rest.ft(name) for name in account_ids}, "tokens")
+        fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
+        source = "GET /v1/account/{account_id}/ft"
+        if at is None:
+            frame = fetcher.frame(fetched, token_frames.ft, "the tokens")
+        else:
+            listed = (
+                (name, token) for name, response in fetched for token in response.tokens or ()
+            )
+            pairs = [(name, token.contract_id) for name, token in listed]
+            frame = _balances_at(fetcher, pairs, readings.token_call, block)
+            source = f"{source}; {_BALANCE_SOURCE}"
+    else:
+        pairs = list(product(account_ids, validation.account_ids(contracts, "contracts")))
+        frame, source = _balances_at(fetcher, pairs, readings.balance_call, block), _BALANCE_SOURCE
+        holders = frame["account_id"][frame["balance"] > 0]
+        fetcher.warn_of_unknown(
+            dict.fromkeys(frame["account_id"], False) | dict.fromkeys(holders, True)
+        )
+    if has_metadata:
+        facts = _read_facts(fetcher, frame["contract_id"].unique().tolist())
+        frame = token_frames.ft_metadata(frame, facts)
+    return fetcher.result(frame, source)
+
+
+def _balances_at(
+    fetcher: Fetcher,
+    pairs: Sequence[tuple[str, str]],
+    build_call: Callable[[str, str, BlockReference], Call[int] | Call[Reading]],
+    at: BlockReference,
+) -> pd.DataFrame:
+    """Read the balances of accounts from contracts, all at one block."""
+    block, read_at = _pin(fetcher.ledger, at)
+    subjects = {
+        f"{account_id} in {contract_id}": (account_id, contract_id)
+        for account_id, contract_id in pairs
+    }
+    calls: dict[str, Call[Any]] = {
+        subject: build_call(*pair, block) for subject, pair in subjects.items()
+    }
+    fetched = fetcher.fetch(calls, "balances")
+    rows = [
+        (*subjects[subject], value, "ok")
+        if isinstance(value, int)
+        else (*subjects[subject], value.balance, value.status)
+        for subject, value in fetched
+    ]
+    frame = token_frames.ft_at(rows)
+    frame.attrs.update(read_at)
+    return frame
+
+
+def _pin(ledger: Ledger, at: BlockReference) -> tuple[BlockReference, dict[str, object]]:
+    """Resolve a block reference to a hash; return it, and what provenance states of the block."""
+    height, block_hash = ledger.pin(at)
+    read_at: dict[str, object] = {"block_height": height, "block_hash": block_hash}
+    return validation.block_reference(block_hash), read_at
+
+
+@overload
+def token_metadata(
+    contract_ids: Ids, *, at: object = None, **options: Unpack[Raising]
+) -> pd.DataFrame: ...
+@overload
+def token_metadata(
+    contract_ids: Ids, *, at: object = None, **options: Unpack[Collecting]
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
+def token_metadata(
+    contract_ids: Ids,
+    *,
+    at: object = None,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return the metadata of fungible tokens, as their contracts state it.
+
+    Parameters
+    ----------
+    at
+        A height, block hash, finality name or time, at which all contracts are read. None reads
+        at the final block, and each contract once for this ledger: its metadata is cached.
+
+    Returns
+    -------
+    metadata
+        One row per contract, typed as `schema("token_metadata")`: the members that NEP-148
+        declares. `status` is ``missing`` where there is no contract, or none with metadata, and
+        ``broken`` where symbol or decimals are not usable. A contract may state anything:
+        `symbol` and `name` do not identify a token, its `contract_id` does.
+
+    Raises
+    ------
+    LedgerError
+        If a contract could not be asked.
+
+    Notes
+    -----
+    Source: view method ft_metadata (NEP-148): spec, name, symbol and decimals, which a contract
+    must have, and icon, reference and reference_hash, which may be null.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> tokens = lk.token_metadata(["gold.near", "wrap.near", "dave.near"])
+    >>> tokens[["contract_id", "spec", "name", "symbol", "decimals", "status"]]
+      contract_id      spec                         name symbol  decimals   status
+    0   gold.near  ft-1.0.0                         Gold   GOLD         6       ok
+    1   wrap.near  ft-1.0.0  Wrapped NEAR fungible token  wNEAR        24       ok
+    2   dave.near       NaN                          NaN    NaN      <NA>  missing
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    contract_ids = validation.account_ids(contract_ids, "contract_ids")
+    block = validation.block_reference(at)
+    block, read_at = (block, {}) if at is None else _pin(fetcher.ledger, block)
+    metadata = _read_metadata(fetcher, contract_ids, block)
+    read = {name: value for name, value in metadata.items() if value != "unread"}
+    return fetcher.result(token_frames.token_metadata(read), "view call ft_metadata", **read_at)
 
 
 def read_token_facts(
@@ -100,21 +261,28 @@ def read_token_facts(
 def _read_facts(
     fetcher: Fetcher, contract_ids: Sequence[str]
 ) -> dict[str, token_frames.TokenFacts]:
-    final = validation.block_reference("final")
-    calls = {c: rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids}
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    fetched = collector.fetch(calls, "metadata")
-    facts = {contract_id: _facts(result) for contract_id, result in fetched}
-    for contract_id, error in collector.failures:
-        if isinstance(error, readings.REFUSED):
-            facts[contract_id] = token_frames.TokenFacts("missing")
-        elif isinstance(error, errors.DecodeError):
-            facts[contract_id] = token_frames.TokenFacts("broken")
-        else:
-            facts[contract_id] = token_frames.TokenFacts("unread")
-            fetcher.fail(contract_id, error)
+    metadata = _read_metadata(fetcher, contract_ids, validation.block_reference("final"))
+    facts = {c: token_frames.token_facts(value) for c, value in metadata.items()}
     known_tokens(fetcher.ledger).update({c: fact for c, fact in facts.items() if fact.symbol})
     return facts
+
+
+def _read_metadata(
+    fetcher: Fetcher, contract_ids: Sequence[str], at: BlockReference
+) -> dict[str, token_frames.Metadata]:
+    """Read the metadata of tokens, or why there is none; what could not be read is a failure."""
+    calls = {c: rpc.call_function(c, "ft_metadata", b"{}", at, keep=True) for c in contract_ids}
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    metadata = {c: _decode_metadata(result) for c, result in collector.fetch(calls, "metadata")}
+    for contract_id, error in collector.failures:
+        if isinstance(error, readings.REFUSED):
+            metadata[contract_id] = "missing"
+        elif isinstance(error, errors.DecodeError):
+            metadata[contract_id] = "broken"
+        else:
+            metadata[contract_id] = "unread"
+            fetcher.fail(contract_id, error)
+    return {contract_id: metadata[contract_id] for contract_id in contract_ids}
 
 
 def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
@@ -122,13 +290,11 @@ def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
     return ledger.memo("tokens", dict)
 
 
-def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
-    """Decode a token's metadata; metadata that can't be decoded is ``broken``, not an error."""
+def _decode_metadata(result: chain.CallResult) -> token_frames.Metadata:
     try:
-        metadata = json_decoding.decode(rpc.result_bytes(result, "ft_metadata"), chain.FtMetadata)
+        return json_decoding.decode(rpc.result_bytes(result, "ft_metadata"), chain.FtMetadata)
     except (ValueError, errors.DecodeError):
-        return token_frames.TokenFacts("broken")
-    return token_frames.token_facts(metadata)
+        return "broken"
 
 
 @overload

@@ -23,6 +23,7 @@ ARGUMENTS = {
     "account_ids": "alice.near",
     "account_id": "alice.near",
     "contract_id": "gold.near",
+    "contract_ids": "gold.near",
     "method": "ft_metadata",
     "requests": [],
     "start": 180000010,

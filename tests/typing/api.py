@@ -95,6 +95,10 @@ def one_account() -> None:
     assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
     assert_type(lk.keys(["root.near"], on_error="collect"), Both)
     assert_type(lk.gas_key_nonces("root.near", "ed25519:1"), list[int])
+    assert_type(lk.token_metadata("wrap.near", at=1), pd.DataFrame)
+    assert_type(lk.token_metadata(["wrap.near"], on_error="collect"), Both)
+    assert_type(lk.ft("root.near", contracts="wrap.near", at="2026-01"), pd.DataFrame)
+    assert_type(lk.ft("root.near", contracts=["wrap.near"], on_error="collect"), Both)
     assert_type(lk.top_holders("wrap.near"), pd.DataFrame)
 
 

@@ -285,10 +285,14 @@ class Changes(Struct, gc=False):
 
 
 class FtMetadata(Struct, gc=False):
-    """The members of a token's metadata that frames use; contracts send any JSON type."""
+    """A token's metadata, with the members that NEP-148 declares; contracts send any JSON type."""
 
+    spec: Any = None
     name: Any = None
     symbol: Any = None
+    icon: Any = None
+    reference: Any = None
+    reference_hash: Any = None
     decimals: Any = None
 
 

@@ -581,10 +581,14 @@ def test_ticks_of_balances_do_not_overlap(amounts: tuple[int, ...]):
 
 def test_nothing_held_is_said_with_what_is_not_known():
     """An account may hold no token whose balance can be told."""
-    told = [token("DUST", 0), token("SLOW", None, status="pending")]
+    told = [
+        token("DUST", 0),
+        token("SLOW", None, status="pending"),
+        token("LATE", None, status="no_contract"),
+    ]
     ax = plots.balances(frame("ft_metadata", told))
     assert [text.get_text() for text in ax.texts] == [
-        "no token balances\nzero: DUST · not indexed yet: SLOW"
+        "no token balances\nzero: DUST · not indexed yet: SLOW · contract did not exist: LATE"
     ]
 
 
