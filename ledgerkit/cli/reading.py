@@ -226,6 +226,7 @@ _DRY_RUN = Argument("--dry-run", "print the requests and the columns; send nothi
 _OPTIONS = (*FORM, *NETWORK, _DRY_RUN)
 _SAVABLE = (*FORM, *NETWORK, _FROM_FILE, _DRY_RUN)
 _AT = Argument("--at", "a height, a hash, final, optimistic, or an ISO time")
+_CHOSEN: dict[str, Any] = {**REPEATED, "default": None}
 _LISTED = "to read; can be repeated; default: those that the indexer lists"
 _CONTRACT = "a token contract to ask; can be repeated; default: the indexer's list"
 _ROLE = "only with this role of the account, such as signer, receiver or function_call"
@@ -268,7 +269,7 @@ READING = {
         "fungible tokens of accounts",
         "verbs.tokens:ft",
         _HISTORY[0],
-        Argument("--contract ID", _CONTRACT, "contracts", **{**REPEATED, "default": None}),
+        Argument("--contract ID", _CONTRACT, "contracts", **_CHOSEN),
         _AT,
         Argument("--metadata", "add the columns symbol, decimals and amount"),
         *_SAVABLE,
@@ -329,8 +330,8 @@ READING = {
         Argument("stop", "the end of the range, as START"),
         Argument("--every", _EVERY),
         Argument("--views", "some of accounts,ft,staking; default: accounts"),
-        Argument("--contract ID", f"a token contract {_LISTED}", "contracts", **REPEATED),
-        Argument("--pool ID", f"a staking pool {_LISTED}", "pools", **REPEATED),
+        Argument("--contract ID", f"a token contract {_LISTED}", "contracts", **_CHOSEN),
+        Argument("--pool ID", f"a staking pool {_LISTED}", "pools", **_CHOSEN),
         *_OPTIONS,
         example="alice.near 2026-08-01 final --every 10s",
     ),

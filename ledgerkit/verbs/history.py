@@ -17,7 +17,7 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Unpack
 
     from ledgerkit.api.calls import Call
@@ -42,8 +42,8 @@ def history(
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
-    contracts: str | Iterable[str] | None = (),
-    pools: str | Iterable[str] | None = (),
+    contracts: str | Iterable[str] | None = None,
+    pools: str | Iterable[str] | None = None,
     **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
@@ -54,8 +54,8 @@ def history(
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
-    contracts: str | Iterable[str] | None = (),
-    pools: str | Iterable[str] | None = (),
+    contracts: str | Iterable[str] | None = None,
+    pools: str | Iterable[str] | None = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
@@ -66,8 +66,8 @@ def history(
     *,
     every: object = None,
     views: str | Iterable[str] = ("accounts",),
-    contracts: str | Iterable[str] | None = (),
-    pools: str | Iterable[str] | None = (),
+    contracts: str | Iterable[str] | None = None,
+    pools: str | Iterable[str] | None = None,
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -90,11 +90,9 @@ def history(
         What to read at each block: ``accounts`` (balance, locked, storage), ``ft`` (the
         balance at each of `contracts`), ``staking`` (the stake with each of `pools`).
     contracts
-        For ``ft``: the token contracts; None or an empty list reads those that the indexer
-        lists.
+        For ``ft``: the token contracts; None reads those that the indexer lists.
     pools
-        For ``staking``: the pools; None or an empty list reads those that the indexer
-        lists.
+        For ``staking``: the pools; None reads those that the indexer lists.
 
     Returns
     -------
@@ -136,12 +134,12 @@ def history(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_id = validation.account_id(account_id)
     view_names = check_views(views)
-    contract_ids = {
-        "accounts": [],
+    contract_ids: dict[str, Sequence[str | None] | None] = {
+        "accounts": [None],
         "ft": _check_contracts(contracts, "contracts", "ft", view_names),
         "staking": _check_contracts(pools, "pools", "staking", view_names),
     }
-    width = sum(len(contract_ids[view]) or 1 for view in view_names)
+    width = sum(len(contract_ids[view] or [None]) for view in view_names)
     sampling_range = sampling.check_range(start, stop, every, width=width)
     subjects = _list_subjects(fetcher, account_id, view_names, contract_ids)
     sampling_range = replace(sampling_range, width=max(1, len(subjects)))
@@ -168,8 +166,8 @@ def check_views(views: str | Iterable[str]) -> list[str]:
 
 def _check_contracts(
     ids: str | Iterable[str] | None, field: str, view: str, view_names: Sequence[str]
-) -> list[str]:
-    contract_ids = validation.account_ids(() if ids is None else ids, field)
+) -> list[str] | None:
+    contract_ids = None if ids is None else validation.account_ids(ids, field)
     if contract_ids and view not in view_names:
         msg = f'{field}= needs "{view}" among views'
         raise errors.InvalidRequestError(msg, field=field, value=contract_ids)
@@ -203,15 +201,14 @@ def _list_subjects(
     fetcher: Fetcher,
     account_id: str,
     view_names: Sequence[str],
-    contract_ids: dict[str, list[str]],
+    contract_ids: Mapping[str, Sequence[str | None] | None],
 ) -> list[_Subject]:
     subjects: list[_Subject] = []
     for view in view_names:
-        if view == "accounts":
-            subjects.append(_Subject(account_id, view, None))
-        else:
-            contracts = contract_ids[view] or _indexed_contracts(fetcher, account_id, view)
-            subjects += [_Subject(account_id, view, contract_id) for contract_id in contracts]
+        contracts = contract_ids[view]
+        if contracts is None:
+            contracts = _indexed_contracts(fetcher, account_id, view)
+        subjects += [_Subject(account_id, view, contract_id) for contract_id in contracts]
     return subjects
 
 

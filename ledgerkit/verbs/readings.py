@@ -56,7 +56,7 @@ def token_call(
 
 
 def balance_call(account_id: str, contract_id: str, at: BlockReference) -> Call[int]:
-    """Build the call for a token balance; unlike `token_call`, it raises what refuses it."""
+    """Build the call for a token balance; it raises what `token_call` returns as a status."""
     call = _balance_of(account_id, contract_id, at)
     request = f"the balance of {account_id} in {contract_id}"
 

@@ -349,6 +349,18 @@ def test_nothing_held_is_no_row() -> None:
     assert full.dtypes.astype(str).tolist() == frame.dtypes.astype(str).tolist()
 
 
+def test_no_contracts_are_no_rows() -> None:
+    """An empty list of contracts or pools asks for none; only None is the list of the indexer."""
+    lk.connect("local")
+    options: dict[str, Any] = {"contracts": [], "pools": [], "views": ["ft", "staking"]}
+    frame = lk.history("alice.near", 180000010, 180000010, every=1, **options)
+    assert len(frame) == 0
+    assert frame.dtypes.equals(lk.history("alice.near", 180000010, 180000010, every=1).dtypes)
+    options["views"] = ["ft", "accounts"]
+    frame = lk.history("alice.near", 180000010, 180000010, every=1, **options)
+    assert frame["view"].tolist() == ["accounts"]
+
+
 # Requests -------------------------------------------------------------------------------
 
 

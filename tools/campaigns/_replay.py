@@ -95,6 +95,12 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "gas_key_nonces": lambda on: lk.gas_key_nonces("alice.near", public_key, ledger=on),
         "ft": lambda on: lk.ft(both, metadata=True, ledger=on, **quiet),
         "ft collected": lambda on: lk.ft(both, ledger=on, **collect),
+        "ft of contracts": lambda on: lk.ft(
+            both, contracts=["gold.near", "wrap.near"], at=at, ledger=on, **collect
+        ),
+        "token_metadata": lambda on: lk.token_metadata("gold.near", ledger=on, **quiet),
+        "balance": lambda on: lk.balance("alice.near", ledger=on),
+        "balance of a token": lambda on: lk.balance("alice.near", "gold.near", ledger=on),
         "nft": lambda on: lk.nft(both, ledger=on, **quiet),
         "nft_tokens": lambda on: lk.nft_tokens(
             ["uma.near", "alice.near"], "stamps.grace.near", ledger=on, **quiet

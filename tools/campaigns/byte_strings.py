@@ -55,7 +55,15 @@ COUNT = 1_000_000
 SMALL = 1_500
 EXPECTED = ("value", "error")
 MEMORY = 2**30  # far below what the longest lengths claim
-CALLING = ("view", "ft", "nft_tokens", "staking", "verify_archive")  # verbs that call views
+CALLING = (  # verbs that call views
+    "view",
+    "balance of a token",
+    "ft",
+    "token_metadata",
+    "nft_tokens",
+    "staking",
+    "verify_archive",
+)
 PHRASE = "abandon " * 11 + "about"
 KEY = SecretKey.from_seed_phrase(PHRASE)
 
