@@ -440,7 +440,7 @@ class GarbageCollectedBlockError(NotFoundError):
     """The host has the block, but has discarded its state."""
 
     template = "This host has discarded the state of block {block_height}, {block_hash}"
-    remedy = "Use the archival host, or request a recent block."
+    remedy = CONNECT_ARCHIVE
     elsewhere = True
 
 

@@ -147,9 +147,10 @@ def balance(
     Returns
     -------
     balance
-        For ``NEAR`` the yoctoNEAR that the account can move: `amount` in the response. What it
-        has locked as a validator is not in it (`accounts` has the column `locked`), nor what it
-        delegated to pools (`staking`). Contracts return 0 for accounts that do not exist.
+        For ``NEAR`` the unlocked yoctoNEAR of the account, `amount` in the response. What it has
+        locked as a validator is not in it, nor what it delegated to pools; a part of it may have
+        to stay for storage. `accounts` has the columns `locked` and `spendable`, `staking` the
+        pools. Contracts of tokens return 0 for accounts that do not exist.
 
     Raises
     ------

@@ -143,15 +143,7 @@ def _contract_call(
 
 def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[Reading]:
     """Build a call that returns a `Reading`; only those with the status ``ok`` are cached."""
-
-    def read_response(response: Response) -> Reading:
-        try:
-            return read(response)
-        except errors.GarbageCollectedBlockError as error:
-            error.remedy = errors.CONNECT_ARCHIVE
-            raise
-
-    return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")
+    return replace(call, read=read, keep=lambda reading: reading.status == "ok")
 
 
 def unless_refused(call: Call[T]) -> Call[T | None]:

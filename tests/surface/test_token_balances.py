@@ -109,7 +109,7 @@ def recorded(name: str) -> bytes:
 # One balance ------------------------------------------------------------------------------
 
 
-def test_a_balance_of_near_is_what_the_account_can_move() -> None:
+def test_a_balance_of_near_is_the_unlocked_one() -> None:
     """It is `amount` of the node, without the stake that is locked; it changes with a transfer."""
     world = open_world("demo")
     ledger = lk.connect(world=world)
@@ -401,6 +401,23 @@ def test_the_command_ft_reads_contracts_and_past_blocks(capsys: pytest.CaptureFi
     assert capsys.readouterr().out.splitlines() == ["account_id,balance", *lines]
     assert main([*words[:2], "--contract", "torn.near", "--network", "local"]) != 0
     assert "alice.near in torn.near: The contract panicked" in capsys.readouterr().err
+
+
+def test_a_state_that_the_host_has_dropped_names_the_way_out() -> None:
+    """A past block of a host that keeps few says which address to pass, for each verb."""
+    world = open_world("empty", archival=False, epoch_length=20, epochs_kept=2)
+    world.advance(200)
+    lk.connect(world=world)
+    at = str(world.chain.genesis.hash)
+    for read in (
+        lambda: lk.balance("near", at=at),
+        lambda: lk.balance("near", "near.near", at=at),
+        lambda: lk.ft("near", contracts="near.near", at=at),
+        lambda: lk.token_metadata("near.near", at=at),
+    ):
+        with pytest.raises(errors.GarbageCollectedBlockError) as caught:
+            read()
+        assert "archival_rpc_url=" in caught.value.remedy
 
 
 # Metadata of tokens -------------------------------------------------------------------------
