@@ -55,6 +55,11 @@ class BlockReference:
         return block_id if isinstance(block_id, int) else None
 
     @property
+    def as_passed(self) -> object:
+        """The height, hash, finality, checkpoint or time, as it was passed."""
+        return next(iter(self.params.values()), self.written)
+
+    @property
     def pinned(self) -> bool:
         """True for a block hash: responses at a block hash never change."""
         return isinstance(self.params.get("block_id"), str)
@@ -320,9 +325,8 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
 
 
 def period_ends(start: object, stop: object) -> tuple[object, object]:
-    """Replace periods such as "2026-07" by dates; one that has no `stop` is both ends."""
-    first, last = _months(start), _months(start if stop is None else stop)
-    return start if first is None else first[0], stop if last is None else last[1]
+    """Return the ends; a period such as "2026-07" without a `stop` is both of them."""
+    return (_months(start) if stop is None else None) or (start, stop)
 
 
 def _months(period: object) -> tuple[str, str] | None:

@@ -27,7 +27,7 @@ FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
     "name": ("demo", "empty", "crowd"),
     "view": VIEWS["accounts"],
-    **dict.fromkeys(("at", "start", "stop", "until"), ("final", "genesis", "optimistic")),
+    **dict.fromkeys(("at", "start", "stop"), ("final", "genesis", "optimistic")),
 }
 
 
@@ -136,6 +136,10 @@ FLAG: dict[str, Any] = {"action": "store_true"}
 LIST: dict[str, Any] = {"type": split_names}
 REPEATED: dict[str, Any] = {"action": "append", "default": [], "type": str}
 BLOCK = "a height, a hash, genesis, final, an ISO time, or a period: 2026-07, last month"
+INTERVAL = (
+    Argument("--start", f"the first block: {BLOCK}; default: the first indexed one"),
+    Argument("--stop", "the block after the last one, as --start; default: no end"),
+)
 _NETWORKS = "mainnet, testnet, local, any name with addresses, or a recording (FILE.lk)"
 NETWORK = (
     Argument("--network", _NETWORKS),

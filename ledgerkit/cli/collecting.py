@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors
 from ledgerkit.cli import exit_codes, output
-from ledgerkit.cli.arguments import FORM, NETWORK, Argument
+from ledgerkit.cli.arguments import BLOCK, FORM, NETWORK, Argument
 from ledgerkit.cli.commands import Command
 from ledgerkit.frames.collected import VIEWS, schema_name
 
@@ -63,7 +63,7 @@ def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
 
 
 _ACCOUNT_VIEWS = VIEWS["accounts"]
-_FIRST = "the first block: a height, a hash or an ISO time"
+_FIRST = f"the first block: {BLOCK}"
 _BLOCK_VIEWS = (
     "some of blocks,chunks,transactions,receipts,events,transfers, and of whole blocks "
     "outcomes,actions,balances,data_receipts; default: all"
@@ -95,7 +95,7 @@ COLLECTING = {
         "read a range of blocks into Parquet files",
         "collecting.collect_blocks:collect_blocks",
         Argument("START", _FIRST),
-        Argument("STOP", "the block after the last one, as START"),
+        Argument("STOP", "the block after the last one, as START; default: no end", nargs="?"),
         _OUT,
         *NETWORK,
         Argument("--views", _BLOCK_VIEWS),
@@ -114,7 +114,7 @@ COLLECTING = {
         Argument("--views", _FOLLOWED_VIEWS, default=None),
         Argument("--out", "a folder to store the blocks in as well"),
         Argument("--source", "default: documents", choices=_SOURCES[::2]),
-        Argument("--until STOP", "the block to stop before, as START"),
+        Argument("--stop", "the block after the last one, as START; default: no end"),
         Argument("--max-blocks N", "stop after so many blocks"),
         schema=lambda args: schema_name(args.views[0] if args.views else "blocks"),
         show=_print_blocks,

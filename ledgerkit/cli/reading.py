@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors, json_decoding, validation
 from ledgerkit.cli import exit_codes, output
-from ledgerkit.cli.arguments import BLOCK, FLAG, FORM, NETWORK, REPEATED, Argument, form_arguments
+from ledgerkit.cli.arguments import (
+    BLOCK,
+    FLAG,
+    FORM,
+    INTERVAL,
+    NETWORK,
+    REPEATED,
+    Argument,
+    form_arguments,
+)
 from ledgerkit.cli.commands import Command, print_columns, print_failures, print_result
 from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
@@ -216,11 +225,7 @@ _IDS: dict[str, Any] = {
     "type": validation.account_id,
 }
 _ID = Argument("account_id", parameter="ids", **_IDS)
-_HISTORY = (
-    Argument("account_id", parameter="account_ids", **_IDS),
-    Argument("--start", f"the first block: {BLOCK}; default: the first indexed one"),
-    Argument("--stop", "the block after the last one, as --start; default: no end"),
-)
+_HISTORY = (Argument("account_id", parameter="account_ids", **_IDS), *INTERVAL)
 _FROM_FILE = Argument("--from-file FILE", "read a saved response; send nothing")
 _DRY_RUN = Argument("--dry-run", "print the requests and the columns; send nothing", **FLAG)
 _OPTIONS = (*FORM, *NETWORK, _DRY_RUN)
@@ -327,7 +332,7 @@ READING = {
         "verbs.history:history",
         Argument("account_id", "the account id"),
         Argument("start", f"the first block: {BLOCK}"),
-        Argument("stop", "the end of the range, as START"),
+        Argument("stop", "the last block, which is read too, as START"),
         Argument("--every", _EVERY),
         Argument("--views", "some of accounts,ft,staking; default: accounts"),
         Argument("--contract ID", f"a token contract {_LISTED}", "contracts", **_CHOSEN),
@@ -434,8 +439,7 @@ READING = {
         "everything that changed an account's balances, and whether it adds up",
         "reconciling.verbs:statement",
         Argument("account_id", "the account id"),
-        Argument("--start", f"the block before the first entry: {BLOCK}"),
-        Argument("--stop", "the block of the last entry, as --start; default: final"),
+        *INTERVAL,
         Argument("--assets", _ASSETS),
         Argument("--frame NAME", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
         *form_arguments(*TAX_FORMATS),

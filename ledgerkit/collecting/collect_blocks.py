@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals, validation
 from ledgerkit.api import rpc
 from ledgerkit.block_data.archives import BLOCKS
 from ledgerkit.block_data.headers import NodeHeaders, final_header
@@ -18,7 +18,7 @@ from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
-from ledgerkit.ledger import locate_arguments
+from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
-    from ledgerkit.validation import BlockReference
 
 BlockSource = Literal["documents", "rpc", "indexer_rpc"]
 
@@ -39,7 +39,7 @@ BlockSource = Literal["documents", "rpc", "indexer_rpc"]
 @overload
 def collect_blocks(
     start: object,
-    stop: object,
+    stop: object = None,
     views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
@@ -59,7 +59,7 @@ def collect_blocks(
 @overload
 def collect_blocks(
     start: object,
-    stop: object,
+    stop: object = None,
     views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
@@ -76,9 +76,10 @@ def collect_blocks(
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> Plan: ...
+@shared_parameters
 def collect_blocks(
     start: object,
-    stop: object,
+    stop: object = None,
     views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
@@ -96,7 +97,7 @@ def collect_blocks(
     ledger: Ledger | None = None,
 ) -> Collection | Plan:
     """
-    Read the blocks of a range of heights, and their contents, into a Parquet dataset.
+    Read the final blocks from `start` to before `stop`, and their contents, into a Parquet dataset.
 
     Blocks are read from the block documents, in archives of ten blocks for each request, or from
     a node, whole or with many requests for each block; all give the same rows. The run can be
@@ -112,12 +113,6 @@ def collect_blocks(
 
     Parameters
     ----------
-    start
-        The first height; or a block hash, a finality name or a time, for the height of that
-        block.
-    stop
-        The height after the last one, as in `range`; or as `start`. Only final blocks are
-        read.
     views
         What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``,
         ``events`` and ``transfers``; from whole blocks also ``outcomes`` and ``actions`` (of
@@ -159,10 +154,6 @@ def collect_blocks(
     part_size
         Maximum number of heights in one set of files. A part is stored when it is full or a
         minute old, so a killed run loses at most a minute.
-    progress
-        Whether to show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -218,8 +209,7 @@ def collect_blocks(
     """
     base = client.current(ledger)
     manifest = blocks_manifest(base, _choose_source(base, source), views, verify=verify)
-    start, stop = validation.period_ends(start, stop)
-    ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
+    ends = intervals.parse(start, stop, needs_start=True)
     options = Options(
         in_flight=in_flight,
         rate=rate,
@@ -230,7 +220,7 @@ def collect_blocks(
         engine=engine,
         workers=workers,
     )
-    run = BlockRun(manifest, *ends)
+    run = BlockRun(manifest, ends)
     is_planned = validation.flag(dry_run, "dry_run")
     return (run.print_plan if is_planned else run.execute)(base, out, options)
 
@@ -283,19 +273,11 @@ def read_final(ledger: Ledger, source: str) -> BlockHeader:
     return header
 
 
-def resolve_height(ledger: Ledger, at: BlockReference, field: str) -> int:
-    """Return the height of the block that an argument refers to."""
-    return (
-        at.height if at.height is not None else locate_arguments(ledger, {field: at})[field].height
-    )
-
-
 class BlockRun(Run):
-    """The run of `collect_blocks`: the heights between two blocks."""
+    """The run of `collect_blocks`: the heights of an interval."""
 
-    def __init__(self, manifest: Manifest, start: BlockReference, stop: BlockReference) -> None:
-        self._manifest = manifest
-        self._ends = start, stop
+    def __init__(self, manifest: Manifest, ends: Ends) -> None:
+        self._manifest, self._ends = manifest, ends
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the arguments were checked
         """Return the manifest."""
@@ -303,18 +285,12 @@ class BlockRun(Run):
 
     def open(self, ledger: Ledger, manifest: Manifest) -> BlockReader | DocumentReader:
         """Find the heights of the range; raise if one of them is not final."""
-        first, last = (
-            resolve_height(ledger, end, field)
-            for end, field in zip(self._ends, ("start", "stop"), strict=True)
-        )
-        if last < first:
-            expected = f"a height from start on, which is {first}"
-            raise InvalidRequestError.refuse("stop", last, expected)
         head = read_final(ledger, manifest.source).height
-        if last > head + 1:
+        self.span = intervals.final_blocks(ledger, self._ends, lambda: head)
+        if self.span.stop > head + 1:
             expected = f"at most {head + 1}: the last final block is {head}"
-            raise InvalidRequestError.refuse("stop", last, expected)
-        self.span = range(first, last)
+            name = "stop" if self.span else "start"
+            raise InvalidRequestError.refuse(name, self.span.stop, expected)
         self.total = len(self.span)
         self.settled = head - LOOK_AHEAD
         if manifest.source == "rpc":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeV
 
 import pandas as pd
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals, validation
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.contents import ContentsWindow, DocumentContents
 from ledgerkit.block_data.following import DocumentFeed
@@ -20,13 +20,14 @@ from ledgerkit.block_data.reading import Link
 from ledgerkit.block_data.transactions import SOURCES
 from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.blocks import DocumentReader, outcome_of
-from ledgerkit.collecting.collect_blocks import blocks_manifest, read_final, resolve_height
+from ledgerkit.collecting.collect_blocks import blocks_manifest, read_final
 from ledgerkit.collecting.manifests import WAITING
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables
 from ledgerkit.progress import Line
+from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
-    from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
 WholeSource = Literal["documents", "indexer_rpc"]
@@ -52,7 +53,7 @@ def follow(  # type: ignore[overload-overlap]  # the name of one view, a text, i
     source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
-    until: object = None,
+    stop: object = None,
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> Following[pd.DataFrame]: ...
@@ -64,7 +65,7 @@ def follow(  # type: ignore[overload-overlap]  # as above
     source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
-    until: object = None,
+    stop: object = None,
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> Following[pd.DataFrame]: ...
@@ -76,10 +77,11 @@ def follow(
     source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
-    until: object = None,
+    stop: object = None,
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> Following[FollowedBlock]: ...
+@shared_parameters
 def follow(
     start: object = "final",
     views: str | Iterable[str] = ("blocks", "transactions"),
@@ -87,7 +89,7 @@ def follow(
     source: WholeSource = "documents",
     out: str | PathLike[str] | None = None,
     max_blocks: int | None = None,
-    until: object = None,
+    stop: object = None,
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> Following[FollowedBlock] | Following[pd.DataFrame]:
@@ -101,9 +103,6 @@ def follow(
 
     Parameters
     ----------
-    start
-        The first block: a height, a block hash, a finality name or a time. A folder that has
-        blocks is continued after its last one instead.
     views
         What to read: some of ``blocks``, ``chunks``, ``transactions``, ``outcomes``,
         ``actions``, ``balances`` and ``data_receipts``, which come with their block; and of
@@ -115,16 +114,15 @@ def follow(
         which has to serve whole blocks and to track all shards.
     out
         A folder to store the blocks in as well, as `collect_blocks` does: a new one, or one
-        with a collection of the same views, which is continued after its last block.
+        with a collection of the same views, which is continued after its last block, not at
+        `start`.
     max_blocks
         Number of blocks after which to stop; None is without end.
-    until
-        Where to stop: the height, block hash or finality name of a block, or a time. That
-        block, or the first one at or after that time, is not read any more.
+    stop
+        The block before which to stop, given as `start`; a height or a time may be to come. None
+        is without end.
     progress
         Whether to show the last block, and how far behind the head it is, while waiting.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -184,16 +182,16 @@ def follow(
     folder = None if out is None else storage.folder(out)
     validation.one_of(source, "source", tuple(SOURCES))
     manifest = blocks_manifest(base, source, views)
-    first = validation.block_reference(start, "start")
-    target = _target(base, until, max_blocks)
+    ends = intervals.parse(start, stop, needs_start=True)
     is_stored = False
     if folder is not None:
         manifests.check_same_run(folder, manifest)
         is_stored = bool(manifests.read_commits(folder))
+    first, target = _interval(base, ends, source, max_blocks, is_stored=is_stored)
     chain = _Chain(
         ledger=base,
         manifest=manifest,
-        start=0 if is_stored else _first_height(base, first, source),
+        start=first,
         target=target,
         line=Line(is_shown=progress),
         folder=folder,
@@ -204,21 +202,20 @@ def follow(
     return Following(chain.follow(), path)
 
 
-def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
-    """Return where to stop; a block is resolved to its height."""
-    if until is None:
-        return Target(max_blocks=max_blocks)
-    reference = validation.block_reference(until, "until")
-    if reference.timestamp_ns is not None:
-        return Target(time_ns=reference.timestamp_ns, max_blocks=max_blocks)
-    return Target(height=resolve_height(ledger, reference, "until"), max_blocks=max_blocks)
-
-
-def _first_height(ledger: Ledger, start: BlockReference, source: str) -> int:
-    """Return the height of a block; the last final one is that of the source."""
-    if start.params == {"finality": "final"}:
-        return read_final(ledger, source).height
-    return resolve_height(ledger, start, "start")
+def _interval(
+    ledger: Ledger, ends: Ends, source: str, max_blocks: int | None, *, is_stored: bool
+) -> tuple[int, Target]:
+    """Return the first height, which is 0 for a folder with blocks, and where to stop."""
+    start, stop = ends["start"], ends.get("stop")
+    time_ns = None if stop is None else stop.timestamp_ns  # it may be to come
+    is_final = start.params == {"finality": "final"}
+    omitted = {"start": is_stored or is_final, "stop": time_ns is not None}
+    heights = intervals.heights(
+        ledger, {name: end for name, end in ends.items() if not omitted[name]}
+    )
+    if is_final and not is_stored:
+        heights["start"] = read_final(ledger, source).height  # the last final one of the source
+    return heights.get("start", 0), Target(heights.get("stop"), time_ns, max_blocks)
 
 
 def _frames(

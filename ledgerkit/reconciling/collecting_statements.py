@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals
 from ledgerkit.block_data.contents import waiting_error
 from ledgerkit.collecting import manifests, sources
 from ledgerkit.collecting.collect import SourceRun
@@ -14,10 +14,12 @@ from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.collecting.run import Options
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
+from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.plan import Scope, locate_ends
+from ledgerkit.reconciling.plan import Scope, block_before, locate_ends
 from ledgerkit.reconciling.statement import Statement
+from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Source, Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.errors import TransactionTimeoutError
+    from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
+    from ledgerkit.validation import BlockReference
 
 _VIEWS = collected.VIEWS["statements"]
 _AT_ONCE = 8  # accounts that are read at the same time
 _PART_SIZE = 1_000  # accounts in one set of files
 
 
+@shared_parameters
 def statements(
     ids: object,
     out: str | PathLike[str] | None = None,
@@ -57,9 +62,10 @@ def statements(
     Read the statements of any number of accounts into a Parquet dataset.
 
     The run can be killed at any moment: the same call continues it, without losing or
-    repeating a row. Accounts that cannot be read, malformed ids and repeated ids are rows of
-    the table ``errors``; of kind ``waiting`` are accounts with transactions that still run, which
-    each later call reads again.
+    repeating a row. The first call finds the blocks at both ends, and stores their heights in the
+    folder: the calls that continue the run use these. Accounts that cannot be read, malformed ids
+    and repeated ids are rows of the table ``errors``; of kind ``waiting`` are accounts with
+    transactions that still run, which each later call reads again.
 
     Parameters
     ----------
@@ -69,11 +75,6 @@ def statements(
     out
         The folder to write to: a new one, or one with a run of the same period to continue; or
         an fsspec address.
-    start
-        The block after which the statements begin, or a period, as for `statement`.
-    stop
-        The last block, as for `statement`. The first call finds both blocks and stores their
-        heights in the folder; the calls that continue the run use these.
     in_flight
         Maximum number of concurrent requests; None is that of the ledger.
     rate
@@ -85,10 +86,6 @@ def statements(
         Whether to read the accounts again that failed before.
     column
         The column of a CSV or Parquet file that has the ids.
-    progress
-        Whether to show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -134,7 +131,7 @@ def statements(
     3  stake:north.poolv1.near          1        0
     4  stake:south.poolv1.near          0        0
     """
-    run = StatementRun(sources.source(ids, column), start, stop)
+    run = StatementRun(sources.source(ids, column), intervals.parse(start, stop))
     options = Options(
         in_flight=in_flight,
         rate=rate,
@@ -149,35 +146,40 @@ def statements(
 class StatementRun(SourceRun):
     """The run of `statements`; the period of a folder is that of its first run."""
 
-    def __init__(self, source: Source, start: object, stop: object) -> None:
+    def __init__(self, source: Source, ends: Ends) -> None:
         super().__init__(source)
-        self._start, self._stop = validation.period_ends(start, stop)
+        self._ends = ends
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
-        """Return the manifest, with the heights at both ends."""
+        """Return the manifest, with the heights of the blocks after which balances are read."""
         stored = manifests.read_manifest(folder)
         if stored is None or stored.heights is None:
-            first, last = locate_ends(ledger, self._start, self._stop)
+            first, last = locate_ends(ledger, self._ends)
             heights = None if first is None else first.height, last.height
         else:
             heights = stored.heights
-            _check_height(self._start, "start", heights[0])
-            _check_height(self._stop, "stop", heights[1])
+            for name, height in zip(("start", "stop"), heights, strict=True):
+                if name in self._ends:
+                    _check_end(ledger, self._ends[name], name, height)
         return manifests.new_manifest("statements", ledger.network.name, _VIEWS, heights=heights)
 
     def open(self, ledger: Ledger, manifest: Manifest) -> StatementReader:
         """Return the reader of statements between the ends."""
-        first, last = manifest.heights or (None, None)
-        return StatementReader(*locate_ends(ledger, first, last))
+        first, last = manifest.heights or (None, "final")
+        places = {"stop": last} if first is None else {"start": first, "stop": last}
+        points = locate_arguments(ledger, places)
+        return StatementReader(points.get("start"), points["stop"])
 
 
-def _check_height(value: object, field: str, stored: int | None) -> None:
-    if value is None:
+def _check_end(ledger: Ledger, end: BlockReference, name: str, stored: int | None) -> None:
+    """Raise if a height is not that of the run, whose balances are read after block `stored`."""
+    height = end.height
+    if stored is not None and (
+        height is None or height == stored + 1 or block_before(ledger, height).height == stored
+    ):
         return
-    height = validation.block_reference(value, field).height
-    if stored is None or height not in (None, stored):
-        expected = f"{stored}, as in the first call for this folder"
-        raise InvalidRequestError.refuse(field, value, expected)
+    expected = f"{None if stored is None else stored + 1}, as in the first call for this folder"
+    raise InvalidRequestError.refuse(name, end.as_passed, expected)
 
 
 class _Read(NamedTuple):

@@ -33,7 +33,7 @@ _RECENT = 1_000  # blocks by which the services may have been behind
 
 
 class Continuation(Builder):
-    """The builder of a statement that continues an earlier one up to block `stop`."""
+    """The builder of a statement that continues an earlier one; its last block is `stop`."""
 
     def __init__(
         self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True
@@ -71,8 +71,8 @@ def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
         expected = f"a ledger of {facts.network}, as the statement is"
         raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)
     if stop.height < facts.stop.height:
-        expected = f"a block from {facts.stop.height} on, where the statement stops now"
-        raise InvalidRequestError.refuse("stop", stop.height, expected)
+        expected = f"a block from {facts.stop.height + 1} on, where the statement stops now"
+        raise InvalidRequestError.refuse("stop", stop.height + 1, expected)
 
 
 def _cut_height(ledger: Ledger, facts: Facts) -> int:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.ledger import locate_arguments
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
-from ledgerkit.reconciling.plan import PART, first_height
+from ledgerkit.reconciling.plan import PART, block_before, first_height
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 
@@ -115,12 +116,9 @@ def find_start(ledger: Ledger, listed: list[Listed], transfers: list[TransferRow
     """Return the block before the account's first change that is listed."""
     heights = [each.height for each in listed[:1]] + [row.height - 1 for row in transfers[:1]]
     first = min(heights, default=0)
-    places = [first - 1, first] if first else ["genesis"]  # the first may be of the first block
-    points = ledger.locate_many(places)
-    point = next((each for each in points if not isinstance(each, LedgerError)), points[0])
-    if isinstance(point, LedgerError):
-        raise point
-    return point
+    if first:
+        return block_before(ledger, first)
+    return locate_arguments(ledger, {"start": "genesis"})["start"]
 
 
 def add_unlisted(

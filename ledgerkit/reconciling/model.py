@@ -84,7 +84,7 @@ class Token(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block at an end of a statement."""
+    """A block at an end of a statement, after which balances are read."""
 
     height: int
     timestamp_ns: int
@@ -123,8 +123,8 @@ class Facts:
 
     account_id: str
     network: str
-    start: Block
-    stop: Block
+    start: Block  # the last one before the entries
+    stop: Block  # the last one with entries
     opening: dict[str, int | None] = field(default_factory=dict)  # balances after `start`, by asset
     closing: dict[str, int | None] = field(default_factory=dict)  # and after `stop`
     tokens: dict[str, Token] = field(default_factory=dict)

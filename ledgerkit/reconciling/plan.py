@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from pandas import Timestamp
 
-from ledgerkit import validation
+from ledgerkit import intervals
 from ledgerkit.api import services
+from ledgerkit.api.models.commitments import NO_HASH
+from ledgerkit.block_search.bisection import Point
 from ledgerkit.collecting.plan import duration_text
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames.human import plain_text
 from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.model import NEAR
@@ -18,7 +20,7 @@ from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface
-    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.rate_limit import Limit
 
@@ -46,9 +48,9 @@ class StatementPlan:
     account_id
         The account.
     start_height
-        The block after which the statement begins; None is before the account's first change.
+        The first height; None is that of the account's first change.
     stop_height
-        The last block.
+        The height after the last one, as in `range`.
     transactions
         Number of transactions that the Transactions API counts; it may count some twice.
     requests
@@ -81,10 +83,11 @@ class StatementPlan:
 
     def __str__(self) -> str:
         first = "the first change" if self.start_height is None else f"block {self.start_height:,}"
+        last = f"block {self.stop_height - 1:,}"
         transactions = count_text(self.transactions, "transaction")
         lines = [
             f"would read the statement of {self.account_id}",
-            f"  from {first} to block {self.stop_height:,}: {transactions}",
+            f"  from {first} to {last}, both included: {transactions}",
         ]
         for name, count in self.requests.items():
             requests = f"{count_text(count, 'request')} or more"
@@ -100,7 +103,8 @@ def plan_statement(
     assets: tuple[str, ...] | None = None,
 ) -> StatementPlan:
     """Compute the plan of a statement, with one request for the number of transactions."""
-    call = services.account_page(account_id, start_height=start_height, stop_height=stop_height)
+    last = stop_height - 1
+    call = services.account_page(account_id, start_height=start_height, stop_height=last)
     page = ledger.send(call)
     count = max(page.txs_count or 0, len(page.account_txs))
     settings = ledger.session.settings
@@ -136,8 +140,9 @@ class Scope:
     """
     The account and the period of a statement, and how they are read.
 
-    It is the time after block `start` up to block `stop`; without a start it begins before the
-    account's first transaction. Without `assets` the statement has all.
+    Balances are read after block `start`, the last one below the interval, and after block `stop`,
+    its last one. Without a start the interval begins with the account's first transaction. Without
+    `assets` the statement has all.
     """
 
     ledger: Ledger
@@ -152,20 +157,34 @@ class Scope:
         return self.assets is None or asset in self.assets
 
 
-def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
-    """Find the blocks at the ends of a statement."""
-    start, stop = validation.period_ends(start, stop)
-    ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
-    points = locate_arguments(ledger, ends)
-    first, last = points.get("start"), points["stop"]
-    after_ns = validation.block_reference(start).timestamp_ns
-    if first == last and (after_ns or 0) > last.time_ns:
+def locate_ends(ledger: Ledger, ends: Ends) -> tuple[Point | None, Point]:
+    """Find the blocks after which the balances at both ends of an interval are read."""
+    heights = intervals.heights(ledger, ends)
+    stop = heights["stop"] - 1 if "stop" in heights else "final"
+    last = locate_arguments(ledger, {"stop": stop})["stop"]
+    if "start" not in heights:
+        return None, last
+    first, start = block_before(ledger, heights["start"]), ends["start"]
+    if first.height >= last.height and (start.timestamp_ns or 0) > last.time_ns:
         expected = f"a time before the last block, {plain_text(Timestamp(last.time_ns, tz='UTC'))}"
-        raise InvalidRequestError.refuse("start", start, expected)
-    if first is not None and first.height > last.height:
-        expected = f"a block before the stop, which is block {last.height}"
-        raise InvalidRequestError.refuse("start", start, expected)
+        raise InvalidRequestError.refuse("start", start.as_passed, expected)
+    if first.height > last.height:
+        expected = f"a block up to the last final one, which is block {last.height}"
+        raise InvalidRequestError.refuse("start", start.as_passed, expected)
     return first, last
+
+
+def block_before(ledger: Ledger, height: int) -> Point:
+    """Return the last block below a height; for the first block of the chain, itself."""
+    [point] = ledger.locate_many([max(0, height - 1)])
+    if isinstance(point, UnknownBlockError):
+        [at] = ledger.locate_many([height])
+        # Nothing happens in the first block: its balances are those that the chain begins with.
+        if isinstance(at, Point) and at.prev_hash == NO_HASH:
+            return at
+    if isinstance(point, LedgerError):
+        raise point
+    return point
 
 
 def first_height(start: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
 
-from ledgerkit import cards, client
+from ledgerkit import cards, client, intervals
 from ledgerkit.reconciling import frames, statement_files, summary
 from ledgerkit.reconciling.rewards import rewards_frame
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class Statement:
     """
-    Everything that changed the balances of an account between two blocks.
+    Everything that changed the balances of an account in an interval of blocks.
 
     Opening balance plus all entries is the closing balance, to the smallest unit; where it is not,
     `gaps` lists in which block, and by how much.
@@ -87,10 +87,10 @@ class Statement:
         return self._described(rewards_frame(self.facts.account_id, self.facts.rewards))
 
     def extend(
-        self, stop: object = "final", *, progress: bool = True, ledger: Ledger | None = None
+        self, stop: object = None, *, progress: bool = True, ledger: Ledger | None = None
     ) -> Statement:
         """
-        Return the statement up to a later block, without reading everything again.
+        Return the statement with a later `stop`, without reading everything again.
 
         It equals the statement that is read in one go. Transactions that were still running are
         read again, and so are the last 1,000 blocks if something was missing there.
@@ -98,7 +98,7 @@ class Statement:
         Parameters
         ----------
         stop
-            The block after which it stops, as for `statement`.
+            The block after the last one, as for `statement`.
         progress
             Whether to show progress bars.
         ledger
@@ -131,7 +131,7 @@ class Statement:
         from ledgerkit.reconciling import extending, plan
 
         ledger = client.current(ledger)
-        _, last = plan.locate_ends(ledger, None, stop)
+        _, last = plan.locate_ends(ledger, intervals.parse(None, stop))
         later = extending.Continuation(ledger, self.facts, self.store, last, progress=progress)
         return Statement(*later.build())
 
@@ -319,7 +319,7 @@ class Statement:
             network=facts.network,
             tokens={asset: [token.decimals, token.symbol] for asset, token in facts.tokens.items()},
             source="Transactions API, Transfers API and balances of an archival node",
-            start_height=facts.start.height,
-            stop_height=facts.stop.height,
+            start_height=facts.start.height + 1,
+            stop_height=facts.stop.height + 1,
         )
         return frame

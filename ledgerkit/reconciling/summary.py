@@ -28,8 +28,11 @@ def sentences(facts: Facts, n_entries: int, totals: pd.DataFrame) -> list[str]:
     """Return the period, the number of entries, the earnings, and what is not final."""
     entries = "1 entry" if n_entries == 1 else f"{n_entries:,} entries"
     start, stop = facts.start, facts.stop
-    ends = f"after block {start.height}{_time(start)} up to block {stop.height}{_time(stop)}"
-    lines = [f"{entries} {ends}", *earnings.sentences(facts, totals)]
+    first, last = (f"after block {each.height}{_time(each)}" for each in (start, stop))
+    lines = [
+        f"{entries} between the balances {first} and {last}",
+        *earnings.sentences(facts, totals),
+    ]
     if facts.unfinished:
         unfinished = units.count_text(len(facts.unfinished), "transaction")
         lines.append(f"still running at the end: {unfinished}, of which later changes are missing")

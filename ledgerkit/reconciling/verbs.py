@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals, validation
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.plan import Scope, locate_ends, plan_statement
 from ledgerkit.reconciling.statement import Statement
+from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +40,7 @@ def statement(
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> StatementPlan: ...
+@shared_parameters
 def statement(
     account_id: str,
     start: object = None,
@@ -54,14 +56,6 @@ def statement(
 
     Parameters
     ----------
-    account_id
-        The account.
-    start, stop
-        The ends, each a height, block hash, finality name or time: the entries are those after
-        block `start`, up to block `stop`. None starts before the first change that a service
-        lists, and stops at the final block. A period in UTC has two ends: ``"2026-07"``,
-        ``"last month"``, ``"this month"``, ``"last year"`` or ``"this year"``; as `start` without a
-        `stop` it is both.
     assets
         The only assets: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
         ``stake:pool`` or ``gas_key:public_key``; the contract of a token alone names it too. None
@@ -69,23 +63,20 @@ def statement(
     dry_run
         Whether to only print how many requests it would send. The blocks at the ends and the first
         page of transactions are requested all the same.
-    progress
-        Show progress bars.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
     statement
         Its `entries`, `by_transaction`, `gaps`, `totals` and `rewards` are frames, and its text
-        says what was earned. Opening balance plus entries is the closing balance of each asset, to
-        the smallest unit; where it is not, `gaps` has the missing amount. With
-        ``dry_run=True`` a `StatementPlan`.
+        says what was earned. The opening balances are those before block `start`, the closing ones
+        those after the last block before `stop`. Opening balance plus entries is the closing
+        balance of each asset, to the smallest unit; where it is not, `gaps` has the missing amount.
+        With ``dry_run=True`` a `StatementPlan`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, `start` is after `stop`, or the network has no Transactions
+        If an argument is malformed, `stop` is before `start`, or the network has no Transactions
         API. Nothing has been sent for a malformed argument.
     UnknownAccountError
         If there is no such account, and no trace of it in the period.
@@ -123,9 +114,9 @@ def plan(
 ) -> StatementPlan:
     """Return the plan of a statement, with the arguments of `statement`."""
     scope = _scope(account_id, start, stop, assets, ledger)
-    start_height = None if scope.start is None else scope.start.height
+    start_height = None if scope.start is None else scope.start.height + 1
     return plan_statement(
-        scope.ledger, scope.account_id, start_height, scope.stop.height, scope.assets
+        scope.ledger, scope.account_id, start_height, scope.stop.height + 1, scope.assets
     )
 
 
@@ -141,5 +132,6 @@ def _scope(
     account_id = validation.account_id(account_id)
     validation.flag(progress, "progress")
     checked = None if assets is None else check_assets(assets)
+    ends = intervals.parse(start, stop)
     ledger = client.current(ledger)
-    return Scope(ledger, account_id, *locate_ends(ledger, start, stop), checked, progress)
+    return Scope(ledger, account_id, *locate_ends(ledger, ends), checked, progress)

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain, pairwise
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals, validation
 from ledgerkit.api.models import services
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
-from ledgerkit.ledger import locate_arguments, newest_block_in_errors
 from ledgerkit.verbs import service_pages, tokens
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
     from typing import Unpack
 
     import pandas as pd
 
     from ledgerkit.api.models.services import AccountTransaction, TransferRow
-    from ledgerkit.block_search.bisection import Point
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.transport.session import Reader
-    from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
 _MOST_ROWS = 2**63 - 1
 _MAX_PARTS = 64  # each has a page of 100 transfers in memory
-_stated_height, _stated_time = attrgetter("height"), attrgetter("timestamp_ns")
 _ASSET_RULE = "near, nep141:<contract> or nep245:<contract>:<token_id>"
 
 
@@ -144,12 +139,6 @@ def account_transactions(
 
     Parameters
     ----------
-    start
-        The first block: a height, block hash, finality name or time. None is the first one
-        that is indexed. A period such as ``"2026-07"`` or ``"last month"`` has two ends, as in
-        `statement`.
-    stop
-        The block after the last one, as in `range`, given as `start`. None is no end.
     role
         Only transactions in which the account has this role, or all of several: ``signer``,
         ``delegated_signer``, ``real_signer``, ``any_signer``, ``predecessor``,
@@ -193,11 +182,11 @@ def account_transactions(
     if success is not None:
         filters["is_success"] = validation.flag(success, "success")
     most = _row_limit(limit)
-    low, high = _range(fetcher.ledger, start, stop, _stated_height, _located_height)
+    ends = intervals.heights(fetcher.ledger, intervals.parse(start, stop))
     pages = partial(
         service_pages.transactions,
-        start_height=low,
-        stop_height=high,
+        start_height=ends.get("start", 0),
+        stop_height=ends["stop"] - 1 if "stop" in ends else None,
         filters=filters,
         newest_first=most is not None,
     )
@@ -251,12 +240,6 @@ def transfers_of(
 
     Parameters
     ----------
-    start
-        The first block or time: a height, block hash, finality name or time. None is the first
-        one that is indexed. A period such as ``"2026-07"`` or ``"last month"`` has two ends, as in
-        `statement`.
-    stop
-        The block or time after the last one, as in `range`. None is no end.
     asset
         Only transfers of this asset: ``near``, ``nep141:<contract>`` or
         ``nep245:<contract>:<token_id>``.
@@ -301,11 +284,11 @@ def transfers_of(
     if direction is not None:
         validation.one_of(direction, "direction", ("sender", "receiver"))
     most = _row_limit(limit)
-    low, high = _range(fetcher.ledger, start, stop, _stated_time, _located_time)
+    ends = intervals.times(fetcher.ledger, intervals.parse(start, stop))
     pages = partial(
         service_pages.transfers,
-        start_ns=low,
-        stop_ns=high,
+        start_ns=ends.get("start", 0),
+        stop_ns=ends["stop"] - 1 if "stop" in ends else None,
         asset_id=asset_id,
         direction=direction,
         newest_first=most is not None,
@@ -444,51 +427,6 @@ def _asset_id(asset: object) -> str:
         choices = [f"nep141:{text}"] if validation.is_account_id(text) else ["near"]
         raise InvalidRequestError.refuse("asset", asset, _ASSET_RULE, choices=choices)
     return services.indexed_asset(text)
-
-
-def _located_height(reference: BlockReference, point: Point) -> int:
-    """Return the height of a block hash; for a time, that of the first block at or after it."""
-    time_ns = reference.timestamp_ns
-    return point.height + (time_ns is not None and point.time_ns < time_ns)
-
-
-def _located_time(reference: BlockReference, point: Point) -> int:
-    """Return the time of a block; a skipped height is after the block below it."""
-    height = reference.height
-    return point.time_ns + (height is not None and height != point.height)
-
-
-def _range(
-    ledger: Ledger,
-    start: object,
-    stop: object,
-    stated: Callable[[BlockReference], int | None],
-    located: Callable[[BlockReference, Point], int],
-) -> tuple[int, int | None]:
-    """
-    Return the first and the last position of a range whose `stop` is not included.
-
-    A position is a height or a time. `stated` returns that of a reference, if it needs no
-    request, and `located` that of the block that was located for it.
-    """
-    start, stop = validation.period_ends(start, stop)
-    ends = {"start": start, "stop": stop}
-    references = {f: validation.block_reference(at, f) for f, at in ends.items() if at is not None}
-    for position in (_stated_height, _stated_time):
-        _check_ends(ends, {field: position(at) for field, at in references.items()})
-    positions = {f: known for f, at in references.items() if (known := stated(at)) is not None}
-    with newest_block_in_errors(ledger):
-        points = locate_arguments(ledger, {f: ends[f] for f in references if f not in positions})
-    positions |= {field: located(references[field], point) for field, point in points.items()}
-    _check_ends(ends, positions)
-    return positions.get("start", 0), positions["stop"] - 1 if "stop" in positions else None
-
-
-def _check_ends(ends: Mapping[str, object], positions: Mapping[str, int | None]) -> None:
-    first, last = positions.get("start"), positions.get("stop")
-    if first is not None and last is not None and last < first:
-        rule = f"a block or time not before {ends['start']}"
-        raise InvalidRequestError.refuse("stop", ends["stop"], rule)
 
 
 # Rows -------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from ledgerkit import client, validation
+from ledgerkit import client, intervals, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_data.headers import Skipped
+from ledgerkit.block_data.headers import NodeHeaders, Skipped, final_header
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import LOOK_AHEAD, read_documents
 from ledgerkit.block_data.transactions import SOURCES
@@ -83,8 +83,8 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
 
 @verb
 def blocks(
-    start: int,
-    stop: int,
+    start: object,
+    stop: object = None,
     *,
     source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     verify: bool = False,
@@ -92,14 +92,10 @@ def blocks(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Return the headers of the blocks in a range of heights.
+    Return the headers of the blocks from `start` to before `stop`.
 
     Parameters
     ----------
-    start
-        The first height.
-    stop
-        The height after the last, as in `range`.
     source
         Where from: ``"rpc"``, a node, with a small request for each height; ``"documents"``, the
         block documents, which have final blocks only, and ten whole ones in a request; or
@@ -122,7 +118,7 @@ def blocks(
         If a height has no block, and the blocks around it do not prove that it was
         skipped.
     InvalidRequestError
-        If `source` or the range is malformed, or longer than 100,000 heights. Nothing is sent.
+        If an argument is malformed, or the interval is longer than 100,000 heights.
     ProofError
         With `verify`: if a block is not what its hash commits to, or is not linked or approved.
     ProofNotReadyError
@@ -147,14 +143,15 @@ def blocks(
     2     180000034 2026-08-01 00:00:20.400+00:00                9  40972688468776
     """
     ledger = client.current(ledger)
-    first, last = validation.block_height(start, "start"), validation.block_height(stop, "stop")
-    if not first <= last <= first + _MAX_BLOCKS:
-        rule = f"a height from start ({first}) up to {_MAX_BLOCKS} above it"
-        raise InvalidRequestError.refuse("stop", stop, rule)
-    heights = range(first, last)
+    ends = intervals.parse(start, stop, needs_start=True)
     validation.flag(verify, "verify")
     validation.flag(progress, "progress")
     validation.one_of(source, "source", ("rpc", *SOURCES))
+    final = final_header if source == "documents" else lambda ledger: NodeHeaders(ledger).final()
+    heights = intervals.final_blocks(ledger, ends, lambda: final(ledger).height)
+    if len(heights) > _MAX_BLOCKS:
+        rule = f"a block up to {_MAX_BLOCKS:,} heights after start, which is {heights.start}"
+        raise InvalidRequestError.refuse("stop", heights.stop if stop is None else stop, rule)
     checks = HeaderChecks(Headers(ledger)) if verify else None
     read: Callable[[range], Reads]
     read = partial(read_node_blocks, ledger, size=_BATCH, whole=verify)

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ORDER = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+_ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 _ENTRY = re.compile(r"\n(?=\S)")  # where the next parameter or error begins
+_WHAT_NONE_IS = re.compile(r"\s+None is [^.]*\.$")
 _MALFORMED = "If an argument is malformed. Nothing is sent."
 _IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
@@ -26,6 +27,16 @@ _PARAMETERS = {
     "at": (
         'A height, block hash, finality name or time. A date, or a month such as ``"2026-07"``,\n'
         "    is its first moment in UTC. None is ``final``."
+    ),
+    "start": (
+        "The first block: a height, block hash, finality name or time; a time is the first block\n"
+        '    at or after it. A period in UTC, ``"2026-07"``, ``"last month"``, ``"this month"``,\n'
+        '    ``"last year"`` or ``"this year"``, is both ends without a `stop`, and its first\n'
+        "    moment with one. None is the first block that a service lists."
+    ),
+    "stop": (
+        "The block after the last one, as in `range`, given as `start`. None is up to the newest\n"
+        "    block, which is included."
     ),
     "tx_hash": "The transaction's hash.",
     "sender": (
@@ -80,7 +91,6 @@ def verb(function: F) -> F:
     names = inspect.signature(function).parameters
 
     def add(sections: dict[str, str]) -> None:
-        sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
         subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
         errors = {"LedgerError": f"If {subject} could not be read."}
         if names.keys() - {"progress", "ledger"}:
@@ -89,6 +99,16 @@ def verb(function: F) -> F:
             raised = sections.get("Raises", "")
             if f"\n{name}\n" not in f"\n{raised}":
                 sections["Raises"] = f"{raised}\n{name}\n    {text}".strip()
+
+    return complete(shared_parameters(function), add)
+
+
+def shared_parameters(function: F) -> F:
+    """Add the shared parameters to the docstring of a function."""
+    names = inspect.signature(function).parameters
+
+    def add(sections: dict[str, str]) -> None:
+        sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
 
     return complete(function, add)
 
@@ -110,7 +130,8 @@ def _parameters(text: str, names: Any) -> str:
     entries = {entry.partition("\n")[0]: entry for entry in _ENTRY.split(text) if entry}
     by_name = {name: entry for names, entry in entries.items() for name in names.split(", ")}
     shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
-    if "at" in names and names["at"].default is not None:
-        shared["at"] = shared["at"].replace(" None is ``final``.", "")
+    for name in shared.keys() & {"at", "start"}:
+        if names[name].default is not None:
+            shared[name] = _WHAT_NONE_IS.sub("", shared[name])
     all_entries = shared | by_name
     return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))

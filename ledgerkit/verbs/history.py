@@ -73,14 +73,17 @@ def history(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the holdings of an account at several blocks.
+    Return the holdings of an account at points from `start` to `stop`, both included.
+
+    The state after each block is read: other than in verbs that list rows of blocks or events,
+    `stop` is a point too.
 
     Parameters
     ----------
     start, stop
-        The ends of the range, each a height, block hash, finality name or time; None stops at
-        the final block. `stop` is read only if the spacing meets it. A period such as ``"2026-07"``
-        or ``"last month"`` has two ends, as in `statement`.
+        The ends, each a height, block hash, finality name or time; a time is the last block at or
+        before it. None stops at the final block. `stop` is read only if the spacing meets it. A
+        period such as ``"2026-07"`` or ``"last month"`` has two ends.
     every
         The spacing: a number of heights; or a duration as pandas writes it, such as
         ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as by

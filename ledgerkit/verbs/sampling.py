@@ -13,6 +13,7 @@ from pandas.tseries.frequencies import to_offset
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.ledger import refuse_place
 from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ class SamplingRange:
         ends = (self.start, self.stop)
         positions = self._positions()
         unknown = [end for end, at in zip(ends, positions, strict=True) if at is None]
-        located = iter([self._position_of(p) for p in locate(unknown)] if unknown else [])
-        first, last = (next(located) if at is None else at for at in positions)
+        located = iter(locate(unknown) if unknown else ())
+        first, last = (
+            self._position_of(next(located), name) if at is None else at
+            for name, at in zip(("start", "stop"), positions, strict=True)
+        )
         return [
             BlockReference({}, at) if self.by_time else validation.block_reference(at)
             for at in self._between(first, last)
@@ -72,16 +76,17 @@ class SamplingRange:
             return [end.timestamp_ns for end in ends]
         return [end.height for end in ends]
 
-    def _position_of(self, point: Point | LedgerError) -> int:
+    def _position_of(self, point: Point | LedgerError, name: str) -> int:
         if isinstance(point, LedgerError):
+            refuse_place(point, name, getattr(self, name).as_passed)
             raise point
         return point.time_ns if self.by_time else point.height
 
     def _between(self, first: int, last: int) -> Sequence[int]:
         """List evenly spaced points from `first` on, up to `last` if the spacing meets it."""
         if first > last:
-            stop = next(iter(self.stop.params.values()), self.stop.written)
-            raise InvalidRequestError.refuse("stop", stop, "a point that is not before start")
+            rule = "a point that is not before start"
+            raise InvalidRequestError.refuse("stop", self.stop.as_passed, rule)
         max_points = MAX_READINGS // self.width
         if not max_points:
             msg = (

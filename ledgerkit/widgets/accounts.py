@@ -209,7 +209,8 @@ class StatementExplorer(Panel):
     Parameters
     ----------
     account_id, start, stop
-        The initial values of the fields; the period is as in `ledgerkit.statement`.
+        The initial values of the fields; `start` is included and `stop` excluded, as in
+        `ledgerkit.statement`.
     ledger
         The ledger to use; None is the session's default at the time of the request.
     """
@@ -236,11 +237,11 @@ class StatementExplorer(Panel):
         fields = {
             "account_id": Field("Account", account_id, "alice.near"),
             "start": Field(
-                "After block",
+                "First block",
                 start,
                 "2026-07, last month, an ISO time or a height; empty: all",
             ),
-            "stop": Field("Up to block", stop, f"{_BLOCK}; empty: the final one"),
+            "stop": Field("Block after the last", stop, f"{_BLOCK}; empty: up to the final one"),
         }
         super().__init__(fields, ledger)
 

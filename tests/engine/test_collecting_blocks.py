@@ -266,15 +266,17 @@ def test_a_wider_range_fills_what_is_missing(busy: World, tmp_path: Path) -> Non
 
 
 def test_hashes_times_and_names_are_heights(busy: World, tmp_path: Path) -> None:
-    """The range goes from the block that one names to before the block that the other does."""
+    """A time is the first block at or after it; without a stop all final blocks are read."""
     there = heights_of(busy)
     blocks = {block.height: block for block in busy.chain.blocks()}
-    at = pd.Timestamp(blocks[there[9]].timestamp_ns + 1, tz="UTC")
+    at = pd.Timestamp(blocks[there[8]].timestamp_ns + 1, tz="UTC")
     with lab(busy) as (_, ledger):
         found = collect(str(blocks[there[4]].hash), at, tmp_path / "out", ledger, views="blocks")
         assert found.pandas("blocks")["block_height"].tolist() == there[4:9]
         named = collect("genesis", "final", tmp_path / "named", ledger, views="blocks")
+        whole = collect("genesis", None, tmp_path / "whole", ledger, views="blocks")
     assert named.pandas("blocks")["block_height"].tolist() == there[:-1]
+    assert whole.pandas("blocks")["block_height"].tolist() == there
 
 
 def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) -> None:

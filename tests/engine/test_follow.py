@@ -88,7 +88,7 @@ def test_frames_are_those_of_the_node(busy: World, source: Any, tmp_path: Path) 
     """The rows of every block together are those that `collect_blocks` reads by JSON-RPC."""
     first, last = busy.chain.genesis.height + 1, busy.chain.final.height + 1
     with lk.connect("local", world=busy, make_default=False) as ledger:
-        blocks = list(lk.follow(first, RPC_VIEWS, source=source, until=last, ledger=ledger))
+        blocks = list(lk.follow(first, RPC_VIEWS, source=source, stop=last, ledger=ledger))
         out = tmp_path / "run"
         lk.collect_blocks(first, last, RPC_VIEWS, out, source="rpc", progress=False, ledger=ledger)
     assert len(blocks) == lk.open_collection(out).counts["ok"]
@@ -104,20 +104,20 @@ def test_frames_are_those_of_the_node(busy: World, source: Any, tmp_path: Path) 
 
 
 def test_it_stops_before_a_block(ledger: lk.Ledger) -> None:
-    """`until` is a height, also a skipped one, a hash, a finality or a time to come."""
+    """`stop` is a height, also a skipped one, a hash, a finality or a time to come."""
     start, final = ledger.world.chain.genesis.height, ledger.world.chain.final
     options: dict[str, Any] = {"views": "blocks", "ledger": ledger}
-    until: object
-    for until in (start + 3, str(ledger.world.chain.by_height(start + 3).hash)):  # type: ignore[union-attr]  # it is there
-        assert len(list(lk.follow(start, until=until, **options))) == 3
-    assert len(list(lk.follow(start + 10, until=start + 16, **options))) == 5
-    *_, last = lk.follow(start + 10, until="final", **options)
+    stop: object
+    for stop in (start + 3, str(ledger.world.chain.by_height(start + 3).hash)):  # type: ignore[union-attr]  # it is there
+        assert len(list(lk.follow(start, stop=stop, **options))) == 3
+    assert len(list(lk.follow(start + 10, stop=start + 16, **options))) == 5
+    *_, last = lk.follow(start + 10, stop="final", **options)
     assert last.attrs["block_height"] == final.height - 1
     begin = pd.Timestamp(final.timestamp_ns, tz="UTC")
-    until = begin + pd.Timedelta(seconds=5)
-    *_, last = lk.follow(start + 10, until=until, **options)
-    assert begin < last["time"][0] < until
-    assert list(lk.follow(start + 10, until=start + 10, **options)) == []
+    stop = begin + pd.Timedelta(seconds=5)
+    *_, last = lk.follow(start + 10, stop=stop, **options)
+    assert begin < last["time"][0] < stop
+    assert list(lk.follow(start + 10, stop=start + 10, **options)) == []
 
 
 def test_closing_the_ledger_ends_it(ledger: lk.Ledger) -> None:
@@ -162,7 +162,7 @@ def test_it_waits_for_a_long_receipt(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ({"views": "reciepts"}, "receipts"),
         ({"views": []}, "views"),
         ({"max_blocks": 0}, "max_blocks"),
-        ({"until": "never"}, "until"),
+        ({"stop": "never"}, "stop"),
         ({"out": 3}, "out"),
     ],
 )

@@ -75,7 +75,9 @@ def hashes(own: lk.Statement) -> Iterator[str]:
     yield from dict.fromkeys(entry.tx_hash for entry in own.store if entry.tx_hash)
 
 
-@pytest.mark.parametrize("ends", [(None, None), (None, SENT), (SENT, None), (SENT, SENT + 1)])
+@pytest.mark.parametrize(
+    "ends", [(None, None), (None, SENT + 1), (SENT + 1, None), (SENT + 1, SENT + 2)]
+)
 def test_the_transfers_of_a_lost_document_are_used(world: World, ends: tuple[int | None, ...]):
     """A listed transaction without a document: each amount stands in its block all the same."""
     whole = statement(world, *ends)
@@ -155,11 +157,11 @@ def test_a_gap_whose_block_could_not_be_read_is_no_unknown_cause(world: World, s
     }
     if status == 500:
         with pytest.raises(LedgerError):
-            statement(world, SENT - 1, SENT, edits=edits, fails=True)
+            statement(world, SENT, SENT + 1, edits=edits, fails=True)
     else:
-        (gap,) = statement(world, SENT - 1, SENT, edits=edits).facts.gaps
+        (gap,) = statement(world, SENT, SENT + 1, edits=edits).facts.gaps
         assert (gap.asset, gap.stop_height) == ("near", SENT)
-        assert gap.missing == sums(statement(world, SENT - 1, SENT))[SENT, "near"]
+        assert gap.missing == sums(statement(world, SENT, SENT + 1))[SENT, "near"]
 
 
 @pytest.mark.parametrize(

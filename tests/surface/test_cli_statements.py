@@ -86,7 +86,7 @@ def test_a_period_is_both_ends(capsys: pytest.CaptureFixture[str]):
     """A month has the entries between its ends, and one that is not over ends with the chain."""
     code, out, _ = run(capsys, "statement", "bob.near", "--start", "2026-08")
     assert code == 0
-    assert "after block 180000000 (2026-08-01 00:00:00 UTC) up to block 180000050 " in out
+    assert "after block 180000000 (2026-08-01 00:00:00 UTC) and after block 180000050 " in out
     assert run(capsys, "statement", "bob.near", "--start", "2026-08-01")[1] == out
     code, out, _ = run(capsys, "history", "bob.near", "2026-08", "--format", "csv")
     assert (code, {row["block_height"] for row in rows(out)}) == (0, {"180000000", "180000050"})
@@ -115,7 +115,7 @@ def test_bad_arguments(subtests: pytest.Subtests, capsys: pytest.CaptureFixture[
         (["bob.near", "--columns", "colour"], "colour"),
         (["bob.near", "--start", "yesterday"], "yesterday"),
         (["bob.near", "--assets", "GOLD"], "GOLD"),
-        (["bob.near", "--start", "180000030", "--stop", "180000010"], "start"),
+        (["bob.near", "--start", "180000030", "--stop", "180000010"], "stop"),
     ]
     for words, message in cases:
         with subtests.test(words=words):

@@ -29,7 +29,7 @@ def statement(recorded: History) -> Iterator[lk.Statement]:
     with serve_history(recorded) as server:
         urls: dict[str, Any] = dict.fromkeys(services, server.url)
         with lk.connect("lab", **urls, make_default=False) as ledger:
-            start, stop = recorded.first - 1, recorded.last
+            start, stop = recorded.first, recorded.last + 1
             yield lk.statement(recorded.account_id, start, stop, ledger=ledger, progress=False)
 
 

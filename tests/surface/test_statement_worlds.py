@@ -183,7 +183,7 @@ def test_a_block_that_explains_a_part_of_a_gap_explains_nothing_of_it() -> None:
     ledger.world.settle()
     with lk.connect("local", transport=Unindexed(ledger.world), make_default=False) as local:
         options: dict[str, Any] = {"progress": False, "ledger": local}
-        part = lk.statement("x.ann.near", start=start, stop=start + 1, **options)
+        part = lk.statement("x.ann.near", start=start + 1, stop=start + 2, **options)
     # The node knows the account's own transaction, and no service whose the other two are.
     own = sum(entry.change for entry in part.store)
     assert {entry.cause for entry in part.store} == {"transfer", "fee"}

@@ -207,7 +207,7 @@ def many_accounts(ledger: lk.Ledger) -> None:
     assert_type(lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.Collection)
     assert_type(blocks.traces(["hash"], ledger=ledger), lk.Traces)
     assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
-    followed = lk.follow(1, ["blocks"], out="run", max_blocks=9, until="2026-01-01", ledger=ledger)
+    followed = lk.follow(1, ["blocks"], out="run", max_blocks=9, stop="2026-01-01", ledger=ledger)
     assert_type(followed, lk.Following[lk.FollowedBlock])
     with followed as following:
         assert_type(next(following)["blocks"], pd.DataFrame)

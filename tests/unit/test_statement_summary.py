@@ -41,9 +41,10 @@ def card(frames: Frames) -> str:
 def test_a_statement_in_words():
     """Account, network, period, whether it adds up, and each asset in its own unit."""
     day = "2026-08-01"
+    ends = f"after block 100 ({day} 00:00:00 UTC) and after block 200 ({day} 00:01:40 UTC)"
     assert text(statement(ENTRIES, tokens=TOKENS, opening={"near": ONE})).splitlines() == [
         "Statement of alice.near on testnet",
-        f"4 entries after block 100 ({day} 00:00:00 UTC) up to block 200 ({day} 00:01:40 UTC)",
+        f"4 entries between the balances {ends}",
         "✓ every balance adds up: opening + entries = closing, with no gaps",
         "  near: 1 NEAR → 3.9999 NEAR (in 3 NEAR, out -0.0001 NEAR)",
         "  nep141:dust.near: 0 units → 1 unit (in 1 unit, out 0 units)",

@@ -119,7 +119,7 @@ def collect_documents(work: Work) -> None:
 
 def statements(work: Work) -> None:
     ids = [*DEMO_IDS, "NOT AN ID", DEMO_IDS[0]]
-    UNTYPED.statements(ids, stop=STOP - 1, **options(work, DEMO))
+    UNTYPED.statements(ids, stop=STOP, **options(work, DEMO))
 
 
 def diff(work: Work) -> None:
