@@ -153,7 +153,7 @@ _EVENTS = (
     _c("version", "str", "version of the standard"),
     _c("event", "str", "name of the event, such as ft_transfer"),
     _c("data", "object", "decoded data of the event; missing if it has none"),
-    _c("is_effective", "bool", "True if the receipt succeeded; if not, the event had no effect"),
+    _c("is_effective", "bool", "True if the receipt is known to have succeeded"),
     _c("note", "str", "what is wrong if it does not follow NEP-297 or its token's standard"),
 )
 _TX_HASH = _c("tx_hash", "str", "hash of the transaction")
@@ -519,7 +519,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("contract_id", "str", "contract that logged it"),
         _c("log", "str", "the log line"),
         _c("is_event", "bool", "True if the line is an event (it starts with EVENT_JSON:)"),
-        _c("is_effective", "bool", "True if the receipt succeeded; if not, it had no effect"),
+        _c("is_effective", "bool", "True if the receipt is known to have succeeded"),
     ),
     "edges": (
         _c("parent_id", "str", "receipt at which the edge starts"),

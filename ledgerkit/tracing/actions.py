@@ -14,6 +14,7 @@ from ledgerkit.api.models.actions import (
     action_name,
     action_rows,
     delegate_action,
+    deposit_digits,
     function_call,
     named_content,
 )
@@ -95,6 +96,8 @@ def action_details(action: Action | str) -> Any:
     if isinstance(action, str) or action.function_call or action.transfer:
         return NA
     inner = delegate_action(action)
+    if inner is not None and inner.other is not None:
+        return {inner.other.name: inner.other.content}
     if inner is not None:
         return {"sender_id": inner.sender_id, "receiver_id": inner.receiver_id}
     name, content = named_content(action)
@@ -102,7 +105,7 @@ def action_details(action: Action | str) -> Any:
         content = decode_member(content, f"$..actions[].{name}")
     elif isinstance(content, msgspec.Struct):
         return _without_deposit(msgspec.to_builtins(content)) or NA
-    if isinstance(content, dict):
+    if isinstance(content, dict) and deposit_digits(action) is not None:
         return _without_deposit(content)
     return NA if content is None else content
 

@@ -95,7 +95,7 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
     infinitive = describe_request(request, tx.amounts).infinitive
     if outcome == "failed":
         return Summary(f"tried to {infinitive}", (*_reasons(tx, request), *_returned(tx, request)))
-    clause = "the document does not contain the result"
+    clause = f"{tx.lacks} the result"
     clause = "this has not finished" if outcome == "pending" else clause
     return Summary(f"asked to {infinitive}", (clause,))
 
@@ -188,10 +188,8 @@ def _describe_outcome(tx: TransactionData) -> str:
     if outcome == "pending":
         return "It has not finished yet."
     if tx.tree.overall == "success_value":
-        return (
-            "Its status is success, but the document does not contain the status of all receipts."
-        )
-    return "The document does not contain its result."
+        return f"Its status is success, but {tx.lacks} the status of all receipts."
+    return f"{tx.lacks} its result.".capitalize()
 
 
 def _describe_partial_failure(tx: TransactionData) -> str:
@@ -435,8 +433,8 @@ def _describe_no_transfers(tx: TransactionData) -> str:
         name == UNKNOWN and has_run
         for name, has_run in zip(status, values.was_executed, strict=True)
     )
-    if has_unknown or not status or None in values.deposits:
-        return "The document does not contain what was transferred."
+    if has_unknown or not status or None in values.deposits or tx.has_other_kinds:
+        return f"{tx.lacks} what was transferred.".capitalize()
     calls = [
         at
         for at, names in enumerate(values.names)

@@ -9,9 +9,11 @@ from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.actions import delegate_action, function_calls
-from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.protocol.actions import is_delegate
+from ledgerkit.api.models.transactions import DISTRIBUTION, Status, decode_member
+from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
 from ledgerkit.tracing.amount_texts import plain, split_asset
+from ledgerkit.tracing.gas import UNKNOWN
+from ledgerkit.tracing.tree.outcomes import other_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +71,26 @@ class TransactionData:
         self.failed_receipts = [at for at in self.own_receipts if at in self.failures]
         self.request = read_request(self.result)
         self.data_edges = list(self.tree.data)
+
+    @property
+    def has_other_kinds(self) -> bool:
+        """True if ledgerkit does not declare one of its statuses, receipts or actions."""
+        column, values = self.column, self.values
+        statuses = zip(column("status"), column("error_message"), strict=True)
+        bodies = zip(column("actions"), values.actions, strict=True)
+        return (
+            any(status == UNKNOWN and message for status, message in statuses)
+            or any(names - KINDS_BY_NAME.keys() for names in values.names)
+            or any(kind not in (None, DISTRIBUTION) and actions is None for kind, actions in bodies)
+            or (self.verdict == "unknown" and other_status(self.result.status) is not None)
+        )
+
+    @property
+    def lacks(self) -> str:
+        """The beginning of a sentence about what is not known."""
+        return (
+            "ledgerkit does not know" if self.has_other_kinds else "the document does not contain"
+        )
 
     def name(self, at: int) -> str:
         """Return a name for a receipt: its method or actions, and its receiver."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import ledgerkit as lk
@@ -180,6 +181,42 @@ def test_an_unknown_action_moves_its_deposit() -> None:
     assert trace.actions["details"][0] == {"state_init": "AA=="}
 
 
+def test_an_unknown_action_without_a_deposit_is_not_nothing() -> None:
+    """What it moved is not known; only a document that lacks something is said to lack it."""
+    kinds: list[Any] = ["LaterV9", {"LaterV9": {}}, {"LaterV9": {"deposit": "0"}}]
+    for later in kinds:
+        body = receipt("R", action(later))
+        text = lk.Trace.from_json(result([body], [outcome("R", {"SuccessValue": ""})])).explain()
+        assert "Ledgerkit does not know what was transferred." in text
+
+
+@pytest.mark.parametrize("signed", [{"V9": {"level": 2}}, "V9", {}])
+def test_a_delegate_of_an_unknown_version_is_shown(signed: object) -> None:
+    """What it asks for is not known; its neighbours stay as they were."""
+    later = {"DelegateV2": {"delegate_action": signed, "signature": "ed25519:" + HASH}}
+    body = action(later, {"Transfer": {"deposit": "5"}})
+    executed = outcome("R", {"SuccessValue": ""})
+    trace = lk.Trace.from_json(result([receipt("R", body)], [executed]))
+    assert trace.actions["action"].tolist() == ["DelegateV2", "Transfer"]
+    content = signed if isinstance(signed, dict) and signed else {signed or "Unknown": None}
+    assert trace.actions["details"][0] == content
+    assert trace.balance_changes.set_index("account_id")["change"]["b.near"] == 5
+    rows = lk.read(whole_block([], [(receipt("R", body), executed)]), "actions")
+    assert rows["details"][0] == content
+
+
+@pytest.mark.parametrize("deposit", ["", "abc", "-1", "1e5", " 5", "٣", str(2**128), 5, None, {}])
+def test_a_deposit_of_an_unknown_action_that_is_no_amount_is_unknown(deposit: object) -> None:
+    """Nobody knows the form that it has there, so it is no error for the rest."""
+    body = action({"LaterV9": {"deposit": deposit}}, {"Transfer": {"deposit": "5"}})
+    executed = outcome("R", {"SuccessValue": ""})
+    trace = lk.Trace.from_json(result([receipt("R", body)], [executed]))
+    assert trace.receipts["deposit"].isna().all()
+    assert trace.actions["details"][0] == {"deposit": deposit}
+    document = whole_block([], [(receipt("R", body), executed)])
+    assert lk.read(document, "actions")["deposit"].tolist() == [pd.NA, 5]
+
+
 @pytest.mark.parametrize("content", [{"ActionV9": {"level": 2}}, "ActionV9"])
 def test_a_receipt_of_an_unknown_kind_is_named(content: object) -> None:
     """In the tree, the notes and the tables of a block; what it moved is unknown, not nothing."""
@@ -224,6 +261,13 @@ def test_a_status_that_is_not_known_is_named_and_no_success(status: object) -> N
     assert row["error_message"] == "ledgerkit does not know what the status SuccessV9 means"
     assert row["error_message"] + ": R" in trace.notes
     assert trace.actions["is_effective"].isna().all()
+    text = trace.explain()
+    assert (
+        trace.headline()
+        == "a.near asked to send 5 yocto to b.near; ledgerkit does not know the result."
+    )
+    assert "Ledgerkit does not know its result." in text
+    assert "Ledgerkit does not know what was transferred." in text
     outcomes = lk.read(whole_block([], [(body, outcome("R", status))]), "outcomes")
     assert outcomes[["status", "failure"]].values.tolist() == [["unknown", status]]
 
@@ -236,10 +280,11 @@ def test_changes_of_state_of_unknown_kinds_are_rows() -> None:
         "change": {"account_id": "a.near", "amount": "5", "locked": "0", "storage_usage": 9},
     }
     later = {"type": "vault_v9", "cause": "weather", "change": {"amount": 5}}
+    other = {**known, "cause": {"BonusV9": {"level": 2}}}
     keys = {**later, "type": "access_key_update", "cause": {"type": "x"}, "change": {}}
-    frame = lk.read(whole_block([], [], [known, later, keys]), "balances")
-    assert frame["type"].tolist() == ["account_update", "vault_v9"]
-    assert frame["cause"].tolist() == ["bonus_v9", "weather"]
+    frame = lk.read(whole_block([], [], [known, later, other, keys]), "balances")
+    assert frame["type"].tolist() == ["account_update", "vault_v9", "account_update"]
+    assert frame["cause"].tolist() == ["bonus_v9", "weather", "BonusV9"]
     assert frame["amount"].tolist()[0] == 5
     assert frame.loc[1, ["account_id", "amount", "locked", "storage_usage"]].isna().all()
 

@@ -19,6 +19,7 @@ from ledgerkit.api.models.other_kinds import OTHER, OtherKind, decode_with_other
 from ledgerkit.api.models.protocol_rules import Gas
 from ledgerkit.errors import not_as_documented
 from ledgerkit.protocol.actions import KINDS_BY_NAME
+from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -70,18 +71,24 @@ class Beneficiary(Struct, gc=False):
 
 
 class DelegateAction(Struct, gc=False):
-    """The signed content of a Delegate; the second version is one member deeper."""
+    """The signed content of a Delegate; the second version is one member deeper, as later ones."""
 
     sender_id: str | None = None
     receiver_id: str | None = None
     actions: list[Action | str] | None = None
     v2: DelegateAction | None = field(name="V2", default=None)
+    other: OtherKind | None = field(name=OTHER, default=None)
 
 
 class Delegate(Struct, gc=False):
     """A Delegate action, which a relayer sends (NEP-366)."""
 
     delegate_action: DelegateAction | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if its content has none of the members that are read."""
+        if self.delegate_action == DelegateAction():
+            raise ValueError("has an unknown version")
 
 
 class _ReadActions(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
@@ -124,6 +131,7 @@ else:
 
 Actions: TypeAlias = "Sequence[Action | str]"
 _FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
+_DIGITS = re.compile("[0-9]{1,39}")  # of a kind that is not declared; others are checked later
 _CONTENT = json_decoding.decoder(Any)
 
 
@@ -185,7 +193,9 @@ def deposit_digits(action: Action | str) -> str | None:
     members = _CONTENT.decode(content) if isinstance(content, Raw) else content
     if isinstance(members, dict):
         digits = members.get("deposit")
-        return digits if isinstance(digits, str) else None
+        if not isinstance(digits, str) or not _DIGITS.fullmatch(digits):
+            return None
+        return digits if int(digits) <= U128_MAX else None
     return getattr(members, "deposit", None)
 
 

@@ -32,6 +32,7 @@ CHANGES = frozenset(
 _OUTCOME = {"executor_id", "gas_burnt", "receipt_ids"}  # members that are not of other objects
 _RESULT = {"final_execution_status", "receipts_outcome", "transaction_outcome"}
 _CHANGE = {"type", "cause", "change"}
+_SIGNED = frozenset({"sender_id", "receiver_id", "actions", "V2"})
 
 
 class OtherKind(Struct, gc=False):
@@ -102,14 +103,19 @@ def _wrap_members(value: dict[str, Any]) -> None:
     names = value.keys()
     if isinstance(value.get("actions"), list):
         value["actions"] = [_wrap_kind(action, ACTIONS) for action in value["actions"]]
+    if "delegate_action" in names:
+        signed = _wrap_kind(value["delegate_action"], _SIGNED, is_object=True)
+        value["delegate_action"] = signed or {OTHER: {"name": "Unknown"}}
     if {"receipt_id", "receipt"} <= names:
         value["receipt"] = _wrap_kind(value["receipt"], RECEIPTS, is_object=True)
     if "status" in names and not names.isdisjoint(_OUTCOME | _RESULT):
         value["status"] = _wrap_kind(value["status"], STATUSES)
     if "header" in names and isinstance(value.get("transactions"), list):
         value["transactions"] = [_wrap_transaction(item) for item in value["transactions"]]
-    if names >= _CHANGE and value["type"] not in CHANGES:
-        value["cause"], value["change"] = _wrap_change(value["cause"], value["change"])
+    if names >= _CHANGE:
+        value["cause"] = _tagged(value["cause"])
+        if value["type"] not in CHANGES:
+            value["change"] = _wrap_change(value["change"])
 
 
 def _wrap_kind(value: object, names: frozenset[str], *, is_object: bool = False) -> object:
@@ -137,8 +143,14 @@ def _wrap_transaction(item: Any) -> Any:
     return {**item, "transaction": other}
 
 
-def _wrap_change(cause: object, change: Any) -> tuple[object, dict[str, Any]]:
+def _tagged(cause: object) -> object:
+    """Return a cause in the form of those that are declared, with its name as its `type`."""
+    if isinstance(cause, dict) and cause and "type" not in cause:
+        cause = next(iter(cause))
+    return {"type": cause} if isinstance(cause, str) else cause
+
+
+def _wrap_change(change: Any) -> dict[str, Any]:
     """Return what can be read of a change of state of another kind."""
     account_id = change.get("account_id") if isinstance(change, dict) else None
-    named = {"type": cause} if isinstance(cause, str) else cause
-    return named, {"account_id": account_id if isinstance(account_id, str) else None}
+    return {"account_id": account_id if isinstance(account_id, str) else None}
