@@ -162,6 +162,8 @@ def source(ids: object, column: str = "account_id") -> Source:
     path of a text, CSV or Parquet file with the column; `FileError` if the file cannot be read,
     and `DecodeError` if a Parquet file is damaged.
     """
+    if isinstance(ids, str) and "://" in ids:
+        raise InvalidRequestError.refuse("ids", ids, "account ids, or the path of a file on disk")
     if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
         return _file_source(Path(ids), column)
     if isinstance(ids, str):

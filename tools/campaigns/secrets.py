@@ -53,6 +53,7 @@ WORDS = (
 DATA = {"args", "params", "actions", "requests", "data", "message", "value", "pairs", "kwargs"}
 # These name files, which the caller chose; errors are searched all the same.
 PATHS = {"out", "path", "save", "cache", "before", "after", "folder", "target", "credentials"}
+READERS = {"collect", "statements"}  # which read ids from the file at a path
 # The variables by which commands reach the host of this run.
 OWN_HOST = ("LEDGERKIT_RPC_URL", "LEDGERKIT_API_URL")
 SECRETS_OWN = {"key", "api_key", "secret_key"}  # where a secret belongs
@@ -204,7 +205,8 @@ def is_possible(case: Case) -> bool:
     """Return True unless a value cannot be passed that way, or cannot be known as a secret."""
     if case.shape not in ONLY_IN.get(case.secret, (case.shape,)):
         return False
-    if case.parameter.lstrip("-") in PATHS and case.secret in ONLY_IN:
+    is_file = case.target in READERS and case.shape == "path"
+    if (is_file or case.parameter.lstrip("-") in PATHS) and case.secret in ONLY_IN:
         return False
     if case.parameter in ANY_TEXT and case.secret.startswith("unknown"):
         return False

@@ -131,3 +131,13 @@ def test_digests_tell_sources_apart() -> None:
         digests.add(digest.text())
     assert len(digests) == 5
     assert all(one != other for one, other in pairwise(sorted(digests)))
+
+
+@pytest.mark.parametrize("scheme", ["https", "s3"])
+def test_an_address_is_no_file(scheme: str) -> None:
+    """It is refused before anything is read, and a password in it is in no error below."""
+    with pytest.raises(InvalidRequestError, match="or the path of a file on disk") as caught:
+        source(f"{scheme}://me:hunter2hunter2@host.example/ids.csv")
+    assert caught.value.field == "ids"
+    assert caught.value.__context__ is None
+    assert "hunter2" not in str(caught.value)
