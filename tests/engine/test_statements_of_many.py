@@ -138,6 +138,19 @@ def test_a_period_belongs_to_the_folder(ledger: lk.Ledger, tmp_path: Path) -> No
         lk.collect(IDS, "ft", out, ledger=ledger)
 
 
+def test_an_end_after_a_skipped_height_is_the_same_in_each_call(tmp_path: Path) -> None:
+    """The block before `start` or `stop` may be some heights below; genesis has none before it."""
+    with lk.connect("local", make_default=False) as ledger:
+        world = ledger.world
+        world.settle()
+        skipped = world.advance(skip=3).height - 1
+        world.advance(3)
+        for number, start in enumerate((skipped, world.chain.genesis.height)):
+            out, options = tmp_path / str(number), {"start": start, "stop": skipped + 1}
+            collect(IDS[:1], out, ledger, **options)
+            assert collect(IDS[:2], out, ledger, **options).counts == {"ok": 2}
+
+
 @pytest.mark.parametrize(
     ("fault", "raised"), [("status=401", AuthError), ("status=503", TransportError)]
 )

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, UnknownBlockError
+from ledgerkit.localnet import open_world
 from tests.unit.localnet.chaos import PEOPLE
 from tests.unit.localnet.full_world import POOL, FullWorld
 
@@ -178,6 +179,31 @@ def test_months_are_neighbours() -> None:
     assert august.entries["time"].max() < pd.Timestamp(midnight_ns, tz="UTC")
     assert september.entries["time"].min() >= pd.Timestamp(midnight_ns, tz="UTC")
     assert len(august.entries) > 7
+
+
+def test_the_first_block_is_that_before_itself(ledger: lk.Ledger) -> None:
+    """A statement from the first block of the chain opens with the balances of its genesis."""
+    genesis = ledger.world.chain.genesis
+    options: dict[str, Any] = {"ledger": ledger, "progress": False}
+    by_height = lk.statement(IDS[0], genesis.height, **options)
+    by_time = lk.statement(IDS[0], pd.Timestamp(genesis.timestamp_ns, tz="UTC"), **options)
+    assert by_height.facts == by_time.facts
+    initial = lk.accounts(IDS[0], at=genesis.height, **options)
+    expected = sum(initial[["balance", "locked"]].iloc[0].astype(object))
+    assert balances(by_height, "opening")["near"] == expected
+    assert by_height.totals["missing"].eq(0).all()
+
+
+def test_a_first_block_whose_predecessor_is_discarded() -> None:
+    """The host no longer has the block before `start`: that is no first block of a chain."""
+    world = open_world("empty", archival=False, epoch_length=20, epochs_kept=2)
+    world.advance(200)
+    earliest = world.chain.earliest.height
+    assert earliest > world.chain.genesis.height
+    with lk.connect("local", world=world, make_default=False) as ledger:
+        with pytest.raises(UnknownBlockError, match=str(earliest - 1)):
+            lk.statement("near", earliest, ledger=ledger, progress=False)
+        assert lk.statement("near", earliest + 1, ledger=ledger, progress=False).entries.empty
 
 
 # Errors -----------------------------------------------------------------------------------
