@@ -2131,7 +2131,7 @@ def test_trace_receipts_and_tx() -> None:
     assert rows(frame, *columns) == [(fake_hash("receipt"), "b.near", "Transfer", 7, 121, 5)]
     assert frame["time"].iloc[0].as_unit("ns").value == time_ns(121)
     pd.testing.assert_frame_equal(frame, found.receipts)
-    assert frame.attrs["source"] == "EXPERIMENTAL_tx_status"
+    assert frame.attrs["source"] == "tx_status"
     assert raw == told
     asked = [c["method"] for c in server.calls]
     assert (asked[0], asked[-1]) == ("tx_status", "tx")
