@@ -81,7 +81,7 @@ def check(
         name = "SignerDoesNotExist" if chunk_height is None else "InvalidSignerId"
         _refuse(name, signer_id=str(tx.signer_id))
     access_key = state.access_key(tx.signer_id, tx.public_key.stored)
-    if access_key is None and account.bootstrap_nonce is not None and _is_bootstrap(tx):
+    if access_key is None and account.bootstrap_nonce is not None and tx.initializes_signer:
         check_nonce(tx, account.bootstrap_nonce, chunk_height, is_strict=True)
         return cost, structs.replace(_debit(tx, account, cost), bootstrap_nonce=tx.nonce), None
     if access_key is None:
@@ -136,19 +136,6 @@ def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
     if nonce is None:
         _refuse("InvalidNonceIndex", tx_nonce_index=index, num_nonces=count)
     return nonce
-
-
-def _is_bootstrap(tx: Transaction) -> bool:
-    """Return True if the signer initializes itself, with a key of the state its id derives from."""
-    if tx.nonce_index is not None or tx.signer_id != tx.receiver_id:
-        return False
-    for action in tx.actions:
-        if isinstance(action, kinds.UniversalStateInit):
-            is_own = universal_account_id(action.state_init) == tx.signer_id
-            state = action.decoded if is_own else None
-            if state is not None and tx.public_key.stored in {k.stored for k in state.access_keys}:
-                return True
-    return False
 
 
 def check_nonce(

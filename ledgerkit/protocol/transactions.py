@@ -18,6 +18,7 @@ from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
     FunctionCall,
+    UniversalStateInit,
     action_list,
     check_pair,
     deposit_of,
@@ -36,6 +37,7 @@ from ledgerkit.protocol.borsh import (
     u32,
     u64,
 )
+from ledgerkit.protocol.derived_ids import universal_account_id
 from ledgerkit.protocol.types import (
     SIGNATURE,
     AccountId,
@@ -239,6 +241,16 @@ class Transaction(_Base64):
     def size(self) -> int:
         """The number of bytes, without a signature."""
         return len(self.packed)
+
+    @property
+    def initializes_signer(self) -> bool:
+        """True if its key is of the initial state that it gives its signer, a universal account."""
+        # The signer has no access key yet. Source: NEP-655, and nearcore #16321.
+        inits = [a for a in self.actions if isinstance(a, UniversalStateInit)]
+        states = [a.decoded for a in inits if universal_account_id(a.state_init) == self.signer_id]
+        keys = {key.stored for state in states if state is not None for key in state.access_keys}
+        is_own = self.nonce_index is None and self.signer_id == self.receiver_id
+        return is_own and self.public_key.stored in keys
 
     def sign(self, secret_key: SecretKey) -> SignedTransaction:
         """

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
+from ledgerkit.api.models.chain import AccessKey
 from ledgerkit.errors import (
     DecodeError,
     InvalidRequestError,
@@ -23,6 +24,7 @@ from ledgerkit.errors import (
     RequestRoutedError,
     RpcMethodNotFoundError,
     TransactionTimeoutError,
+    UnknownAccessKeyError,
     UnknownAccountError,
 )
 from ledgerkit.frames import build
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.chain import AccessKey, Account
+    from ledgerkit.api.models.chain import Account
     from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import Action, SignedTransaction
     from ledgerkit.sending.nonces import NonceQueue
@@ -94,10 +96,16 @@ _NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
 
 
 class _Key:
-    """A signer's key on the chain of a ledger: what was read of it, and its nonce queues."""
+    """
+    A signer's key on the chain of a ledger: what was read of it, and its nonce queues.
 
-    def __init__(self, options: SendOptions) -> None:
+    A universal account without its initial state has none, and `initializes_signer` says that the
+    transaction is the one that may be signed without.
+    """
+
+    def __init__(self, options: SendOptions, *, initializes_signer: bool = False) -> None:
         self.options, self.ledger, signer = options, options.ledger, options.signer
+        self._initializes_signer = initializes_signer
         self.names = str(signer.account_id), str(signer.public_key)
         self._known: dict[str, _Chain] = self.ledger.memo("chain", dict)
 
@@ -138,9 +146,32 @@ class _Key:
 
     def key_and_block(self, answers: Sequence[Any]) -> tuple[AccessKey, Anchor]:
         """Return the key and the block that were read; store whether it is a gas key."""
-        key, block = map(_value, answers)
+        key, block = answers
+        is_missing = isinstance(key, UnknownAccessKeyError | UnknownAccountError)
+        if is_missing and self.options.signer.account_id.kind == "universal":
+            key = self._key_without_state(key)
+        key, block = _value(key), _value(block)
         self.queues.num_nonces = _num_nonces(key)
         return key, Anchor(block.header.height, CryptoHash(block.header.hash))
+
+    def _key_without_state(self, error: LedgerError) -> Any:
+        """Return the key of a signer without its initial state; the error if it has that."""
+        account_id, _ = self.names
+        if isinstance(error, UnknownAccountError):
+            error.remedy = "Send NEAR to the account first: a transfer creates it."
+            return error
+        head = validation.block_reference("optimistic")
+        nonce = self.ledger.send(rpc.view_account(account_id, head)).bootstrap_nonce
+        if nonce is None:
+            return error
+        if not self._initializes_signer:
+            msg = f"{account_id} has no initial state yet, so no key can sign for it"
+            remedy = (
+                "First send it UniversalStateInit: from any account, or from itself, signed with a"
+                " key of that state."
+            )
+            raise InvalidRequestError(msg, remedy=remedy, field="signer_id", value=account_id)
+        return AccessKey(nonce, "FullAccess")
 
     def anchor(self, queue: NonceQueue, read: tuple[AccessKey, Anchor] | None) -> Anchor | None:
         """Return the block to reference; None if the key turns out to be one of other queues."""
@@ -182,8 +213,9 @@ class Draft:
 
     def __init__(self, options: SendOptions, receiver_id: str, actions: Sequence[Action]) -> None:
         self.options, self.receiver_id, self.actions = options, receiver_id, actions
-        arguments.check_size(self.transaction(_NOTHING_READ))
-        self.key = _Key(options)
+        unsigned = self.transaction(_NOTHING_READ)
+        arguments.check_size(unsigned)
+        self.key = _Key(options, initializes_signer=unsigned.initializes_signer)
 
     def transaction(self, position: _Position) -> Transaction:
         """Build the transaction; only version 1 has a strict nonce mode and a gas key's nonces."""

@@ -16,6 +16,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
+from ledgerkit.localnet import open_world
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -36,6 +37,9 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
     TransferToGasKey,
+    UniversalStateInit,
+    UniversalStateInitV1,
+    universal_account_id,
 )
 from tests.local_transport import AsyncLocalTransport
 
@@ -770,6 +774,31 @@ def test_a_gas_key_sends_over_all_its_nonces(world):
     assert len({index for index, _ in used}) > 1
     counts = [end - begin for begin, end in zip(start, gas_nonces(world), strict=True)]
     assert sum(counts) == 60
+
+
+def test_a_universal_account_signs_its_own_initial_state():
+    """Before it has that, its key signs for nothing else, and nothing is sent."""
+    # Source: NEP-655, and nearcore #16321: the first nonce is one above bootstrap_nonce.
+    lk.connect("local", world=open_world("demo", profile="87"))
+    state = UniversalStateInitV1(access_keys=[KEY.public_key])
+    owner: Any = {"signer_id": universal_account_id(state), "key": KEY}
+    name, actions = owner["signer_id"], [UniversalStateInit(state.encode())]
+    unknown = pytest.warns(UserWarning, match="has no account 0u")
+    with unknown, pytest.raises(errors.UnknownAccountError) as raised:
+        lk.send(name, actions, **owner)
+    assert raised.value.remedy == "Send NEAR to the account first: a transfer creates it."
+    lk.transfer(name, "3 NEAR", **ALICE)
+    nonce = lk.accounts(name, at="optimistic")["bootstrap_nonce"][0]
+    for attempt in (lk.transfer, lk.delegate):
+        args: Any = ("bob.near", "1 NEAR" if attempt is lk.transfer else [Transfer(1)])
+        with pytest.raises(errors.InvalidRequestError, match="has no initial state yet"):
+            attempt(*args, **owner)
+    with pytest.raises(errors.UnknownAccessKeyError):
+        lk.transfer("bob.near", "1 NEAR", signer_id="alice.near", key=KEY)
+    assert lk.send(name, actions, **owner, dry_run=True)["nonce"].tolist() == [nonce + 1]
+    assert lk.send(name, actions, **owner).fully_succeeded
+    assert lk.accounts(name, at="optimistic")["bootstrap_nonce"].isna().all()
+    assert lk.transfer("bob.near", "1 NEAR", **owner).fully_succeeded
 
 
 def test_a_dry_run_names_who_pays_the_gas(world):
