@@ -132,14 +132,16 @@ class _Stored:
         """Return the transaction as if the Transactions API had sent it."""
         row, conversion = self._transactions[tx_hash], self._conversions[tx_hash]
         receipts = self._descendants(conversion)
-        first = next(iter(_created(conversion)), None)
+        first = next(iter(_created(conversion)), "")
+        # A receipt of an unknown kind has no rows of actions.
+        kinds = {_kind(executed) for executed in self._receipts.get(first, ())}
         names = ("signer_id", "receiver_id", "public_key")
         document = {
             "transaction": {
                 "hash": tx_hash,
                 **{name: row[name] for name in names},
                 "nonce_index": conversion["nonce_index"],
-                "actions": self._receipt_actions(first) if first in self._receipts else None,
+                "actions": self._receipt_actions(first) if "Action" in kinds else None,
             },
             "execution_outcome": self._execution(tx_hash, conversion),
             "receipts": [
@@ -199,16 +201,15 @@ class _Stored:
             "input_data_ids": row["input_data_ids"],
             "output_data_receivers": receivers and object_columns.decode(receivers),
         }
-        # In older collections, those without a signer distribute global contracts.
-        kind = row.get("receipt_kind") or ("Action" if row["signer_id"] else DISTRIBUTION)
+        kind = _kind(row)
         names = ("receipt_id", "predecessor_id", "receiver_id")
         return {
             **{name: row[name] for name in names},
             "receipt": {kind: body if kind == "Action" else {}},
         }
 
-    def _receipt_actions(self, receipt_id: str | None) -> list[Any]:
-        rows = self._actions.get(receipt_id or "", [])
+    def _receipt_actions(self, receipt_id: str) -> list[Any]:
+        rows = self._actions.get(receipt_id, [])
         inner = defaultdict(list)
         for row in rows:
             if row["inner_index"] is not None:
@@ -225,6 +226,11 @@ def _included_twice(*rows: Row) -> InvalidRequestError:
     msg = f"transaction {rows[0]['tx_hash']} is in the blocks {heights[0]} and {heights[1]}"
     remedy = f'Read each trace with ledgerkit.trace_block({heights[0]}, source="documents").'
     return InvalidRequestError(msg, remedy=remedy, field="tx_hashes", value=rows[0]["tx_hash"])
+
+
+def _kind(row: Row) -> str:
+    # In older collections, receipts without a signer distribute global contracts.
+    return row.get("receipt_kind") or ("Action" if row["signer_id"] else DISTRIBUTION)
 
 
 def _created(row: Row) -> list[str]:

@@ -124,3 +124,28 @@ def test_the_other_readers_of_blocks_go_on(blocks: dict[int, dict[str, Any]]) ->
         assert note in by_documents.notes
         [frame] = lk.follow(height, "transactions", max_blocks=1, **options)
         assert frame["kind"].tolist() == items["kind"].tolist()
+
+
+def test_a_stored_trace_of_a_receipt_of_an_unknown_kind(
+    tmp_path: Path, blocks: dict[int, dict[str, Any]]
+) -> None:
+    """It is named as in a live trace; nobody says that its transaction has no actions."""
+    height, blocks = min(blocks), copy.deepcopy(blocks)
+    item = next(chunks(blocks[height]))["transactions"][0]
+    tx_hash = item["transaction"]["hash"]
+    [receipt_id] = item["outcome"]["execution_outcome"]["outcome"]["receipt_ids"]
+    for document in blocks.values():
+        for shard in document["shards"]:
+            for executed in shard["receipt_execution_outcomes"]:
+                receipt = executed["receipt"]
+                if receipt["receipt_id"] == receipt_id:
+                    receipt["receipt"] = {"ActionV9": receipt["receipt"]["Action"]}
+    bodies = {number: json.dumps(document).encode() for number, document in blocks.items()}
+    with hosting(DocumentHost(bodies, final=max(bodies))) as (ledger, _):
+        run = collect(height, height + 4, tmp_path / "run", ledger, source="documents")
+        live = lk.trace_block(height, source="documents", progress=False, ledger=ledger)[tx_hash]
+    trace = run.traces([tx_hash])[tx_hash]
+    assert trace.receipts["actions"][0] == "ActionV9"
+    assert trace.receipts["actions"].equals(live.receipts["actions"])
+    assert "the document does not contain its actions" in trace.explain()
+    assert "what receipts of the kind ActionV9 did is not known" in str(trace.notes)

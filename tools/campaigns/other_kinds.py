@@ -229,7 +229,7 @@ def differences(case: Case, before: dict[str, Any], after: dict[str, Any]) -> It
             is_moving = case.category == "action" and case.name in MOVING
             if is_moving or case.category == "member":
                 near = [changes[changes["asset"] == "near"] for changes in (frame, after[view])]
-                if not near[0].equals(near[1]):
+                if not near[0].reset_index(drop=True).equals(near[1].reset_index(drop=True)):
                     yield "the balances are others"
             continue
         left, right = (_others(case, view, each) for each in (frame, after[view]))
