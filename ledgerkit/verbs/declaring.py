@@ -36,7 +36,7 @@ _PARAMETERS = {
     ),
     "stop": (
         "The block after the last one, as in `range`, given as `start`. None is up to the newest\n"
-        "    block, which is included."
+        "    final block, which is included."
     ),
     "tx_hash": "The transaction's hash.",
     "sender": (
