@@ -13,6 +13,7 @@ import _pages
 import _text
 
 import ledgerkit
+from ledgerkit import plots, widgets
 from ledgerkit.frames import schemas
 from ledgerkit.frames.schemas import SCHEMAS
 
@@ -34,21 +35,21 @@ def page() -> str:
 def sources() -> dict[str, list[str]]:
     """Return for each frame the links to the verbs and attributes that return it."""
     links: dict[str, list[str]] = {name: [] for name in SCHEMAS}
-    for name, thing in callables():
+    for module, name, thing in callables():
         for frame in frames_of(name, thing):
-            links[frame].append(f":py:obj:`{name} <ledgerkit.{name}>`")
+            links[frame].append(f":py:obj:`{name} <{module}.{name}>`")
     for frame, words in BY_NO_VERB.items():
         links[frame].append(words)
     return links
 
 
-def callables() -> Iterator[tuple[str, Any]]:
-    """Yield each function, class and class member of the package with its name."""
+def callables() -> Iterator[tuple[str, str, Any]]:
+    """Yield each function, class and class member of the package with its module and name."""
     for entry in _pages.entries():
-        if entry.module == "ledgerkit":
-            yield entry.name, entry.thing
+        if entry.module not in {plots.__name__, widgets.__name__}:
+            yield entry.module, entry.name, entry.thing
             for name, member in members(entry.thing):
-                yield f"{entry.name}.{name}", member
+                yield entry.module, f"{entry.name}.{name}", member
 
 
 def members(thing: Any) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import _text
 
 import ledgerkit
-from ledgerkit import plots, widgets
+from ledgerkit import archiving, plots, types, widgets
 
 TYPES = "Types"
 MORE = "More"  # a name without a group is listed all the same
@@ -64,8 +64,10 @@ class Entry(NamedTuple):
 def entries() -> list[Entry]:
     """Return every public function and class, each once."""
     by_thing: dict[Any, Entry] = {}
-    for module in (ledgerkit, plots, widgets):
-        for name in module.__all__:
+    public = {module: module.__all__ for module in (ledgerkit, types, plots, widgets)}
+    public[archiving] = ["archive_widget", "verify_archive"]
+    for module, names in public.items():
+        for name in names:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 entry = Entry(module.__name__, name, thing, group(module, thing))
@@ -75,7 +77,7 @@ def entries() -> list[Entry]:
 
 def group(module: Any, thing: Any) -> str:
     """Return the heading that a name is listed under."""
-    if inspect.isclass(thing) and module is ledgerkit:
+    if inspect.isclass(thing) and module in {ledgerkit, types}:
         return TYPES
     home = f"{thing.__module__}."
     return next((title for start, title in GROUPS.items() if home.startswith(f"{start}.")), MORE)
@@ -118,7 +120,8 @@ def index(names: list[Entry]) -> str:
 
 HEADER = ("Name", "Purpose")
 INTRODUCTION = """\
-All names are those of ``import ledgerkit as lk``: ``lk.ft(…)``, ``lk.plots.timeline(…)``.
+All names are those of ``import ledgerkit as lk``: ``lk.ft(…)``, ``lk.plots.timeline(…)``. The
+types that only annotations need are in ``ledgerkit.types``.
 :doc:`Frames <frames>` lists the columns of each frame, :doc:`errors <errors/index>` what can go
 wrong and what to do.
 

@@ -14,34 +14,27 @@ TYPE_CHECKING = False  # type checkers know the name; importing typing would cos
 if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from typing import Any
 
+    from ledgerkit import archiving as archiving
     from ledgerkit import errors as errors
     from ledgerkit import plots as plots
     from ledgerkit import protocol as protocol
+    from ledgerkit import types as types
     from ledgerkit import units as units
     from ledgerkit import widgets as widgets
-    from ledgerkit.archiving import Archive as Archive
-    from ledgerkit.archiving import Verification as Verification
-    from ledgerkit.archiving import archive_widget as archive_widget
-    from ledgerkit.archiving import verify_archive as verify_archive
     from ledgerkit.client import connect as connect
     from ledgerkit.client import disconnect as disconnect
     from ledgerkit.collecting.collect import collect as collect
     from ledgerkit.collecting.collect_blocks import collect_blocks as collect_blocks
     from ledgerkit.collecting.collection import Collection as Collection
     from ledgerkit.collecting.collection import open_collection as open_collection
-    from ledgerkit.collecting.diff import Diff as Diff
     from ledgerkit.collecting.diff import diff as diff
-    from ledgerkit.collecting.follow import FollowedBlock as FollowedBlock
-    from ledgerkit.collecting.follow import Following as Following
     from ledgerkit.collecting.follow import follow as follow
-    from ledgerkit.collecting.plan import Plan as Plan
     from ledgerkit.errors import LedgerError as LedgerError
     from ledgerkit.frames.build import schema as schema
     from ledgerkit.frames.excel import to_excel as to_excel
     from ledgerkit.frames.human import human as human
     from ledgerkit.ledger import Ledger as Ledger
     from ledgerkit.reconciling.collecting_statements import statements as statements
-    from ledgerkit.reconciling.plan import StatementPlan as StatementPlan
     from ledgerkit.reconciling.statement import Statement as Statement
     from ledgerkit.reconciling.verbs import statement as statement
     from ledgerkit.sending.signers import Signer as Signer
@@ -56,18 +49,12 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.sending.verbs import delete_key as delete_key
     from ledgerkit.sending.verbs import deploy as deploy
     from ledgerkit.sending.verbs import relay as relay
-    from ledgerkit.sending.verbs import resume as resume
     from ledgerkit.sending.verbs import send as send
     from ledgerkit.sending.verbs import track as track
     from ledgerkit.sending.verbs import transfer as transfer
-    from ledgerkit.tracing.proof import Proof as Proof
     from ledgerkit.tracing.trace import Trace as Trace
-    from ledgerkit.tracing.traces import Traces as Traces
     from ledgerkit.transport.settings import Cache as Cache
     from ledgerkit.transport.settings import RetryPolicy as RetryPolicy
-    from ledgerkit.u128.array import I129Dtype as I129Dtype
-    from ledgerkit.u128.array import U128Array as U128Array
-    from ledgerkit.u128.array import U128Dtype as U128Dtype
     from ledgerkit.u128.human_units import amount_format as amount_format
     from ledgerkit.u128.human_units import from_units as from_units
     from ledgerkit.u128.human_units import to_units as to_units
@@ -75,40 +62,35 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.u128.parquet import to_arrow as to_arrow
     from ledgerkit.u128.parquet import write_parquet as write_parquet
     from ledgerkit.verbs.account_history import account_transactions as account_transactions
-    from ledgerkit.verbs.account_history import kv as kv
+    from ledgerkit.verbs.account_history import key_values as key_values
     from ledgerkit.verbs.account_history import transfers_of as transfers_of
     from ledgerkit.verbs.accounts import Snapshot as Snapshot
     from ledgerkit.verbs.accounts import accounts as accounts
     from ledgerkit.verbs.accounts import accounts_of as accounts_of
     from ledgerkit.verbs.accounts import balance as balance
-    from ledgerkit.verbs.accounts import gas_key_nonces as gas_key_nonces
     from ledgerkit.verbs.accounts import keys as keys
     from ledgerkit.verbs.accounts import snapshot as snapshot
     from ledgerkit.verbs.activity import activity as activity
     from ledgerkit.verbs.blocks import block as block
     from ledgerkit.verbs.blocks import blocks as blocks
     from ledgerkit.verbs.blocks import changes as changes
-    from ledgerkit.verbs.blocks import chunk as chunk
     from ledgerkit.verbs.blocks import chunks as chunks
     from ledgerkit.verbs.blocks import transactions as transactions
     from ledgerkit.verbs.cache import cache_info as cache_info
     from ledgerkit.verbs.cache import clear_cache as clear_cache
     from ledgerkit.verbs.contracts import contract_code as contract_code
     from ledgerkit.verbs.contracts import contract_state as contract_state
-    from ledgerkit.verbs.contracts import global_contract_code as global_contract_code
     from ledgerkit.verbs.contracts import view as view
     from ledgerkit.verbs.contracts import view_many as view_many
     from ledgerkit.verbs.doctor import doctor as doctor
     from ledgerkit.verbs.history import history as history
     from ledgerkit.verbs.node import gas_price as gas_price
-    from ledgerkit.verbs.node import health as health
-    from ledgerkit.verbs.node import indexer_status as indexer_status
     from ledgerkit.verbs.node import protocol_config as protocol_config
     from ledgerkit.verbs.node import status as status
     from ledgerkit.verbs.node import validators as validators
-    from ledgerkit.verbs.recordings import inspect as inspect
+    from ledgerkit.verbs.recordings import read_recording as read_recording
     from ledgerkit.verbs.recordings import record as record
-    from ledgerkit.verbs.saved_responses import read as read
+    from ledgerkit.verbs.saved_responses import read_response as read_response
     from ledgerkit.verbs.tokens import exposure as exposure
     from ledgerkit.verbs.tokens import ft as ft
     from ledgerkit.verbs.tokens import nft as nft
@@ -121,59 +103,52 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.transactions import trace as trace
     from ledgerkit.verbs.transactions import trace_block as trace_block
     from ledgerkit.verbs.transactions import traces as traces
-    from ledgerkit.verbs.transactions import tx as tx
     from ledgerkit.verbs.transactions import verify as verify
     from ledgerkit.widgets.explorer import explore as explore
     from ledgerkit.widgets.table import show as show
 
 _HOMES = {
-    "archiving": "Archive Verification archive_widget verify_archive",
     "client": "connect disconnect",
     "collecting.collect": "collect",
     "collecting.collect_blocks": "collect_blocks",
     "collecting.collection": "Collection open_collection",
-    "collecting.diff": "Diff diff",
-    "collecting.follow": "FollowedBlock Following follow",
-    "collecting.plan": "Plan",
+    "collecting.diff": "diff",
+    "collecting.follow": "follow",
     "errors": "LedgerError",
     "frames.build": "schema",
     "frames.excel": "to_excel",
     "frames.human": "human",
     "ledger": "Ledger",
     "reconciling.collecting_statements": "statements",
-    "reconciling.plan": "StatementPlan",
     "reconciling.statement": "Statement",
     "reconciling.verbs": "statement",
     "sending.signers": "Signer signer use_signer",
     "sending.simulation": "simulate",
     "sending.submission": "Submission",
     "sending.verbs": (
-        "add_key call create_account delegate delete_key deploy relay resume send track transfer"
+        "add_key call create_account delegate delete_key deploy relay send track transfer"
     ),
-    "tracing.proof": "Proof",
     "tracing.trace": "Trace",
-    "tracing.traces": "Traces",
     "transport.settings": "Cache RetryPolicy",
-    "u128.array": "I129Dtype U128Array U128Dtype",
     "u128.human_units": "amount_format from_units to_units",
     "u128.parquet": "read_parquet to_arrow write_parquet",
-    "verbs.account_history": "account_transactions kv transfers_of",
-    "verbs.accounts": "Snapshot accounts accounts_of balance gas_key_nonces keys snapshot",
+    "verbs.account_history": "account_transactions key_values transfers_of",
+    "verbs.accounts": "Snapshot accounts accounts_of balance keys snapshot",
     "verbs.activity": "activity",
-    "verbs.blocks": "block blocks changes chunk chunks transactions",
+    "verbs.blocks": "block blocks changes chunks transactions",
     "verbs.cache": "cache_info clear_cache",
-    "verbs.contracts": "contract_code contract_state global_contract_code view view_many",
+    "verbs.contracts": "contract_code contract_state view view_many",
     "verbs.doctor": "doctor",
     "verbs.history": "history",
-    "verbs.node": "gas_price health indexer_status protocol_config status validators",
-    "verbs.recordings": "inspect record",
-    "verbs.saved_responses": "read",
+    "verbs.node": "gas_price protocol_config status validators",
+    "verbs.recordings": "read_recording record",
+    "verbs.saved_responses": "read_response",
     "verbs.tokens": "exposure ft nft nft_tokens staking token_metadata top_holders",
-    "verbs.transactions": "receipt receipts trace trace_block traces tx verify",
+    "verbs.transactions": "receipt receipts trace trace_block traces verify",
     "widgets.explorer": "explore",
     "widgets.table": "show",
 }
-_MODULES = ("errors", "plots", "protocol", "units", "widgets")
+_MODULES = ("archiving", "errors", "plots", "protocol", "types", "units", "widgets")
 _SYNONYMS = {  # names that people look for, and the verbs that answer
     "events": "trace",
     "ft_metadata": "token_metadata",
@@ -181,7 +156,7 @@ _SYNONYMS = {  # names that people look for, and the verbs that answer
     "rewards": "statement",
     "stake": "staking",
     "tokens": "ft",
-    "transaction": "tx",
+    "transaction": "trace",
     "txs": "activity",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

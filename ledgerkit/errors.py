@@ -24,7 +24,7 @@ LedgerError
 │   ├── UnknownTransactionOrReceiptError
 │   ├── UnknownEpochError
 │   └── ProofNotReadyError
-├── InvalidRequestError               the request is invalid (also raised before sending)
+├── InvalidRequestError               invalid, often before anything is sent; also a ValueError
 │   ├── RpcMethodNotFoundError
 │   ├── RequestParseError
 │   ├── InvalidAccountError
@@ -505,7 +505,7 @@ class ProofNotReadyError(NotFoundError):
 # The request is invalid -----------------------------------------------------------------
 
 
-class InvalidRequestError(LedgerError):
+class InvalidRequestError(LedgerError, ValueError):
     """The request is invalid; also raised for invalid arguments, before anything is sent."""
 
     field: str | None

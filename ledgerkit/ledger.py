@@ -142,7 +142,7 @@ class Ledger:
         >>> ledger.rpc("block", {"finality": "final"})["header"]["height"]
         180000050
         """
-        return self.send(rpc.call(validation.method_name(method), params))
+        return self.send(rpc.call(validation.method_name(method, "method"), params))
 
     def get(self, path: str, *, surface: RestSurface = "api") -> Any:
         """

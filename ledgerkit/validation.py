@@ -102,7 +102,7 @@ def is_account_id(value: object) -> TypeGuard[str]:
     return ACCOUNT.fullmatch(value) is not None
 
 
-def account_ids(value: object, field: str = "account_id") -> list[str]:
+def account_ids(value: object, field: str = "account_ids") -> list[str]:
     """Check one or many account ids; return them in order, without repeats."""
     if isinstance(value, str):
         return [account_id(value, field)]
@@ -179,7 +179,7 @@ def decode_base58(text: str, size: int) -> bytes | None:
     return data if len(data) == size else None
 
 
-def method_name(value: object, field: str = "method") -> str:
+def method_name(value: object, field: str = "method_name") -> str:
     """Check the name of a contract method."""
     is_text = isinstance(value, str) and 1 <= _utf8_length(value) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.

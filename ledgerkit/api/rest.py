@@ -97,8 +97,3 @@ def top_holders(contract_id: str) -> Call[rest.TopHolders]:
 def status() -> Call[rest.IndexerStatus]:
     """Build the call for the status of the indexer."""
     return calls.get("/status", rest.IndexerStatus, request="the indexer's status")
-
-
-def health() -> Call[rest.Health]:
-    """Build the call for the health of the indexer."""
-    return calls.get("/health", rest.Health, request="the indexer's health")

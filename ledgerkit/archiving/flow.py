@@ -91,11 +91,12 @@ class Archive:
 
     Examples
     --------
+    >>> from ledgerkit.archiving import archive_widget
     >>> ledger = lk.connect("local")
     >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
     >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
     >>> widget = ("heidi.near", "Clock")
-    >>> archive = lk.archive_widget(*widget, "alice.near", signer=grace, **where)
+    >>> archive = archive_widget(*widget, "alice.near", signer=grace, **where)
     >>> archive.outcome, archive.token_id
     ('archived', 'widget-8ab0028ead1b')
     >>> archive.steps[["step", "state", "block_height"]].head(3)
@@ -138,11 +139,12 @@ class Archive:
 
         Examples
         --------
+        >>> from ledgerkit.archiving import archive_widget
         >>> ledger = lk.connect("local")
         >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
         >>> networks = {"source": ledger, "target": ledger}
         >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
-        >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+        >>> archive = archive_widget("heidi.near", "Clock", "alice.near", **options)
         >>> archive.way_back()
         'The token was minted, and its owner and source are as planned.'
         """
@@ -171,11 +173,12 @@ class Archive:
 
         Examples
         --------
+        >>> from ledgerkit.archiving import archive_widget
         >>> ledger = lk.connect("local")
         >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
         >>> networks = {"source": ledger, "target": ledger}
         >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
-        >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+        >>> archive = archive_widget("heidi.near", "Clock", "alice.near", **options)
         >>> archive.to_frame()[["outcome", "token_id", "widget_name"]]
             outcome             token_id widget_name
         0  archived  widget-8ab0028ead1b       Clock
@@ -567,14 +570,15 @@ def archive_widget(
 
     Examples
     --------
+    >>> from ledgerkit.archiving import archive_widget
     >>> ledger = lk.connect("local")
     >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
     >>> networks = {"source": ledger, "target": ledger}
     >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
-    >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+    >>> archive = archive_widget("heidi.near", "Clock", "alice.near", **options)
     >>> archive.outcome, archive.token_id
     ('archived', 'widget-8ab0028ead1b')
-    >>> lk.archive_widget("heidi.near", "Nothing", "alice.near", **options).outcome
+    >>> archive_widget("heidi.near", "Nothing", "alice.near", **options).outcome
     'missing_widget'
     """
     flow = _Flow(**locals())

@@ -45,9 +45,10 @@ class Verification:
 
     Examples
     --------
+    >>> from ledgerkit.archiving import verify_archive
     >>> ledger = lk.connect("local")
     >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
-    >>> verification = lk.verify_archive("17", **where)
+    >>> verification = verify_archive("17", **where)
     >>> verification.verdict, verification.is_verified
     ('not_an_archive', False)
     """
@@ -74,9 +75,10 @@ class Verification:
 
         Examples
         --------
+        >>> from ledgerkit.archiving import verify_archive
         >>> ledger = lk.connect("local")
         >>> networks = {"source": ledger, "target": ledger}
-        >>> check = lk.verify_archive("17", collection="stamps.grace.near", **networks)
+        >>> check = verify_archive("17", collection="stamps.grace.near", **networks)
         >>> check.to_frame()[["verdict", "contract_id", "token_id"]]
                   verdict        contract_id token_id
         0  not_an_archive  stamps.grace.near       17
@@ -142,12 +144,13 @@ def verify_archive(
 
     Examples
     --------
+    >>> from ledgerkit.archiving import archive_widget, verify_archive
     >>> ledger = lk.connect("local")
     >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
     >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
     >>> widget = ("heidi.near", "Clock")
-    >>> archive = lk.archive_widget(*widget, "alice.near", signer=grace, **where)
-    >>> lk.verify_archive(archive, **where)
+    >>> archive = archive_widget(*widget, "alice.near", signer=grace, **where)
+    >>> verify_archive(archive, **where)
     <Verification widget-8ab0028ead1b of stamps.grace.near: verified>
     """
     token_id = token.token_id if isinstance(token, Archive) else token

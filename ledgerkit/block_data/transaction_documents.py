@@ -67,7 +67,7 @@ def no_index_error(ledger: Ledger) -> InvalidRequestError:
     """Build the error for a transaction without its signer, on a network with a node alone."""
     msg = f"{ledger.network.name} has no index of transactions by their hash"
     remedy = "Pass the account that signed the transaction too."
-    return InvalidRequestError(msg, remedy=remedy, field="sender")
+    return InvalidRequestError(msg, remedy=remedy, field="signer_id")
 
 
 def read_document(ledger: Ledger, tx_hash: str) -> TransactionResponse:

@@ -23,7 +23,7 @@ _SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = ("ids", "out", "before", "after", "path", "from_file", "save")
+FILES = ("IDS", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
     "name": ("demo", "empty", "crowd"),
     "view": VIEWS["accounts"],
@@ -96,7 +96,7 @@ class Argument:
             options = {"metavar": f"{self.parameter.upper().removesuffix('S')},…"} | options
         names = [self.name] if self.is_option else []
         action = parser.add_argument(*names, dest=self.parameter, **options)
-        if action.choices is None and self.parameter not in FILES:
+        if action.choices is None and not {self.name, self.parameter} & {*FILES}:
             action.completer = candidates  # type: ignore[attr-defined]  # as documented
 
 

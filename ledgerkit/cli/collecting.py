@@ -82,7 +82,7 @@ COLLECTING = {
     "collect": Command(
         "read many accounts into Parquet files",
         "collecting.collect:collect",
-        Argument("IDS", "a file of account ids: text, CSV or Parquet", type=str),
+        Argument("IDS", "a file of account ids: text, CSV or Parquet", "account_ids", type=str),
         _OUT,
         *NETWORK,
         Argument("--views", f"some of {','.join(_ACCOUNT_VIEWS)}"),

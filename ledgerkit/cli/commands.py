@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
-_ACCOUNT_IDS = ("ids", "account_ids", "account_id")  # the parameters of verbs
+_ACCOUNT_IDS = ("account_ids", "account_id")  # the parameters of verbs
 _NOT_FOUND = ("not_indexed", "no_account")  # the statuses of rows
 
 
@@ -125,7 +125,7 @@ class Command:
         from ledgerkit.verbs import saved_responses
 
         kind = self.schema if isinstance(self.schema, str) else self.verb.partition(":")[2]
-        return print_result(args, saved_responses.read(args.from_file, kind))
+        return print_result(args, saved_responses.read_response(args.from_file, kind))
 
 
 def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from ledgerkit.cli.arguments import FLAG, REPEATED, Argument
 from ledgerkit.cli.commands import Command
 
 if TYPE_CHECKING:
-    import argparse
-
     from ledgerkit.cli.arguments import Parser
     from ledgerkit.localnet.world import World
 
@@ -26,7 +25,8 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if _MIN_BLOCK_S <= float(text) <= _MAX_BLOCK_S:
             return float(text)
-    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
+    msg = f"{errors.quote(text)} is not valid: expected 0.01 to 3600 seconds"
+    raise argparse.ArgumentTypeError(msg)
 
 
 def open_served(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors, json_decoding, validation
@@ -22,8 +23,6 @@ from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    import argparse
-
     import pandas as pd
 
     from ledgerkit.ledger import Ledger
@@ -42,7 +41,8 @@ def _json_bytes(text: str) -> bytes:
     try:
         json_decoding.decode(text)
     except msgspec.DecodeError as error:
-        raise errors.InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
+        refusal = errors.InvalidRequestError.refuse("args", text, f"JSON ({error})")
+        raise argparse.ArgumentTypeError(str(refusal)) from None
     return text.encode()
 
 
@@ -222,10 +222,9 @@ _IDS: dict[str, Any] = {
     "text": "one or more account ids",
     "noun": "the account id",
     "nargs": "*",
-    "type": validation.account_id,
 }
-_ID = Argument("account_id", parameter="ids", **_IDS)
-_HISTORY = (Argument("account_id", parameter="account_ids", **_IDS), *INTERVAL)
+_ID = Argument("account_id", parameter="account_ids", **_IDS)
+_HISTORY = (_ID, *INTERVAL)
 _FROM_FILE = Argument("--from-file FILE", "read a saved response; send nothing")
 _DRY_RUN = Argument("--dry-run", "print the requests and the columns; send nothing", **FLAG)
 _OPTIONS = (*FORM, *NETWORK, _DRY_RUN)
@@ -256,7 +255,7 @@ _SNAPSHOT_FRAME = "print this frame, not all; default of CSV and JSON: ft"
 _LEVEL = f"the level to wait for: {', '.join(validation.WAIT_LEVELS)}; default: FINAL"
 _TRANSACTION = (
     Argument("tx_hash", "the transaction's hash", nargs="?"),
-    Argument("sender", "the account id of its signer; default: looked up by the hash"),
+    Argument("signer_id", "the account id of its signer; default: looked up by the hash"),
     Argument("--wait-until LEVEL", _LEVEL, choices=validation.WAIT_LEVELS),
 )
 
@@ -363,12 +362,12 @@ READING = {
         "transfers of accounts, as an indexer lists them",
         "verbs.account_history:transfers_of",
         *_HISTORY,
-        Argument("--asset", "near, nep141:CONTRACT or nep245:CONTRACT:TOKEN_ID"),
+        Argument("--assets", "only these: near, nep141:CONTRACT or nep245:CONTRACT:TOKEN_ID"),
         Argument("--direction", "what was sent, or what was received"),
         Argument("--metadata", "read symbols and decimals of tokens"),
         Argument("--limit", "the newest transfers, at most this many"),
         *_SAVABLE,
-        example="alice.near --asset near --metadata",
+        example="alice.near --assets near --metadata",
     ),
     "block": Command(
         "one block",
@@ -382,7 +381,7 @@ READING = {
         "the result of a contract's view method",
         "verbs.contracts:view",
         Argument("contract_id", "the contract's account id", nargs="?"),
-        Argument("method", "the view method", nargs="?"),
+        Argument("method_name", "the view method", nargs="?"),
         Argument("args", "the method's arguments, as JSON", type=_json_bytes),
         *(_AT, *_SAVABLE),
         schema="",
@@ -428,7 +427,7 @@ READING = {
     ),
     "inspect": Command(
         "list the requests of a recording",
-        "verbs.recordings:inspect",
+        "verbs.recordings:read_recording",
         Argument("recording FILE.lk", "the recording", "path"),
         *FORM,
         schema="recording",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @overload
 def collect(
-    ids: object,
+    account_ids: object,
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
@@ -48,7 +48,7 @@ def collect(
 ) -> Collection: ...
 @overload
 def collect(
-    ids: object,
+    account_ids: object,
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
@@ -65,7 +65,7 @@ def collect(
     ledger: Ledger | None = None,
 ) -> Plan: ...
 def collect(
-    ids: object,
+    account_ids: object,
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
@@ -90,7 +90,7 @@ def collect(
 
     Parameters
     ----------
-    ids
+    account_ids
         Account ids: a list, Series or iterator of any length, or the path of a file (text
         with one id a line, CSV, or Parquet).
     views
@@ -134,8 +134,8 @@ def collect(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, `out` is of another run, or `ids` is not the source that
-        the run was started with.
+        If an argument is malformed, `out` is of another run, or `account_ids` is not the source
+        that the run was started with.
     AuthError
         If the host refuses the API key.
     RateLimitedError
@@ -168,7 +168,7 @@ def collect(
     1  alice.near    gold.near                 1252998400
     2  alice.near  liquid.near  3500000000000000000000000
     """
-    run = AccountRun(sources.source(ids, column), views, liquid_tokens)
+    run = AccountRun(sources.source(account_ids, column), views, liquid_tokens)
     options = Options(
         in_flight=in_flight,
         rate=rate,

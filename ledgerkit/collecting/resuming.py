@@ -50,9 +50,9 @@ def remaining_subjects(subjects: Iterable[Subject], commits: Sequence[Commit]) -
 
 
 def _other_source(reason: str) -> InvalidRequestError:
-    msg = f"ids is not the source that this collection was started with: {reason}"
+    msg = f"account_ids is not the source that this collection was started with: {reason}"
     remedy = "Pass the same ids in the same order (more may follow), or a new folder as out."
-    return InvalidRequestError(msg, remedy=remedy, field="ids")
+    return InvalidRequestError(msg, remedy=remedy, field="account_ids")
 
 
 def with_kinds(commits: Iterable[Commit], kinds: Sequence[str]) -> list[Commit]:

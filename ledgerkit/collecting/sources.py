@@ -154,25 +154,28 @@ class Digest:
         return self._hash.hexdigest()
 
 
-def source(ids: object, column: str = "account_id") -> Source:
+def source(account_ids: object, column: str = "account_id") -> Source:
     """
-    Return the source for the arguments `ids` and `column`; only its entries are counted.
+    Return the source for the arguments `account_ids` and `column`; only its entries are counted.
 
-    Raises `InvalidRequestError` if `ids` is no list, Series or iterator of account ids, nor the
-    path of a text, CSV or Parquet file with the column; `FileError` if the file cannot be read,
-    and `DecodeError` if a Parquet file is damaged.
+    Raises `InvalidRequestError` if `account_ids` is no list, Series or iterator of account ids, nor
+    the path of a text, CSV or Parquet file with the column; `FileError` if the file cannot be
+    read, and `DecodeError` if a Parquet file is damaged.
     """
-    if isinstance(ids, str) and "://" in ids:
-        raise InvalidRequestError.refuse("ids", ids, "account ids, or the path of a file on disk")
-    if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
-        return _file_source(Path(ids), column)
-    if isinstance(ids, str):
-        return Source([validation.account_id(ids, "ids")], 1)
-    if not isinstance(ids, Iterable) or isinstance(ids, bytes | dict) or hasattr(ids, "columns"):
+    if isinstance(account_ids, str):
+        if "://" in account_ids:
+            expected = "account ids, or the path of a file on disk"
+            raise InvalidRequestError.refuse("account_ids", account_ids, expected)
+        if not _is_path(account_ids):
+            return Source([validation.account_id(account_ids, "account_ids")], 1)
+    if isinstance(account_ids, str | os.PathLike):
+        return _file_source(Path(account_ids), column)
+    is_no_list = isinstance(account_ids, bytes | dict) or hasattr(account_ids, "columns")
+    if is_no_list or not isinstance(account_ids, Iterable):
         expected = "a list, Series or iterator of account ids, or the path of a file"
-        raise InvalidRequestError.refuse("ids", ids, expected)
-    entries = validation.elements(ids)
-    return Source(entries, len(ids) if isinstance(ids, Sized) else None)
+        raise InvalidRequestError.refuse("account_ids", account_ids, expected)
+    entries = validation.elements(account_ids)
+    return Source(entries, len(account_ids) if isinstance(account_ids, Sized) else None)
 
 
 def _is_path(text: str) -> bool:
@@ -191,7 +194,7 @@ class _File:
 
 
 def _file_source(path: Path, column: str) -> Source:
-    validation.no_secret(path, "ids")
+    validation.no_secret(path, "account_ids")
     try:
         if path.is_dir() or path.suffix == ".parquet":
             return _parquet_source(_parquet_paths(path), column)
@@ -200,7 +203,7 @@ def _file_source(path: Path, column: str) -> Source:
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
     except (UnicodeDecodeError, csv.Error):
-        raise InvalidRequestError.refuse("ids", str(path), "a CSV file in UTF-8") from None
+        raise InvalidRequestError.refuse("account_ids", str(path), "a CSV file in UTF-8") from None
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -246,5 +249,5 @@ def _parquet_paths(path: Path) -> list[Path]:
     """Return the Parquet files of a folder, or the file itself."""
     paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not paths:
-        raise InvalidRequestError.refuse("ids", str(path), "a folder with Parquet files")
+        raise InvalidRequestError.refuse("account_ids", str(path), "a folder with Parquet files")
     return paths

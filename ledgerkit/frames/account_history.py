@@ -58,7 +58,7 @@ def transfers_of(
 def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
     """Build the frame of key-value data."""
     members = {"contract_id": "current_account_id", "time": "block_timestamp"}
-    return build.build_frame("kv", build.columns_of("kv", rows, members))
+    return build.build_frame("key_values", build.columns_of("key_values", rows, members))
 
 
 def _token(row: TransferRow, metadata: Mapping[str, TokenFacts]) -> tuple[str | None, int | None]:

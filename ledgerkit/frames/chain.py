@@ -20,7 +20,7 @@ from ledgerkit.frames import amounts, build
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models import chain, rest
+    from ledgerkit.api.models import chain
     from ledgerkit.api.models.actions import Actions
 
     # The height of a block, the header of a chunk and, where it was read, the chunk.
@@ -121,21 +121,6 @@ def _rfc3339_ns(text: str) -> int:
     except ValueError:
         problem = f"latest_block_time {excerpt(text, 60)!r} is not an RFC 3339 time"
     raise DecodeError(problem, path="$.sync_info.latest_block_time")
-
-
-def indexer_status(response: rest.IndexerStatus) -> pd.DataFrame:
-    """Build the indexer_status frame: one row."""
-    stamp = amounts.parse(
-        [response.sync_block_timestamp_nanosec], name="sync_block_timestamp_nanosec"
-    )
-    row = {
-        "version": response.version,
-        "sync_block_height": response.sync_block_height,
-        "sync_block_time": stamp[0],
-        "sync_latency_s": response.sync_latency_sec,
-        "sync_balance_block_height": response.sync_balance_block_height,
-    }
-    return build.one_row("indexer_status", row)
 
 
 def gas_price(response: chain.GasPrice) -> pd.DataFrame:

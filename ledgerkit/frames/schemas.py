@@ -571,13 +571,6 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("version", "str", "version of the node's software"),
         _c("n_validators", "Int64", "validators of the current epoch", "count"),
     ),
-    "indexer_status": (
-        _c("version", "str", "version of the indexer's software"),
-        _c("sync_block_height", "Int64", "height of the last indexed block", "block"),
-        _c("sync_block_time", "time", "timestamp of that block"),
-        _c("sync_latency_s", "float64", "delay behind the chain", "second"),
-        _c("sync_balance_block_height", "Int64", "last block with indexed balances", "block"),
-    ),
     "doctor": (
         _c("surface", "str", "rpc, archival_rpc, api, transactions, transfers, blocks or kv"),
         _c("host", "str", "host that the surface is on"),
@@ -714,7 +707,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("signer_id", "str", "account that signed the transaction"),
         _c("predecessor_id", "str", "account that sent the receipt; system for refunds"),
     ),
-    "kv": (
+    "key_values": (
         _c(
             "contract_id",
             "str",

@@ -45,7 +45,7 @@ _PART_SIZE = 1_000  # accounts in one set of files
 
 @shared_parameters
 def statements(
-    ids: object,
+    account_ids: object,
     out: str | PathLike[str] | None = None,
     start: object = None,
     stop: object = None,
@@ -69,7 +69,7 @@ def statements(
 
     Parameters
     ----------
-    ids
+    account_ids
         Account ids: a list, Series or iterator of any length, or the path of a file (text
         with one id a line, CSV, or Parquet).
     out
@@ -96,8 +96,8 @@ def statements(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, `out` is of another run, or `ids` is not the source that
-        the run was started with.
+        If an argument is malformed, `out` is of another run, or `account_ids` is not the source
+        that the run was started with.
     AuthError
         If a host refuses the API key.
     RateLimitedError
@@ -131,7 +131,7 @@ def statements(
     3  stake:north.poolv1.near          1        0
     4  stake:south.poolv1.near          0        0
     """
-    run = StatementRun(sources.source(ids, column), intervals.parse(start, stop))
+    run = StatementRun(sources.source(account_ids, column), intervals.parse(start, stop))
     options = Options(
         in_flight=in_flight,
         rate=rate,

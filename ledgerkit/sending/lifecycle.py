@@ -153,7 +153,7 @@ class Tracker:
         """Return the sentence on how to resume this transaction."""
         return (
             f"Transaction {self.tx_hash} may be on its way: do not sign another one. "
-            f'Call lk.resume("{self.tx_hash}", "{self.signer_id}") to continue.'
+            f'Call lk.track("{self.tx_hash}", "{self.signer_id}") to continue.'
         )
 
     def add_hint(self, error: LedgerError) -> None:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    actions: Action | Sequence[Action] | SignedTransaction,
     receiver_id: str | None = None,
+    actions: Action | Sequence[Action] | None = None,
     *,
     signer_id: str | None = None,
+    transaction: SignedTransaction | None = None,
     at: object = None,
     ledger: Ledger | None = None,
 ) -> Trace:
@@ -34,14 +35,16 @@ def simulate(
 
     Parameters
     ----------
-    actions
-        One action or several of `ledgerkit.protocol`, such as ``Transfer(1)``; or a
-        `SignedTransaction`, whose signature, nonce and age are checked too.
     receiver_id
-        The account that receives the actions; for a `SignedTransaction` leave it out.
+        The account that receives the actions.
+    actions
+        One action or several of `ledgerkit.protocol`, such as ``Transfer(1)``.
     signer_id
         The account that would sign them. No key of it is needed: an existing full access key is
-        taken for the one that signs. For a `SignedTransaction` leave it out.
+        taken for the one that signs.
+    transaction
+        A `SignedTransaction` in place of the three, whose signature, nonce and age are checked
+        too.
     at
         The block after which the transaction would run: a height, a block hash, a finality
         name, or a time; None is the last final block.
@@ -82,27 +85,27 @@ def simulate(
     >>> ledger = lk.connect("local")
     >>> args = b'{"receiver_id": "bob.near", "amount": "1000000"}'
     >>> call = protocol.FunctionCall("ft_transfer", args, gas=30 * 10**12, deposit=1)
-    >>> trace = lk.simulate(call, "gold.near", signer_id="alice.near")
+    >>> trace = lk.simulate("gold.near", call, signer_id="alice.near")
     >>> trace.headline()
     'alice.near sent 1 GOLD to bob.near.'
     """
     upstream = client.current(ledger)
-    signed = actions if isinstance(actions, SignedTransaction) else None
-    if signed is not None:
-        for name, value in (("receiver_id", receiver_id), ("signer_id", signer_id)):
+    checked: Sequence[Action] = ()
+    if transaction is not None:
+        passed = {"receiver_id": receiver_id, "actions": actions, "signer_id": signer_id}
+        for name, value in passed.items():
             if value is not None:
                 msg = f"leave {name} out: the signed transaction has its own"
                 raise InvalidRequestError(msg, field=name, value=value)
-        sender_id, receiver = str(signed.transaction.signer_id), ""
+        signer_id, receiver_id = str(transaction.transaction.signer_id), ""
     else:
-        sender_id = validation.account_id(signer_id, "signer_id")
-        receiver = validation.account_id(receiver_id, "receiver_id")
-    listed = [actions] if isinstance(actions, Action) else actions
-    checked = None if signed else check_actions(listed)
+        receiver_id = validation.account_id(receiver_id, "receiver_id")
+        checked = check_actions([actions] if isinstance(actions, Action) else actions)
+        signer_id = validation.account_id(signer_id, "signer_id")
     # Not closed: the trace reads the tokens' names from it when they are shown.
     fork = client.connect("local", fork=upstream, at=at, make_default=False)
-    if signed is not None:
-        tx_hash = embedded.run_signed(fork.world, signed)
+    if transaction is not None:
+        tx_hash = embedded.run_signed(fork.world, transaction)
     else:
-        tx_hash = embedded.run_unsigned(fork.world, sender_id, receiver, checked or ())
-    return transactions.trace(tx_hash, sender_id, ledger=fork)
+        tx_hash = embedded.run_unsigned(fork.world, signer_id, receiver_id, checked)
+    return transactions.trace(tx_hash, signer_id, ledger=fork)

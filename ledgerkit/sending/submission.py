@@ -57,7 +57,7 @@ STAGES = (
 )
 UNTIL = {"included": "INCLUDED", "executed": "EXECUTED_OPTIMISTIC", "final": "FINAL"}
 _EXECUTED = ("success_value", "success_receipt_id", "failure")
-_MAX_RECENT = 256  # submissions of one ledger that `resume` returns with their signed bytes
+_MAX_RECENT = 256  # submissions of one ledger that `track` returns with their signed bytes
 _HASH_CHARACTERS = 12  # of a hash, in a repr
 
 
@@ -65,7 +65,7 @@ class Submission:
     """
     A transaction that was sent, or is being tracked.
 
-    Returned by the verbs that send, and by `track` and `resume`. The verb raises a
+    Returned by the verbs that send, and by `track`. The verb raises a
     rejection; a drop and a failed receipt are states, which `raise_for_status` raises.
 
     Parameters
@@ -444,7 +444,7 @@ class Submission:
 
     def __reduce__(self) -> Never:
         """Raise a TypeError: a submission belongs to an open ledger."""
-        msg = "a Submission is never pickled: store its tx_hash and signer_id, and call resume()"
+        msg = "a Submission is never pickled: store its tx_hash and signer_id, and call track()"
         raise TypeError(msg)
 
     def _repr_html_(self) -> str:
@@ -468,7 +468,7 @@ def wait_for_level(submission: Submission, level: str, deadline: float) -> None:
             tracker.advance(level, deadline)
 
 
-# Recent submissions, for `resume` ---------------------------------------------------------
+# Recent submissions, for `track` ----------------------------------------------------------
 
 _lock = threading.Lock()
 
@@ -480,7 +480,7 @@ def recent_submissions(ledger: Ledger) -> OrderedDict[str, Submission]:
 
 
 def remember(submission: Submission) -> None:
-    """Store a submission for `resume`, before it is sent."""
+    """Store a submission for `track`, before it is sent."""
     with _lock:
         recent = recent_submissions(submission.ledger)
         recent[submission.tx_hash] = submission

@@ -62,32 +62,7 @@ _CREATION_GAS = 80 * 10**12  # the contract of a top-level account needs a callb
 
 
 class Options(TypedDict, total=False):
-    """
-    The keyword options of every verb that sends.
-
-    ``signer_id``: the account that signs. None is the session's signer, set by
-    `use_signer`, or the environment's. Accounts of the embedded ledger have published
-    keys, which are used if no other key is passed.
-
-    ``key``: the signer's `SecretKey`, the text of one, or a `Signer`.
-
-    ``wait_until``: the level at which the verb returns: NONE, INCLUDED,
-    EXECUTED_OPTIMISTIC (the default), INCLUDED_FINAL, EXECUTED or FINAL.
-
-    ``timeout_s``: the longest wait for that level, 60 seconds by default, with the time that
-    the sending takes. A timeout is not an error.
-
-    ``via``: the RPC method: ``send_tx`` (the default), ``broadcast_tx_async`` or
-    ``broadcast_tx_commit``. While several senders share a key, their transactions are
-    first sent by ``broadcast_tx_async``, in the order of their nonces.
-
-    ``strict``: if True, the transaction is valid with the very next nonce of its key only.
-    Such transactions are sent one after the other, so that no nonce is left out.
-
-    ``allow_mainnet``: must be True to sign for the public mainnet.
-
-    ``ledger``: the ledger to send to; None is the session's default.
-    """
+    """The options of a verb that sends, for its overloads."""
 
     signer_id: str | None
     key: SecretKey | str | Signer | None
@@ -107,23 +82,23 @@ class _Sending(Options, total=False):
     dry_run: Literal[False]
 
 
-def _check_options(
-    *,
-    signer_id: str | None = None,
-    key: object = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+def _check_options(  # noqa: PLR0917 - in the order of the signatures
+    signer_id: str | None,
+    key: object,
+    wait_until: str,
+    timeout_s: float,
+    via: str,
+    strict: object,
+    allow_mainnet: object,
+    ledger: Ledger | None,
 ) -> SendOptions:
+    """Check the options of a verb that sends, in the order of its signature."""
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
-    validation.flag(strict, "strict")
-    validation.flag(allow_mainnet, "allow_mainnet")
-    if strict and (via == "broadcast_tx_async" or wait_until == "NONE"):
+    is_strict = validation.flag(strict, "strict")
+    is_allowed = validation.flag(allow_mainnet, "allow_mainnet")
+    if is_strict and (via == "broadcast_tx_async" or wait_until == "NONE"):
         # A refusal that goes unnoticed would block every later nonce of the key.
         msg = (
             'strict=True needs a broadcast that reports refusals: use via="send_tx" and a '
@@ -132,17 +107,40 @@ def _check_options(
         raise InvalidRequestError(msg, field="strict", value=True)
     ledger = client.current(ledger)
     signer = find_signer(signer_id, key, ledger)
-    return SendOptions(ledger, signer, wait_until, timeout_s, via, strict, allow_mainnet)
+    return SendOptions(ledger, signer, wait_until, timeout_s, via, is_strict, is_allowed)
 
 
 # What the docstrings of verbs that send share.
-_PARAMETERS = """
+_DRY_RUN = """
 dry_run
     Return what would be sent, with an upper bound of its cost, and send nothing. A warning
-    says if the signer cannot pay for it, or if a deletion would lose the balance.
-**options
-    See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
-    ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``."""
+    says if the signer cannot pay for it, or if a deletion would lose the balance."""
+_SIGNING = """
+signer_id
+    The account that signs. None is the session's signer, set by `use_signer`, or the
+    environment's. Accounts of the embedded ledger have published keys, which are used if no
+    other key is passed.
+key
+    The signer's `SecretKey`, the text of one, or a `Signer`."""
+_SENDING = """
+wait_until
+    The level at which the verb returns: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+    EXECUTED or FINAL.
+timeout_s
+    The longest wait for that level in seconds, with the time that the sending takes. A timeout
+    is not an error.
+via
+    The RPC method: ``send_tx``, ``broadcast_tx_async`` or ``broadcast_tx_commit``. While several
+    senders share a key, their transactions are first sent by ``broadcast_tx_async``, in the
+    order of their nonces.
+strict
+    If True, the transaction is valid with the very next nonce of its key only. Such
+    transactions are sent one after the other, so that no nonce is left out."""
+_LEDGER = """
+allow_mainnet
+    Must be True to sign for the public mainnet.
+ledger
+    The ledger to send to; None is the session's default."""
 _RETURNS = """\
 submission
     The transaction at the level of `wait_until`, or at the last level reached within
@@ -167,7 +165,7 @@ def sends(verb: Callable[P, T]) -> Callable[P, T]:
 
     def add(sections: dict[str, str]) -> None:
         notes = [sections["Notes"]] if "Notes" in sections else []
-        sections["Parameters"] += _PARAMETERS
+        sections["Parameters"] += _DRY_RUN + _SIGNING + _SENDING + _LEDGER
         sections["Returns"] = _RETURNS
         sections["Raises"] = sections.get("Raises", _INVALID) + _REFUSED
         sections["Notes"] = "\n\n".join([*notes, _SOURCE])
@@ -184,7 +182,18 @@ def transfer(receiver_id: str, amount: int | str, **options: Unpack[_DryRun]) ->
 def transfer(receiver_id: str, amount: int | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def transfer(
-    receiver_id: str, amount: int | str, *, dry_run: bool = False, **options: Unpack[Options]
+    receiver_id: str,
+    amount: int | str,
+    *,
+    dry_run: bool = False,
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Send NEAR to an account.
@@ -206,6 +215,9 @@ def transfer(
     >>> sent.wait().stage
     'final'
     """
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
     return _run([Transfer(arguments.parse_near(amount))], receiver_id, options, dry_run=dry_run)
 
 
@@ -238,7 +250,14 @@ def call(
     gas: int | str = "30 Tgas",
     deposit: int | str = 0,
     dry_run: bool = False,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Call a change method of a contract in a transaction; `view` calls view methods.
@@ -275,6 +294,9 @@ def call(
         method, data, arguments.parse_gas(gas), arguments.parse_near(deposit, "deposit")
     )
     receiver_id = validation.account_id(contract_id, "contract_id")
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
     return _run([action], receiver_id, options, dry_run=dry_run)
 
 
@@ -292,7 +314,14 @@ def send(
     actions: Sequence[Action],
     *,
     dry_run: bool = False,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Send one transaction with any actions, which are applied together or not at all.
@@ -315,6 +344,9 @@ def send(
     >>> sent.trace.headline()
     'alice.near created savings.alice.near with 1 NEAR.'
     """
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
     return _run(actions, receiver_id, options, dry_run=dry_run)
 
 
@@ -347,7 +379,14 @@ def add_key(
     method_names: Sequence[str] = (),
     allowance: int | str | None = None,
     dry_run: bool = False,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Add an access key to the signer's account.
@@ -377,19 +416,22 @@ def add_key(
          permission receiver_id                 allowance
     0  FunctionCall   gold.near  250000000000000000000000
     """
-    key = checked_key(public_key)
+    new_key = checked_key(public_key)
+    permission: FullAccess | FunctionCallPermission = FullAccess()
     if receiver_id is not None:
         names = tuple(method_names) if not isinstance(method_names, str) else method_names
         limit = None if allowance is None else arguments.parse_near(allowance, "allowance")
-        permission = FunctionCallPermission(
-            limit, validation.account_id(receiver_id, "receiver_id"), names
-        )
-        return _run([AddKey(key, AccessKey(0, permission))], None, options, dry_run=dry_run)
-    for name, value in (("method_names", method_names), ("allowance", allowance)):
-        if value not in ((), [], None):
-            msg = f"{name}= needs receiver_id=, the contract that the key may call"
-            raise InvalidRequestError(msg, field=name, value=value)
-    return _run([AddKey(key, AccessKey(0, FullAccess()))], None, options, dry_run=dry_run)
+        contract_id = validation.account_id(receiver_id, "receiver_id")
+        permission = FunctionCallPermission(limit, contract_id, names)
+    else:
+        for name, value in (("method_names", method_names), ("allowance", allowance)):
+            if value not in ((), [], None):
+                msg = f"{name}= needs receiver_id=, the contract that the key may call"
+                raise InvalidRequestError(msg, field=name, value=value)
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
+    return _run([AddKey(new_key, AccessKey(0, permission))], None, options, dry_run=dry_run)
 
 
 @overload
@@ -398,7 +440,17 @@ def delete_key(public_key: PublicKey | str, **options: Unpack[_DryRun]) -> pd.Da
 def delete_key(public_key: PublicKey | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def delete_key(
-    public_key: PublicKey | str, *, dry_run: bool = False, **options: Unpack[Options]
+    public_key: PublicKey | str,
+    *,
+    dry_run: bool = False,
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Delete an access key from the signer's account.
@@ -418,6 +470,9 @@ def delete_key(
     >>> len(frank), len(lk.keys("frank.near"))
     (4, 3)
     """
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
     return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
 
 
@@ -444,7 +499,14 @@ def create_account(
     public_key: PublicKey | str,
     balance: int | str,
     dry_run: bool = False,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Create an account with a full-access key.
@@ -469,21 +531,23 @@ def create_account(
     'alice.near created garden.near with 2 NEAR through near.'
     """
     name = AccountId(new_account_id, "new_account_id")
-    key, amount = checked_key(public_key), arguments.parse_near(balance, "balance")
-    checked = _check_options(**options)
-    signer_id = checked.signer.account_id
+    new_key, amount = checked_key(public_key), arguments.parse_near(balance, "balance")
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
+    own_id = options.signer.account_id
     actions: list[Action]
-    if name.parent == signer_id:
+    if name.parent == own_id:
         receiver_id = name
-        actions = [CreateAccount(), Transfer(amount), AddKey(key, AccessKey(0, FullAccess()))]
+        actions = [CreateAccount(), Transfer(amount), AddKey(new_key, AccessKey(0, FullAccess()))]
     elif name.parent is not None and name.parent.is_top_level:
         receiver_id = name.parent
-        args = validation.json_args({"new_account_id": str(name), "new_public_key": str(key)})
+        args = validation.json_args({"new_account_id": str(name), "new_public_key": str(new_key)})
         actions = [FunctionCall("create_account", args, _CREATION_GAS, amount)]
     else:
-        rule = f"a sub-account of {signer_id}, or of a top-level account such as near"
+        rule = f"a sub-account of {own_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
-    draft = Draft(checked, str(receiver_id), arguments.check_actions(actions))
+    draft = Draft(options, str(receiver_id), arguments.check_actions(actions))
     return draft.run(dry_run=dry_run)
 
 
@@ -510,7 +574,14 @@ def deploy(
     account_id: str | None = None,
     publish: Literal["hash", "account_id"] | None = None,
     dry_run: bool = False,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Deploy a contract to the signer's account, or publish it as a global contract.
@@ -553,12 +624,14 @@ def deploy(
     True
     """
     action = arguments.deploy_action(code, publish)
-    checked = _check_options(**options)
-    signer_id = checked.signer.account_id
-    if account_id not in (None, signer_id):
-        rule = f"the signer's own account, {signer_id}"
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
+    own_id = options.signer.account_id
+    if account_id not in (None, own_id):
+        rule = f"the signer's own account, {own_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    draft = Draft(checked, str(signer_id), arguments.check_actions([action]))
+    draft = Draft(options, str(own_id), arguments.check_actions([action]))
     return draft.run(dry_run=dry_run)
 
 
@@ -571,7 +644,10 @@ def delegate(
     actions: Sequence[Action],
     *,
     max_block_height: int | None = None,
-    **options: Unpack[Options],
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Delegate:
     """
     Sign a delegate action, which a relayer sends and pays for (NEP-366).
@@ -587,9 +663,8 @@ def delegate(
         Actions of `ledgerkit.protocol`, without a `Delegate`.
     max_block_height
         The last block at which it is valid; None is 1,200 blocks above the final one.
-    **options
-        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``,
-        ``allow_mainnet``, ``ledger``.
+    signer_id, key, allow_mainnet, ledger
+        As for `send`.
 
     Returns
     -------
@@ -617,9 +692,18 @@ def delegate(
     >>> signed.verify(), signed.delegate_action.sender_id
     (True, AccountId('alice.near'))
     """
-    checked = _check_options(**options)
+    options = _check_options(
+        signer_id,
+        key,
+        "NONE",
+        _TIMEOUT_S,
+        "send_tx",
+        strict=False,
+        allow_mainnet=allow_mainnet,
+        ledger=ledger,
+    )
     last = None if max_block_height is None else validation.block_height(max_block_height)
-    return sign_delegate(checked, receiver_id, arguments.check_actions(list(actions)), last)
+    return sign_delegate(options, receiver_id, arguments.check_actions(list(actions)), last)
 
 
 @overload
@@ -628,7 +712,17 @@ def relay(delegate: Delegate | str | bytes, **options: Unpack[_DryRun]) -> pd.Da
 def relay(delegate: Delegate | str | bytes, **options: Unpack[_Sending]) -> Submission: ...
 @sends
 def relay(
-    delegate: Delegate | str | bytes, *, dry_run: bool = False, **options: Unpack[Options]
+    delegate: Delegate | str | bytes,
+    *,
+    dry_run: bool = False,
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = _TIMEOUT_S,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> Submission | pd.DataFrame:
     """
     Send and pay for a delegate action that another account signed (NEP-366).
@@ -661,6 +755,9 @@ def relay(
         msg = f"the signature of the delegate action does not match its key {public_key}"
         raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
+    options = _check_options(
+        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
+    )
     return _run([delegate], sender_id, options, dry_run=dry_run)
 
 
@@ -683,73 +780,35 @@ def _check_delegate(delegate: Delegate | str | bytes) -> Delegate:
 
 
 def track(
-    tx_hash: str, sender: str, *, timeout_s: float | None = 120.0, ledger: Ledger | None = None
+    tx_hash: str,
+    signer_id: str,
+    *,
+    timeout_s: float | None = 120.0,
+    ledger: Ledger | None = None,
 ) -> Submission:
     """
-    Wait until a transaction is final or dropped.
+    Wait until a transaction is final or dropped; continue one whose sending was interrupted.
+
+    A transaction that was sent by the same `Ledger` still has its signed bytes, so its `wait` can
+    send them again.
 
     Parameters
     ----------
     tx_hash
         The transaction's hash; it may have been sent by another program.
-    sender
+    signer_id
         The account that signed it.
     timeout_s
-        The longest wait in seconds; None waits without a limit. A timeout is not an error.
+        The longest wait in seconds; 0 reads its status once, None waits without a limit. A
+        timeout is not an error.
     ledger
         The ledger to read from; None is the session's default.
 
     Returns
     -------
     submission
-        The transaction; its `stage` is ``unknown`` if no node knows it.
-
-    Raises
-    ------
-    InvalidRequestError
-        If an argument is malformed. Nothing is sent.
-    LedgerError
-        If the node refuses the requests, such as for a wrong API key.
-
-    Notes
-    -----
-    Source: tx_status, on older nodes EXPERIMENTAL_tx_status; heights and times from block.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
-    >>> sent = lk.transfer("bob.near", "1 NEAR", wait_until="INCLUDED")
-    >>> sent.stage
-    'included'
-    >>> lk.track(sent.tx_hash, "alice.near").stage
-    'final'
-    """
-    if timeout_s is not None:
-        positive("timeout_s", timeout_s)
-    return _recall(tx_hash, sender, ledger).wait("final", timeout_s)
-
-
-def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submission:
-    """
-    Return the submission of a transaction whose sending was interrupted.
-
-    Only its status is read. A transaction that was sent by the same `Ledger` still has its
-    signed bytes, so `wait` can send them again.
-
-    Parameters
-    ----------
-    tx_hash
-        The transaction's hash.
-    sender
-        The account that signed it.
-    ledger
-        The ledger to read from; None is the session's default.
-
-    Returns
-    -------
-    submission
-        The transaction; call its `wait` to continue.
+        The transaction; its `stage` is ``unknown`` if no node knows it. Call its `wait` to
+        continue.
 
     Raises
     ------
@@ -767,28 +826,29 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
     >>> ledger = lk.connect("local")
     >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
     >>> sent = lk.transfer("bob.near", "1 NEAR", wait_until="NONE")
-    >>> resumed = lk.resume(sent.tx_hash, "alice.near")
-    >>> resumed.stage, resumed.wait().stage
-    ('first_receipt_succeeded', 'final')
+    >>> sent.stage
+    'accepted'
+    >>> lk.track(sent.tx_hash, "alice.near", timeout_s=0).stage
+    'first_receipt_succeeded'
+    >>> lk.track(sent.tx_hash, "alice.near").stage
+    'final'
     """
-    return _recall(tx_hash, sender, ledger).refresh()
-
-
-def _recall(tx_hash: str, sender: str, ledger: Ledger | None) -> Submission:
+    if timeout_s not in {None, 0}:
+        positive("timeout_s", timeout_s)
     tx_hash = validation.crypto_hash(tx_hash, "tx_hash")
-    signer_id = validation.account_id(sender, "sender")
-    return recall(client.current(ledger), tx_hash, signer_id)
+    signer_id = validation.account_id(signer_id, "signer_id")
+    submission = recall(client.current(ledger), tx_hash, signer_id)
+    return submission.refresh() if timeout_s == 0 else submission.wait("final", timeout_s)
 
 
 # Signing and sending ----------------------------------------------------------------------
 
 
 def _run(
-    actions: Sequence[Action], receiver_id: str | None, options: Options, *, dry_run: bool
+    actions: Sequence[Action], receiver_id: str | None, options: SendOptions, *, dry_run: bool
 ) -> Submission | pd.DataFrame:
-    """Check actions and options, then send or dry-run; a receiver of None is the signer."""
+    """Check the actions, then send or dry-run; a receiver of None is the signer."""
     actions = arguments.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
-    checked = _check_options(**options)
-    draft = Draft(checked, receiver or str(checked.signer.account_id), actions)
+    draft = Draft(options, receiver or str(options.signer.account_id), actions)
     return draft.run(dry_run=dry_run)

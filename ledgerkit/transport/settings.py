@@ -65,8 +65,9 @@ class RetryPolicy:
     --------
     >>> ledger = lk.connect("local", retries=lk.RetryPolicy(attempts=2, total_s=5.0))
     >>> ledger.faults.add("status=503; times=1")
-    >>> lk.health()  # the second attempt succeeds
-    'ok'
+    >>> lk.gas_price()  # the second attempt succeeds
+       gas_price
+    0  100000000
     """
 
     attempts: int = 4

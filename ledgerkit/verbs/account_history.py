@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -16,7 +17,7 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
     from typing import Unpack
 
     import pandas as pd
@@ -203,7 +204,7 @@ def transfers_of(
     start: object = None,
     stop: object = None,
     *,
-    asset: str | None = None,
+    assets: str | Iterable[str] | None = None,
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
@@ -215,7 +216,7 @@ def transfers_of(
     start: object = None,
     stop: object = None,
     *,
-    asset: str | None = None,
+    assets: str | Iterable[str] | None = None,
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
@@ -227,7 +228,7 @@ def transfers_of(
     start: object = None,
     stop: object = None,
     *,
-    asset: str | None = None,
+    assets: str | Iterable[str] | None = None,
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
@@ -240,8 +241,8 @@ def transfers_of(
 
     Parameters
     ----------
-    asset
-        Only transfers of this asset: ``near``, ``nep141:<contract>`` or
+    assets
+        Only transfers of these assets, one or several: ``near``, ``nep141:<contract>`` or
         ``nep245:<contract>:<token_id>``.
     direction
         ``sender`` for what the accounts paid, ``receiver`` for what they received; None for
@@ -272,7 +273,7 @@ def transfers_of(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> received = lk.transfers_of("nina.near", direction="receiver", asset="near")
+    >>> received = lk.transfers_of("nina.near", direction="receiver", assets="near")
     >>> received[["block_height", "counterparty_id", "amount", "symbol"]]
        block_height counterparty_id amount symbol
     0     180000034            near      2   NEAR
@@ -280,7 +281,8 @@ def transfers_of(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     ids = validation.account_ids(account_ids, "account_ids")
     validation.flag(metadata, "metadata")
-    asset_id = None if asset is None else _asset_id(asset)
+    asset_ids = _asset_ids(assets)
+    has_many = len(asset_ids) > 1  # the service filters by one
     if direction is not None:
         validation.one_of(direction, "direction", ("sender", "receiver"))
     most = _row_limit(limit)
@@ -289,7 +291,8 @@ def transfers_of(
         service_pages.transfers,
         start_ns=ends.get("start", 0),
         stop_ns=ends["stop"] - 1 if "stop" in ends else None,
-        asset_id=asset_id,
+        asset_id=None if has_many else next(iter(asset_ids), None),
+        where=(lambda row: row.asset_id in asset_ids) if has_many else None,
         direction=direction,
         newest_first=most is not None,
     )
@@ -302,7 +305,7 @@ def transfers_of(
 
 
 @overload
-def kv(
+def key_values(
     contract_id: str,
     predecessor_id: str | None = None,
     *,
@@ -313,7 +316,7 @@ def kv(
     **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
-def kv(
+def key_values(
     contract_id: str,
     predecessor_id: str | None = None,
     *,
@@ -324,7 +327,7 @@ def kv(
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
-def kv(
+def key_values(
     contract_id: str,
     predecessor_id: str | None = None,
     *,
@@ -360,7 +363,7 @@ def kv(
     Returns
     -------
     entries
-        One row per entry, in the order of the service, typed as `schema("kv")`.
+        One row per entry, in the order of the service, typed as `schema("key_values")`.
 
     Raises
     ------
@@ -381,11 +384,12 @@ def kv(
     >>> _ = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
     >>> for args in ({"color": "blue"}, {"color": "red", "size": [1, 2]}):
     ...     _ = lk.call("data.near", "__fastdata_kv", args, wait_until="FINAL")
-    >>> lk.kv("data.near", "alice.near")[["key", "value", "block_height"]]
+    >>> lk.key_values("data.near", "alice.near")[["key", "value", "block_height"]]
          key   value  block_height
     0  color     red     180000059
     1   size  [1, 2]     180000059
-    >>> lk.kv("data.near", key="color", history=True)[["key", "value", "block_height"]]
+    >>> colors = lk.key_values("data.near", key="color", history=True)
+    >>> colors[["key", "value", "block_height"]]
          key value  block_height
     0  color  blue     180000054
     1  color   red     180000059
@@ -417,6 +421,16 @@ def _row_limit(limit: object) -> int | None:
     return None if limit is None else validation.integer(limit, "limit", least=1, most=_MOST_ROWS)
 
 
+def _asset_ids(assets: object) -> frozenset[str]:
+    if assets is None:
+        return frozenset()
+    listed = [assets] if isinstance(assets, str) or not isinstance(assets, Iterable) else assets
+    asset_ids = frozenset(map(_asset_id, listed))
+    if not asset_ids:
+        raise InvalidRequestError.required("assets", "at least one asset, or None for all")
+    return asset_ids
+
+
 def _asset_id(asset: object) -> str:
     text = asset if isinstance(asset, str) else ""
     standard, _, name = text.partition(":")
@@ -425,7 +439,7 @@ def _asset_id(asset: object) -> str:
     is_multi_token_whole = standard != "nep245" or name.partition(":")[2]
     if text not in ("near", services.NATIVE) and not (is_token and is_multi_token_whole):
         choices = [f"nep141:{text}"] if validation.is_account_id(text) else ["near"]
-        raise InvalidRequestError.refuse("asset", asset, _ASSET_RULE, choices=choices)
+        raise InvalidRequestError.refuse("assets", asset, _ASSET_RULE, choices=choices)
     return services.indexed_asset(text)
 
 

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 @overload
 def accounts(
-    ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Raising]
+    account_ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Raising]
 ) -> pd.DataFrame: ...
 @overload
 def accounts(
-    ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Collecting]
+    account_ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def accounts(
-    ids: Ids,
+    account_ids: Ids,
     *,
     contracts: bool = False,
     at: object = None,
@@ -92,7 +92,7 @@ def accounts(
     1   gold.near    local  3W3HkDeGGnsaYapN7U6TAdcU44qdKwVDxipY8Z89rJoC
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
+    account_ids = validation.account_ids(account_ids)
     is_asked = validation.flag(contracts, "contracts")
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
@@ -360,15 +360,23 @@ def accounts_of(
 
 @overload
 def keys(
-    ids: Ids, *, public_key: str | None = None, at: object = None, **options: Unpack[Raising]
+    account_ids: Ids,
+    *,
+    public_key: str | None = None,
+    at: object = None,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def keys(
-    ids: Ids, *, public_key: str | None = None, at: object = None, **options: Unpack[Collecting]
+    account_ids: Ids,
+    *,
+    public_key: str | None = None,
+    at: object = None,
+    **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def keys(
-    ids: Ids,
+    account_ids: Ids,
     *,
     public_key: str | None = None,
     at: object = None,
@@ -391,7 +399,7 @@ def keys(
     -------
     keys
         One row per key, by account, typed as `schema("keys")`. Gas keys have a balance and
-        a number of nonces, which `gas_key_nonces` reads.
+        a number of nonces.
 
     Raises
     ------
@@ -417,7 +425,7 @@ def keys(
     2  FunctionCall    shop.near  250000000000000000000000          0
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
+    account_ids = validation.account_ids(account_ids)
     key = None if public_key is None else validation.public_key(public_key)
     block = fetcher.ledger.locate(at)
     if len(account_ids) > 1:
@@ -484,44 +492,3 @@ def _one_key(
     calls = {name: rpc.view_access_key(name, public_key, at) for name in account_ids}
     fetched = fetcher.fetch(calls, "accounts")
     return [(name, _key_list([chain.KeyEntry(public_key, key)], key)) for name, key in fetched]
-
-
-@verb
-def gas_key_nonces(
-    account_id: str, public_key: str, *, at: object = None, ledger: Ledger | None = None
-) -> list[int]:
-    """
-    Return the nonces of a gas key, one per nonce index.
-
-    Parameters
-    ----------
-    public_key
-        Its gas key.
-
-    Returns
-    -------
-    nonces
-        The last used nonce of each index, in order.
-
-    Raises
-    ------
-    UnknownAccessKeyError
-        If the account has no such gas key.
-
-    Notes
-    -----
-    Source: query view_gas_key_nonces.
-
-    Examples
-    --------
-    >>> from ledgerkit import protocol
-    >>> ledger = lk.connect("local")
-    >>> key = lk.keys("bob.near")["public_key"][0]
-    >>> add = protocol.AddKey(key, protocol.AccessKey(0, protocol.GasKeyFullAccess(0, 4)))
-    >>> sent = lk.send("alice.near", [add], signer_id="alice.near", wait_until="FINAL")
-    >>> lk.gas_key_nonces("alice.near", key)
-    [180000052000000, 180000052000000, 180000052000000, 180000052000000]
-    """
-    ledger = client.current(ledger)
-    account_id, key = validation.account_id(account_id), validation.public_key(public_key)
-    return ledger.send(rpc.view_gas_key_nonces(account_id, key, ledger.locate(at))).nonces

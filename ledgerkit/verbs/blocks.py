@@ -215,71 +215,23 @@ def _later_blocks(read: Callable[[range], Reads], stop: int) -> Iterator[Any]:
 
 
 @verb
-def chunk(
-    chunk_id: str | None = None,
+def chunks(
+    at: object = "final",
     *,
-    at: object = None,
     shard_id: int | None = None,
+    chunk_id: str | None = None,
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Return one chunk, by its hash or by its block and shard.
+    Return the chunk headers of a block, or one chunk.
 
     Parameters
     ----------
-    chunk_id
-        The chunk's hash.
-    at
-        The chunk's block, with `shard_id`: a height, block hash, finality name or time;
-        None is ``final``.
     shard_id
-        The chunk's shard.
-
-    Returns
-    -------
-    chunk
-        One row, typed as `schema("chunks")`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If neither or both of `chunk_id` and `shard_id` are passed, or an argument is
-        malformed.
-
-    Notes
-    -----
-    Source: chunk; with `shard_id` also block.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> chunk = lk.chunk(at=180000034, shard_id=11)
-    >>> chunk[["block_height", "shard_id", "gas_used", "n_transactions", "n_receipts"]]
-       block_height  shard_id       gas_used  n_transactions  n_receipts
-    0     180000034        11  7282665385072               0           6
-    """
-    ledger = client.current(ledger)
-    if chunk_id is None and shard_id is None:
-        rule = "a chunk's hash, or shard_id= with at= in its place"
-        raise InvalidRequestError.required("chunk_id", rule)
-    if chunk_id is not None and shard_id is not None:
-        rule = "either a chunk's hash alone, or shard_id= with at="
-        raise InvalidRequestError.refuse("chunk_id", chunk_id, rule)
-    if shard_id is None:
-        content = ledger.send(rpc.chunk(validation.crypto_hash(chunk_id, "chunk_id")))
-        height = None
-    else:
-        shard = validation.integer(shard_id, "shard_id", most=2**64 - 1)
-        height, block_hash = ledger.pin(at)
-        content = ledger.send(rpc.chunk_of(block_hash, shard))
-    rows = [(height, content.header, content)]
-    return sourced_frame(ledger, lambda: chain_frames.chunks(rows), "chunk")
-
-
-@verb
-def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
-    """
-    Return the chunk headers of a block.
+        Read the chunk of this shard alone, with the numbers of its transactions and receipts,
+        which a block does not have.
+    chunk_id
+        The hash of a chunk to read in the same way, in place of `at` and `shard_id`.
 
     Returns
     -------
@@ -288,12 +240,14 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
 
     Raises
     ------
+    InvalidRequestError
+        If both `chunk_id` and `shard_id` are passed, or an argument is malformed.
     LedgerError
-        If the block could not be read.
+        If the block or the chunk could not be read.
 
     Notes
     -----
-    Source: block.
+    Source: block; with `shard_id` also chunk, with `chunk_id` only that.
 
     Examples
     --------
@@ -304,11 +258,28 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     0        10        180000034              0  1000000000000000
     1        11        180000034  7282665385072  1000000000000000
     2         1        180000034              0  1000000000000000
+    >>> chunk = lk.chunks(180000034, shard_id=11)
+    >>> chunk[["block_height", "shard_id", "gas_used", "n_transactions", "n_receipts"]]
+       block_height  shard_id       gas_used  n_transactions  n_receipts
+    0     180000034        11  7282665385072               0           6
     """
     ledger = client.current(ledger)
-    block = ledger.send(rpc.block(ledger.locate(at)))
-    rows = chain_frames.chunk_rows(block, [])
-    return sourced_frame(ledger, lambda: chain_frames.chunks(rows), "block")
+    if chunk_id is not None and shard_id is not None:
+        rule = "either a chunk's hash alone, or shard_id= with at="
+        raise InvalidRequestError.refuse("chunk_id", chunk_id, rule)
+    rows: list[tuple[int | None, chain.ChunkHeader, chain.Chunk | None]]
+    if chunk_id is not None:
+        content = ledger.send(rpc.chunk(validation.crypto_hash(chunk_id, "chunk_id")))
+        rows = [(None, content.header, content)]
+    elif shard_id is not None:
+        shard = validation.integer(shard_id, "shard_id", most=2**64 - 1)
+        height, block_hash = ledger.pin(at)
+        content = ledger.send(rpc.chunk_of(block_hash, shard))
+        rows = [(height, content.header, content)]
+    else:
+        rows = chain_frames.chunk_rows(ledger.send(rpc.block(ledger.locate(at))), [])
+    source = "block" if chunk_id is None and shard_id is None else "chunk"
+    return sourced_frame(ledger, lambda: chain_frames.chunks(rows), source)
 
 
 @verb
@@ -363,8 +334,8 @@ _ACCOUNT_CHANGES = ("account_changes", "all_access_key_changes", "contract_code_
 
 @verb
 def changes(
-    changes_type: str,
-    ids: str | Iterable[str],
+    account_ids: str | Iterable[str],
+    kind: str = "account_changes",
     *,
     at: object = "final",
     prefix: bytes = b"",
@@ -376,7 +347,7 @@ def changes(
 
     Parameters
     ----------
-    changes_type
+    kind
         ``account_changes``, ``all_access_key_changes``, ``contract_code_changes``,
         ``data_changes`` or ``single_access_key_changes``.
     at
@@ -403,7 +374,7 @@ def changes(
     Examples
     --------
     >>> ledger = lk.connect("local")
-    >>> changes = lk.changes("account_changes", "bob.near", at=180000005)
+    >>> changes = lk.changes("bob.near", at=180000005)
     >>> changes[["type", "account_id", "cause"]]
                  type account_id               cause
     0  account_update   bob.near  receipt_processing
@@ -411,8 +382,8 @@ def changes(
     '454949081001468195500000000'
     """
     kinds = (*_ACCOUNT_CHANGES, "data_changes", "single_access_key_changes")
-    kind = validation.one_of(changes_type, "changes_type", kinds)
-    account_ids = validation.account_ids(ids)
+    validation.one_of(kind, "kind", kinds)
+    account_ids = validation.account_ids(account_ids)
     params: dict[str, Any] = {"account_ids": account_ids}
     if kind == "data_changes":
         params["key_prefix_base64"] = rpc.base64_text(validation.raw_bytes(prefix, "prefix"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @verb
 def view(
     contract_id: str,
-    method: str,
+    method_name: str,
     args: Any = None,
     *,
     at: object = None,
@@ -40,7 +40,7 @@ def view(
 
     Parameters
     ----------
-    method
+    method_name
         The method's name.
     args
         Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
@@ -74,7 +74,7 @@ def view(
     """
     validation.flag(raw, "raw")
     ledger = client.current(ledger)
-    call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
+    call = rpc.call_function(*_check_request(contract_id, method_name, args), ledger.locate(at))
     data = rpc.result_bytes(ledger.send(call), call.request)
     return data if raw else rpc.json_or_bytes(data)
 
@@ -93,7 +93,7 @@ def view_many(
     Parameters
     ----------
     requests
-        Tuples of contract_id, method and optional args, as for `view`.
+        Tuples of contract_id, method_name and optional args, as for `view`.
 
     Returns
     -------
@@ -138,15 +138,15 @@ def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
 
 def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
     if not isinstance(request, tuple | list) or len(request) not in (2, 3):
-        rule = "a tuple of contract_id, method and optional args"
+        rule = "a tuple of contract_id, method_name and optional args"
         raise InvalidRequestError.refuse(f"requests[{number}]", request, rule)
     return _check_request(*request)
 
 
-def _check_request(contract_id: str, method: str, args: Any = None) -> tuple[str, str, bytes]:
+def _check_request(contract_id: str, method_name: str, args: Any = None) -> tuple[str, str, bytes]:
     contract_id = validation.account_id(contract_id, "contract_id")
-    method = validation.method_name(method)
-    return contract_id, method, validation.json_args({} if args is None else args)
+    method_name = validation.method_name(method_name)
+    return contract_id, method_name, validation.json_args({} if args is None else args)
 
 
 @verb
@@ -214,9 +214,25 @@ def _read_state(
 
 
 @verb
-def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None = None) -> bytes:
+def contract_code(
+    contract_id: str | None = None,
+    *,
+    global_contract_hash: str | None = None,
+    global_contract_account_id: str | None = None,
+    at: object = None,
+    ledger: Ledger | None = None,
+) -> bytes:
     """
-    Return the code of a contract.
+    Return the code of a contract, or of a global contract.
+
+    Parameters
+    ----------
+    contract_id
+        The account that has the code.
+    global_contract_hash
+        The hash of a global contract, in place of `contract_id`.
+    global_contract_account_id
+        The account that published a global contract under its own id, in place of `contract_id`.
 
     Returns
     -------
@@ -227,10 +243,15 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     ------
     NoContractCodeError
         If the account has no code.
+    NoGlobalContractCodeError
+        If there is no such global contract.
+    InvalidRequestError
+        If not exactly one of the three is passed, or an argument is malformed.
 
     Notes
     -----
-    Source: query view_code.
+    Source: query view_code, view_global_contract_code, or
+    view_global_contract_code_by_account_id.
 
     Examples
     --------
@@ -238,71 +259,33 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     >>> code = lk.contract_code("counter.near")
     >>> len(code), code == lk.contract_code("counter.near", at="genesis")
     (64, True)
-    """
-    ledger = client.current(ledger)
-    contract_id = validation.account_id(contract_id, "contract_id")
-    code: bytes = ledger.send(rpc.view_code(contract_id, ledger.locate(at))).code_base64
-    return code
 
+    A contract that is published for all accounts:
 
-@verb
-def global_contract_code(
-    code_hash: str | None = None,
-    *,
-    account_id: str | None = None,
-    at: object = None,
-    ledger: Ledger | None = None,
-) -> bytes:
-    """
-    Return the code of a global contract, by its hash or by the account that deployed it.
-
-    Parameters
-    ----------
-    code_hash
-        The code's hash.
-    account_id
-        The account that deployed it under its own id.
-
-    Returns
-    -------
-    code
-        The WebAssembly module.
-
-    Raises
-    ------
-    NoGlobalContractCodeError
-        If there is no such global contract.
-    InvalidRequestError
-        If neither or both of `code_hash` and `account_id` are passed.
-
-    Notes
-    -----
-    Source: query view_global_contract_code, or view_global_contract_code_by_account_id.
-
-    Examples
-    --------
-    >>> from ledgerkit import protocol
-    >>> ledger = lk.connect("local")
-    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
-    >>> code = lk.contract_code("counter.near")
-    >>> sent = lk.send("alice.near", [protocol.DeployGlobalContract(code, "AccountId")])
+    >>> sent = lk.deploy(code, publish="account_id", signer_id="alice.near")
     >>> sent.wait().fully_succeeded
     True
-    >>> lk.global_contract_code(account_id="alice.near") == code
+    >>> lk.contract_code(global_contract_account_id="alice.near") == code
     True
     """
-    if code_hash is None and account_id is None:
-        rule = "the code's hash, or account_id= in its place"
-        raise InvalidRequestError.required("code_hash", rule)
-    if code_hash is not None and account_id is not None:
-        rule = "either the code's hash alone, or account_id="
-        raise InvalidRequestError.refuse("code_hash", code_hash, rule)
+    subjects = {
+        "contract_id": contract_id,
+        "global_contract_hash": global_contract_hash,
+        "global_contract_account_id": global_contract_account_id,
+    }
+    passed = [name for name, value in subjects.items() if value is not None]
+    if len(passed) != 1:
+        rule = "an account's id, or the hash or the publisher of a global contract, alone"
+        raise InvalidRequestError.required(passed[-1] if passed else "contract_id", rule)
     ledger = client.current(ledger)
-    if account_id is None:
-        code_hash = validation.crypto_hash(code_hash, "code_hash")
-        call = rpc.view_global_contract_code(code_hash, ledger.locate(at))
+    block = ledger.locate(at)
+    if global_contract_hash is not None:
+        code_hash = validation.crypto_hash(global_contract_hash, "global_contract_hash")
+        call = rpc.view_global_contract_code(code_hash, block)
+    elif global_contract_account_id is not None:
+        publisher = validation.account_id(global_contract_account_id, "global_contract_account_id")
+        call = rpc.view_global_contract_code_by_account_id(publisher, block)
     else:
-        account_id = validation.account_id(account_id)
-        call = rpc.view_global_contract_code_by_account_id(account_id, ledger.locate(at))
+        call = rpc.view_code(validation.account_id(contract_id, "contract_id"), block)
     code: bytes = ledger.send(call).code_base64
     return code

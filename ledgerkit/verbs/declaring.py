@@ -19,7 +19,6 @@ _WHAT_NONE_IS = re.compile(r"\s+None is [^.]*\.$")
 _MALFORMED = "If an argument is malformed. Nothing is sent."
 _IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
-    "ids": _IDS,
     "account_ids": _IDS,
     "contract_ids": "One contract id or several; duplicates are dropped.",
     "account_id": "The account.",
@@ -39,7 +38,7 @@ _PARAMETERS = {
         "    final block, which is included."
     ),
     "tx_hash": "The transaction's hash.",
-    "sender": (
+    "signer_id": (
         "The account that signed it. None reads the transaction from the Transactions API; with\n"
         "    it, a node is asked, which has a new transaction some seconds earlier."
     ),
@@ -91,7 +90,7 @@ def verb(function: F) -> F:
     names = inspect.signature(function).parameters
 
     def add(sections: dict[str, str]) -> None:
-        subject = "an account" if {"ids", "account_ids"} & names.keys() else "the response"
+        subject = "an account" if "account_ids" in names else "the response"
         errors = {"LedgerError": f"If {subject} could not be read."}
         if names.keys() - {"progress", "ledger"}:
             errors = {"InvalidRequestError": _MALFORMED} | errors

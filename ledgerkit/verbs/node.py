@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ledgerkit import client, validation
-from ledgerkit.api import rest, rpc
+from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import newest_block_in_errors
@@ -41,53 +41,6 @@ def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     0  localnet                86            180000052    False
     """
     return read_frame(ledger, rpc.status(), chain_frames.status, "status")
-
-
-@verb
-def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
-    """
-    Return the indexer's status: its latest block and its delay.
-
-    Returns
-    -------
-    status
-        One row, typed as `schema("indexer_status")`.
-
-    Notes
-    -----
-    Source: GET /status.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> lk.indexer_status()[["version", "sync_block_height", "sync_latency_s"]]
-      version  sync_block_height  sync_latency_s
-    0  0.10.0          180000050             1.2
-    """
-    return read_frame(ledger, rest.status(), chain_frames.indexer_status, "GET /status")
-
-
-@verb
-def health(*, ledger: Ledger | None = None) -> str:
-    """
-    Return the health that the indexer reports.
-
-    Returns
-    -------
-    health
-        ``ok``, or a description of the problem.
-
-    Notes
-    -----
-    Source: GET /health.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> lk.health()
-    'ok'
-    """
-    return client.current(ledger).send(rest.health()).status
 
 
 @verb

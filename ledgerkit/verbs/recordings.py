@@ -71,7 +71,7 @@ def record(
     Notes
     -----
     The API key is never stored, nor is a path of a host, a signed transaction, or a request or an
-    answer with a secret key or a seed phrase: `inspect` shows them as withheld.
+    answer with a secret key or a seed phrase: `read_recording` shows them as withheld.
 
     Source: the requests of the block, and status of the node for its chain id.
 
@@ -91,7 +91,7 @@ def record(
         yield recorded
 
 
-def inspect(path: str | PathLike[str]) -> pd.DataFrame:
+def read_recording(path: str | PathLike[str]) -> pd.DataFrame:
     """
     List what a recording contains, without its answers.
 
@@ -123,7 +123,7 @@ def inspect(path: str | PathLike[str]) -> pd.DataFrame:
     >>> ledger = lk.connect("local")
     >>> with lk.record("case.lk"):
     ...     _ = lk.ft("alice.near")
-    >>> lk.inspect("case.lk")[["surface", "method", "account_id", "size_bytes"]]
+    >>> lk.read_recording("case.lk")[["surface", "method", "account_id", "size_bytes"]]
       surface                     method  account_id  size_bytes
     0     rpc                     status         NaN        1081
     1     api  /v1/account/alice.near/ft  alice.near         663

@@ -39,7 +39,7 @@ _FINAL = validation.block_reference("final")
 _REQUEST = "the request"
 
 
-def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
+def read_response(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     """
     Return the frame of a saved response.
 
@@ -55,9 +55,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
         The kind of frame: ``accounts``, ``accounts_of``, ``ft``, ``nft``, ``staking``,
         ``top_holders``, ``keys``, ``blocks``, ``chunks``, ``transactions``,
         ``receipts``, ``edges``, ``events``, ``state``, ``changes``, ``validators``,
-        ``gas_price``, ``status``, ``indexer_status``, ``account_transactions``,
-        ``transfers_of``, ``kv``, or of a whole block also ``outcomes``, ``actions``,
-        ``balances`` or ``data_receipts``.
+        ``gas_price``, ``status``, ``account_transactions``, ``transfers_of``, ``key_values``,
+        or of a whole block also ``outcomes``, ``actions``, ``balances`` or ``data_receipts``.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     >>> ledger = lk.connect("local")
     >>> response = ledger.get("/v1/account/alice.near/staking")
     >>> _ = Path("alice.json").write_text(json.dumps(response))
-    >>> lk.read("alice.json", "staking")
+    >>> lk.read_response("alice.json", "staking")
        account_id            pool_id  last_update_block_height
     0  alice.near   east.poolv1.near                      <NA>
     1  alice.near  north.poolv1.near                      <NA>
@@ -249,7 +248,7 @@ def _trace(body: bytes) -> Trace:
     try:
         return Trace.from_json(body)
     except InvalidRequestError as error:
-        if error.field != "tx_hash":  # which `read` does not have
+        if error.field != "tx_hash":  # which `read_response` does not have
             raise
     remedy = "Read one of them with ledgerkit.Trace.from_json(data, tx_hash=…)."
     raise InvalidRequestError("the document has several transactions", remedy=remedy)
@@ -299,16 +298,13 @@ _VIEWS: dict[str, Reader] = {
     ),
     "gas_price": _rpc_reader(rpc.gas_price(None), chain_frames.gas_price),
     "status": _rpc_reader(rpc.status(), chain_frames.status),
-    "indexer_status": lambda body, _: chain_frames.indexer_status(
-        _decode(body, rest_models.IndexerStatus)
-    ),
     "account_transactions": lambda body, _: history_frames.account_transactions(
         _decode(body, service_models.AccountPage).account_txs
     ),
     "transfers_of": lambda body, _: history_frames.transfers_of(
         _decode(body, service_models.Transfers).transfers
     ),
-    "kv": lambda body, _: history_frames.key_values(
+    "key_values": lambda body, _: history_frames.key_values(
         _decode(body, service_models.KeyValues).entries
     ),
 }

@@ -298,12 +298,12 @@ def _decode_metadata(result: chain.CallResult) -> token_frames.Metadata:
 
 
 @overload
-def nft(ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
+def nft(account_ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
 @overload
-def nft(ids: Ids, **options: Unpack[Collecting]) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def nft(account_ids: Ids, **options: Unpack[Collecting]) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def nft(
-    ids: Ids,
+    account_ids: Ids,
     *,
     on_error: OnError = "raise",
     progress: bool = True,
@@ -333,7 +333,7 @@ def nft(
     2    uma.near   stamps.grace.near
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    calls = {name: rest.nft(name) for name in validation.account_ids(ids)}
+    calls = {name: rest.nft(name) for name in validation.account_ids(account_ids)}
     fetched = fetcher.fetch(calls, "NFTs")
     fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
 
@@ -346,11 +346,16 @@ def nft(
 
 @overload
 def nft_tokens(
-    ids: Ids, contract_id: str, *, at: object = None, page: int = _PAGE, **options: Unpack[Raising]
+    account_ids: Ids,
+    contract_id: str,
+    *,
+    at: object = None,
+    page: int = _PAGE,
+    **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
 def nft_tokens(
-    ids: Ids,
+    account_ids: Ids,
     contract_id: str,
     *,
     at: object = None,
@@ -359,7 +364,7 @@ def nft_tokens(
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def nft_tokens(
-    ids: Ids,
+    account_ids: Ids,
     contract_id: str,
     *,
     at: object = None,
@@ -410,7 +415,7 @@ def nft_tokens(
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     contract_id = validation.account_id(contract_id, "contract_id")
     page = validation.integer(page, "page", least=1, most=_MAX_PAGE)
-    account_ids = validation.account_ids(ids)
+    account_ids = validation.account_ids(account_ids)
     pages = NftPages(fetcher, contract_id, page, fetcher.ledger.locate(at))
     pages.read(account_ids)
     failed = {subject for subject, _ in fetcher.failures}
@@ -432,7 +437,7 @@ def nft_tokens(
 
 @overload
 def staking(
-    ids: Ids,
+    account_ids: Ids,
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
@@ -441,7 +446,7 @@ def staking(
 ) -> pd.DataFrame: ...
 @overload
 def staking(
-    ids: Ids,
+    account_ids: Ids,
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
@@ -450,7 +455,7 @@ def staking(
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def staking(
-    ids: Ids,
+    account_ids: Ids,
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
@@ -504,7 +509,7 @@ def staking(
     3    bob.near  south.poolv1.near   25000000000000000123456789
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
+    account_ids = validation.account_ids(account_ids)
     extra_pools = validation.account_id_list(pools, "pools")
     validation.flag(positions, "positions")
     _check_lockups(lockups, fetcher.ledger)
@@ -596,7 +601,7 @@ def _position(result: Any, pool_id: str) -> Any:
 
 @overload
 def exposure(
-    ids: Ids,
+    account_ids: Ids,
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
@@ -605,7 +610,7 @@ def exposure(
 ) -> pd.DataFrame: ...
 @overload
 def exposure(
-    ids: Ids,
+    account_ids: Ids,
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
@@ -614,7 +619,7 @@ def exposure(
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def exposure(
-    ids: Ids,
+    account_ids: Ids,
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
@@ -667,7 +672,7 @@ def exposure(
     3   dave.near  no_visible_staking_position         0         0
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    account_ids = validation.account_ids(ids)
+    account_ids = validation.account_ids(account_ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
     validation.flag(nonzero, "nonzero")
     _check_lockups(lockups, fetcher.ledger)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 # The Transactions API has final blocks only, so its documents have reached these levels.
 _REACHED = ("NONE", "INCLUDED", "INCLUDED_FINAL")
-_ASK_A_NODE = "Or pass the account that signed the transaction as sender, to read it from a node."
+_ASK_A_NODE = (
+    "Or pass the account that signed the transaction as signer_id, to read it from a node."
+)
 
 Key = tuple[str, str | None]  # a transaction's hash, and its signer if it is known
 
@@ -43,9 +45,9 @@ def read_results(
     Transactions of an unknown signer are read from the Transactions API, others from a node, and
     so are those that the API has before they are done.
     """
-    tx_hashes = [tx_hash for tx_hash, sender in keys if sender is None]
+    tx_hashes = [tx_hash for tx_hash, signer_id in keys if signer_id is None]
     values = _read_documents(fetcher, tx_hashes)
-    pairs = [(tx_hash, sender) for tx_hash, sender in keys if sender is not None]
+    pairs = [(tx_hash, signer_id) for tx_hash, signer_id in keys if signer_id is not None]
     for tx_hash, value in values.items():
         signer_id = _signer_to_ask(value, wait_until)
         if signer_id is not None:
@@ -101,18 +103,18 @@ def _read_from_node(
     answers = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
     for (pair, value), answer in zip(late.items(), answers, strict=True):
         values[pair] = rpc.known_so_far(value, answer)
-    return {pair[0]: _check_sender(answer, *pair) for pair, answer in values.items()}
+    return {pair[0]: _check_signer(answer, *pair) for pair, answer in values.items()}
 
 
-def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
+def _check_signer(value: Any, tx_hash: str, signer_id: str) -> Any:
     """Return a result, or the error if another account signed the transaction."""
-    # The node only derives the shard from the sender, and ignores it if it tracks that shard.
+    # The node only derives the shard from the signer, and ignores it if it tracks that shard.
     transaction = None if isinstance(value, LedgerError) else value.result.transaction
-    signer_id = transaction.signer_id if transaction else None
-    if signer_id in (None, sender):
+    actual_id = transaction.signer_id if transaction else None
+    if actual_id in (None, signer_id):
         return value
-    expected = f"'{signer_id}', which signed transaction {tx_hash}"
-    return InvalidRequestError.refuse("sender", sender, expected)
+    expected = f"'{actual_id}', which signed transaction {tx_hash}"
+    return InvalidRequestError.refuse("signer_id", signer_id, expected)
 
 
 # Building traces --------------------------------------------------------------------------

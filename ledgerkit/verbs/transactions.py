@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, json_decoding, validation
-from ledgerkit.api import calls, rpc, services
+from ledgerkit.api import rpc, services
 from ledgerkit.api.models.services import ReceiptBodies
 from ledgerkit.api.models.transactions import Transaction, decode_member
 from ledgerkit.block_data import transaction_documents
@@ -56,61 +56,9 @@ Keys = Iterable[str | tuple[str, str]]
 
 
 @verb
-def tx(
-    tx_hash: str,
-    sender: str | None = None,
-    *,
-    wait_until: str = "FINAL",
-    ledger: Ledger | None = None,
-) -> dict[str, Any]:
-    """
-    Return the result of a transaction as the node sends it.
-
-    Parameters
-    ----------
-    sender
-        The account that signed it. None looks it up in the Transactions API.
-    wait_until
-        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL.
-
-    Returns
-    -------
-    result
-        The decoded JSON, with exact integers.
-
-    Raises
-    ------
-    TransactionTimeoutError
-        If the level was not reached in time; the transaction may still succeed.
-
-    Notes
-    -----
-    Source: tx.
-
-    Examples
-    --------
-    >>> ledger = lk.connect("local")
-    >>> result = lk.tx("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
-    >>> result["transaction"]["receiver_id"], result["final_execution_status"]
-    ('bob.near', 'FINAL')
-    """
-    tx_hash, sender = _check_key(tx_hash, sender)
-    level, ledger = _check_level(wait_until), client.current(ledger)
-    with _receipt_in_errors(ledger, tx_hash):
-        if sender is None:
-            transaction = transaction_documents.read_document(ledger, tx_hash).transaction
-            sender = (transaction and transaction.signer_id) or ""
-        call = rpc.transaction(tx_hash, sender, level, receipts=False)
-        answer = ledger.send(call)
-    result: dict[str, Any] = calls.read_rpc(calls.Response(answer.body), Any, call.request)
-    return result
-
-
-@verb
 def trace(
     tx_hash: str,
-    sender: str | None = None,
+    signer_id: str | None = None,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -153,7 +101,7 @@ def trace(
     0      0   gold.near  ft_transfer_call  success_receipt_id
     1      1    dex.near    ft_on_transfer             failure
     """
-    key, level = _check_key(tx_hash, sender), _check_level(wait_until)
+    key, level = _check_key(tx_hash, signer_id), _check_level(wait_until)
     validation.flag(blocks, "blocks")
     ledger = client.current(ledger)
     with _receipt_in_errors(ledger, key[0]):
@@ -183,7 +131,7 @@ def _receipt_in_errors(ledger: Ledger, tx_hash: str) -> Iterator[None]:
 @verb
 def verify(
     transaction: Trace | str,
-    sender: str | None = None,
+    signer_id: str | None = None,
     *,
     trusted: str | None = None,
     source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
@@ -196,7 +144,7 @@ def verify(
     ----------
     transaction
         The transaction's hash, or its trace, which may have been read from a file.
-    sender
+    signer_id
         The account that signed it, as for `trace`; for a trace leave it out.
     trusted
         The hash of a block that you trust, as for `Trace.verify`.
@@ -232,10 +180,10 @@ def verify(
     """
     ledger = client.current(ledger)
     if not isinstance(transaction, Trace):
-        return trace(transaction, sender, ledger=ledger).verify(trusted, source=source)
-    if sender is not None:
-        msg = "leave sender out: the trace has its own"
-        raise InvalidRequestError(msg, field="sender", value=sender)
+        return trace(transaction, signer_id, ledger=ledger).verify(trusted, source=source)
+    if signer_id is not None:
+        msg = "leave signer_id out: the trace has its own"
+        raise InvalidRequestError(msg, field="signer_id", value=signer_id)
     prover = partial(prove, ledger)
     return transaction._verify_with(prover, trusted, source)  # noqa: SLF001 - of this package
 
@@ -346,12 +294,12 @@ def _check_item(item: object) -> Key:
     if len(items) != 2:  # noqa: PLR2004 - a pair
         rule = "transactions' hashes, or pairs of a hash and its signer's account id"
         raise InvalidRequestError.refuse("tx_hashes", item, rule)
-    return _check_key(items[0], validation.account_id(items[1], "sender"))
+    return _check_key(items[0], validation.account_id(items[1], "signer_id"))
 
 
-def _check_key(tx_hash: str, sender: str | None) -> Key:
+def _check_key(tx_hash: str, signer_id: str | None) -> Key:
     checked = validation.crypto_hash(tx_hash, "tx_hash")
-    return checked, None if sender is None else validation.account_id(sender, "sender")
+    return checked, None if signer_id is None else validation.account_id(signer_id, "signer_id")
 
 
 def _check_level(wait_until: str) -> str:
@@ -475,7 +423,7 @@ def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool)
 @verb
 def receipts(
     tx_hash: str,
-    sender: str | None = None,
+    signer_id: str | None = None,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -517,7 +465,7 @@ def receipts(
     0  action    bob.near  success_value     180000005  223182562500
     1  refund  alice.near  success_value     180000006  223182562500
     """
-    return trace(tx_hash, sender, wait_until=wait_until, blocks=blocks, ledger=ledger).receipts
+    return trace(tx_hash, signer_id, wait_until=wait_until, blocks=blocks, ledger=ledger).receipts
 
 
 @verb
@@ -602,8 +550,8 @@ def _transaction_of_receipt(ledger: Ledger, receipt_id: str) -> TransactionRespo
         origin = ledger.send(rpc.receipt_origin(receipt_id))
     except (NotFoundError, RpcMethodNotFoundError):  # only some nodes have the index
         return None
-    sender = validation.account_id(origin.sender_account_id, "sender")
-    return ledger.send(rpc.transaction(origin.transaction_hash, sender, "NONE"))
+    signer_id = validation.account_id(origin.sender_account_id, "signer_id")
+    return ledger.send(rpc.transaction(origin.transaction_hash, signer_id, "NONE"))
 
 
 def _origin_of(ledger: Ledger, response: TransactionResponse | None, receipt_id: str) -> Json:

@@ -26,7 +26,7 @@ class ContractViewer(Panel):
 
     Parameters
     ----------
-    contract_id, method
+    contract_id, method_name
         The initial values of the fields.
     args
         The arguments as JSON text.
@@ -43,7 +43,7 @@ class ContractViewer(Panel):
     def __init__(
         self,
         contract_id: str = "",
-        method: str = "",
+        method_name: str = "",
         args: str = "{}",
         *,
         at: str = "",
@@ -51,7 +51,7 @@ class ContractViewer(Panel):
     ) -> None:
         fields = {
             "contract_id": Field("Contract", contract_id, "wrap.near"),
-            "method": Field("Method", method, "ft_metadata"),
+            "method_name": Field("Method", method_name, "ft_metadata"),
             "args": Field("Arguments", args, '{"account_id": "alice.near"}'),
             "at": Field("At block", at, "final"),
         }
@@ -59,15 +59,15 @@ class ContractViewer(Panel):
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         """Call the method, with the arguments exactly as typed."""
-        contract_id, method = values["contract_id"], values["method"]
+        contract_id, method_name = values["contract_id"], values["method_name"]
         args, at = json_bytes(values["args"]), block_reference(values["at"])
-        value = contracts.view(contract_id, method, args, at=at, ledger=ledger)
+        value = contracts.view(contract_id, method_name, args, at=at, ledger=ledger)
         frame = result_frame(value)
         pages = (
             Page("Result", _html.preformatted(_result_text(value))),
-            Page("Table", Table(frame, name=method)),
+            Page("Table", Table(frame, name=method_name)),
         )
-        sentence = f"{method} of {contract_id} on {ledger.network.name} returned a result."
+        sentence = f"{method_name} of {contract_id} on {ledger.network.name} returned a result."
         return Content(sentence, frame, pages, value=value)
 
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _HEIGHT = re.compile(r"\d{1,20}", re.ASCII)
 _KEY = re.compile(r"(?:ed25519|secp256k1|ml-dsa-65):.+", re.ASCII)
-_CALL = re.compile(r"(?P<contract_id>[a-z0-9._-]+)\s+(?P<method>\w+)\s*(?P<args>\{.*\})?", re.ASCII)
+_CALL = re.compile(
+    r"(?P<contract_id>[a-z0-9._-]+)\s+(?P<method_name>\w+)\s*(?P<args>\{.*\})?", re.ASCII
+)
 _RULE = (
     "an account id, a public key, the hash of a transaction or block, a receipt id, a block"
     " height, the symbol of a token that was read in this session, or a contract and a method such"

@@ -60,7 +60,7 @@ class SendForm(Panel):
         The account that receives NEAR, or the contract to call.
     amount
         An amount such as ``"0.1 NEAR"``.
-    method, args
+    method_name, args
         The method to call, with arguments as JSON text; without a method it is a transfer.
     ledger
         The ledger to send to; None is the session's default at the time of the request.
@@ -83,7 +83,7 @@ class SendForm(Panel):
         receiver_id: str = "",
         amount: str = "0 NEAR",
         *,
-        method: str = "",
+        method_name: str = "",
         args: str = "{}",
         ledger: Ledger | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class SendForm(Panel):
             "signer_id": Field("Signer", signer_id, "alice.near"),
             "receiver_id": Field("Receiver", receiver_id, "bob.near"),
             "amount": Field("Amount", amount, "0.1 NEAR"),
-            "method": Field("Method", method, "empty for a transfer"),
+            "method_name": Field("Method", method_name, "empty for a transfer"),
             "args": Field("Arguments", args, "{}"),
         }
         secrets, buttons = {"key": self.key}, {"send": self.send}
@@ -136,7 +136,7 @@ class SendForm(Panel):
         send = send_function(values, self.key.secret, ledger)
         frame: pd.DataFrame = send(dry_run=True)
         sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
-        names = ("amount", "method", "args") if values["method"] else ("amount",)
+        names = ("amount", "method_name", "args") if values["method_name"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
         page = Page("Preview", _html.record(frame, facts.items()))
         return Content(sentence, frame, (page,), value=(values, send))
@@ -174,11 +174,11 @@ def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callab
     """Build the function that sends a transaction, with ``dry_run=`` and ``wait_until=`` open."""
     options: Any = {"signer_id": values["signer_id"] or None, "key": key, "ledger": ledger}
     receiver_id, amount = values["receiver_id"], values["amount"]
-    if not values["method"]:
+    if not values["method_name"]:
         return partial(verbs.transfer, receiver_id, amount, **options)
     args = json_bytes(values["args"])
     options["deposit"] = amount or "0 NEAR"
-    return partial(verbs.call, receiver_id, values["method"], args, **options)
+    return partial(verbs.call, receiver_id, values["method_name"], args, **options)
 
 
 def _submission_content(submission: Any) -> Content:

@@ -23,7 +23,7 @@ class TransactionExplorer(Panel):
 
     Parameters
     ----------
-    tx_hash, sender
+    tx_hash, signer_id
         The initial values of the fields: the hash, and the account that signed.
     ledger
         The ledger to use; None is the session's default at the time of the request.
@@ -35,18 +35,18 @@ class TransactionExplorer(Panel):
     links: ClassVar = {"transaction": "tx_hash", "receipt": "tx_hash"}
 
     def __init__(
-        self, tx_hash: str = "", sender: str = "", *, ledger: Ledger | None = None
+        self, tx_hash: str = "", signer_id: str = "", *, ledger: Ledger | None = None
     ) -> None:
         fields = {
             "tx_hash": Field("Transaction", tx_hash, "hash of a transaction, or receipt id"),
-            "sender": Field("Signer", sender, "optional: looked up if empty"),
+            "signer_id": Field("Signer", signer_id, "optional: looked up if empty"),
         }
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
-        tx_hash, sender = values["tx_hash"], values["sender"]
-        if sender:
-            trace = transactions.trace(tx_hash, sender, ledger=ledger)
+        tx_hash, signer_id = values["tx_hash"], values["signer_id"]
+        if signer_id:
+            trace = transactions.trace(tx_hash, signer_id, ledger=ledger)
         else:
             trace = transactions.find_trace(tx_hash, ledger)
         receipts = trace.receipts

@@ -34,7 +34,7 @@ def viewer(name):
     return w.ContractViewer("trap.near", "answer", json.dumps({"name": name}), ledger=ledger)
 
 def archived(collection):
-    return lk.archive_widget(
+    return lk.archiving.archive_widget(
         "near", "Clock", "near", source=ledger, target=ledger, collection=collection,
         signer=lk.signer("near", ledger.world.keys()["near"]), title=hostile.MARKUP,
     )
@@ -70,7 +70,7 @@ press(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sen
     w.ArchiveFlow("near", "Clock", "near", "refusing.near", "near", ledger=ledger),
     w.ArchiveFlow(*[hostile.MARKUP] * 5, ledger=ledger),
 )
-form = w.SendForm("near", "trap.near", method="spring",
+form = w.SendForm("near", "trap.near", method_name="spring",
     args=json.dumps({"bait": hostile.MARKUP}), ledger=ledger).press()
 form.submit()
 display(form)""",
@@ -78,7 +78,7 @@ display(form)""",
 ]
 CARDS = """\
 done = archived("stamps.near")
-checked = lk.verify_archive(done, source=ledger, target=ledger, collection="stamps.near")
+checked = lk.archiving.verify_archive(done, source=ledger, target=ledger, collection="stamps.near")
 sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
 cards = [
     lk.snapshot("near", ledger=ledger), lk.snapshot("a.near", ledger=host), *sent,

@@ -408,8 +408,10 @@ def test_transfers_of_accounts_are_exact() -> None:
     ]
     with services(transfers=table) as (ledger, bodies):
         frame = lk.transfers_of(ALICE, ledger=ledger)
-        tokens = lk.transfers_of(ALICE, asset="nep141:gold.near", direction="sender", ledger=ledger)
-        near = lk.transfers_of(ALICE, asset="near", ledger=ledger)
+        tokens = lk.transfers_of(
+            ALICE, assets="nep141:gold.near", direction="sender", ledger=ledger
+        )
+        near = lk.transfers_of(ALICE, assets="near", ledger=ledger)
     assert list(frame.columns) == lk.schema("transfers_of")["name"].tolist()
     assert frame["change"].tolist() == [10**23, -(10**38) - 7, pd.NA, pd.NA, 5]
     assert frame["is_exact"].tolist() == [True, True, False, False, True]
@@ -515,11 +517,11 @@ def test_entries_are_rows() -> None:
         entry("zoom", 1, 5),
     ]
     with services(entries=table) as (ledger, bodies):
-        latest = lk.kv("data.near", ledger=ledger)
-        history = lk.kv("data.near", ALICE, key="color", history=True, ledger=ledger)
-        prefixed = lk.kv("data.near", prefix="size", ledger=ledger)
-        first = lk.kv("data.near", limit=1, ledger=ledger)
-    assert list(latest.columns) == lk.schema("kv")["name"].tolist()
+        latest = lk.key_values("data.near", ledger=ledger)
+        history = lk.key_values("data.near", ALICE, key="color", history=True, ledger=ledger)
+        prefixed = lk.key_values("data.near", prefix="size", ledger=ledger)
+        first = lk.key_values("data.near", limit=1, ledger=ledger)
+    assert list(latest.columns) == lk.schema("key_values")["name"].tolist()
     assert latest["key"].tolist() == ["color", "size", "size/x", "zoom"]
     assert latest["value"].tolist() == ["red", big, None, 1]
     assert latest["time"].iloc[0].value == 2 * 10**9
@@ -545,12 +547,12 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("role", "account_transactions", (ALICE,), {"role": "sender"}),
     ("success", "account_transactions", (ALICE,), {"success": "yes"}),
     ("limit", "account_transactions", (ALICE,), {"limit": 0}),
-    ("asset", "transfers_of", (ALICE,), {"asset": "gold.near"}),
-    ("asset", "transfers_of", (ALICE,), {"asset": "nep245:a.near"}),
+    ("assets", "transfers_of", (ALICE,), {"assets": "gold.near"}),
+    ("assets", "transfers_of", (ALICE,), {"assets": ["near", "nep245:a.near"]}),
     ("direction", "transfers_of", (ALICE,), {"direction": "in"}),
     ("stop", "transfers_of", (ALICE, "2026-02-01", "2026-01-01"), {}),
-    ("prefix", "kv", ("data.near",), {"key": "a", "prefix": "b"}),
-    ("history", "kv", ("data.near",), {"history": 1}),
+    ("prefix", "key_values", ("data.near",), {"key": "a", "prefix": "b"}),
+    ("history", "key_values", ("data.near",), {"history": 1}),
 ]
 
 
@@ -676,14 +678,16 @@ def test_saved_answers_give_the_same_frames() -> None:
         body = {"account_id": ALICE, "desc": False}
         saved = ledger.post("/v0/account", body, surface="transactions")
         live = lk.account_transactions(ALICE, ledger=ledger)
-        assert lk.read(json.dumps(saved).encode(), "account_transactions").equals(live)
+        assert lk.read_response(json.dumps(saved).encode(), "account_transactions").equals(live)
         saved = ledger.post("/v0/transfers", body, surface="transfers")
         document = json.dumps(saved).encode()
-        assert lk.read(document, "transfers_of").equals(lk.transfers_of(ALICE, ledger=ledger))
+        assert lk.read_response(document, "transfers_of").equals(
+            lk.transfers_of(ALICE, ledger=ledger)
+        )
     with pytest.raises(errors.DecodeError, match="transfers_of"):
-        lk.read(document, "kv")
+        lk.read_response(document, "key_values")
     entries = json.dumps({"entries": [entry("a", [1], 2)]}).encode()
-    assert lk.read(entries, "kv")["value"].tolist() == [[1]]
+    assert lk.read_response(entries, "key_values")["value"].tolist() == [[1]]
 
 
 @recorded
@@ -691,7 +695,7 @@ def test_recorded_transfers_are_read() -> None:
     """Rows of January and June 2026 have the amounts that were recorded, also without members."""
     folder = SHARED / "transfers"
     page = folder / "v2026-01_shitzu_dao_two_rows.json"
-    frame = lk.read(page, "transfers_of")
+    frame = lk.read_response(page, "transfers_of")
     recorded_rows = json.loads(page.read_text())["transfers"]
     assert frame["change"].tolist() == [int(row["amount"]) for row in recorded_rows]
     assert frame["amount"].tolist() == ["0.1", "-0.1"]  # the service says 0.09999999999999999
@@ -700,7 +704,7 @@ def test_recorded_transfers_are_read() -> None:
     ]
     names = ("v2026-01_row_ft_partial.json", "v2026-06_row_ft_petersalomonsen.json")
     rows = [json.loads((folder / name).read_text()) for name in names]
-    single = lk.read(json.dumps({"transfers": rows}).encode(), "transfers_of")
+    single = lk.read_response(json.dumps({"transfers": rows}).encode(), "transfers_of")
     assert single["change"].tolist() == [9300000000, 16311238469076383501666531]
     # The later row has a balance after it that is its amount, and 24 decimals.
     assert single["balance_after"].tolist()[1] == 16311238469076383501666531
@@ -711,7 +715,7 @@ def test_recorded_transfers_are_read() -> None:
 def test_recorded_transactions_of_2024_are_read() -> None:
     """Answers of the retired generation have no roles, which are missing; times are exact."""
     source = SHARED / "txapi_v2024" / "v2024_account_near_max_block_height.json"
-    frame = lk.read(source, "account_transactions")
+    frame = lk.read_response(source, "account_transactions")
     rows = json.loads(source.read_text())["account_txs"]
     assert frame["tx_hash"].tolist() == [row["transaction_hash"] for row in rows]
     assert frame["time"].astype("int64").tolist() == [row["tx_block_timestamp"] for row in rows]

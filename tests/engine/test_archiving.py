@@ -92,7 +92,7 @@ class Stage:
     def archive(self, widget_name: str = "Clock", **options: Any) -> Archive:
         """Archive one of heidi.near's widgets for alice.near."""
         asked = {"receiver_id": "alice.near", "signer": self.signer, **self.where(), **options}
-        return lk.archive_widget("heidi.near", widget_name, **asked)
+        return lk.archiving.archive_widget("heidi.near", widget_name, **asked)
 
     def steps(self, **options: Any) -> Iterator[Archive]:
         """Take the flow as `archive` does, step by step."""
@@ -271,7 +271,7 @@ def test_one_ledger_may_be_both(stage: Stage) -> None:
     stage.source = stage.target
     assert stage.archive().outcome == "archived"
     assert stage.token()["owner_id"] == "alice.near"
-    assert lk.verify_archive(TOKEN_ID, **stage.where()).is_verified
+    assert lk.archiving.verify_archive(TOKEN_ID, **stage.where()).is_verified
 
 
 def test_the_record_names_the_chain_and_the_database(stage: Stage) -> None:
@@ -285,7 +285,7 @@ def test_the_record_names_the_chain_and_the_database(stage: Stage) -> None:
         "testnet",
         "social.near",
     )
-    assert lk.verify_archive(found, **stage.where()).is_verified
+    assert lk.archiving.verify_archive(found, **stage.where()).is_verified
 
 
 def test_nothing_is_signed_for_mainnet_unasked(stage: Stage) -> None:
@@ -827,7 +827,7 @@ def test_an_archive_is_verified_at_its_block(stage: Stage) -> None:
     stage.write({"Clock": "return <p>13:00</p>;"})
     stage.write({"Clock": None})
     for token in (found, TOKEN_ID):
-        checked = lk.verify_archive(token, **stage.where())
+        checked = lk.archiving.verify_archive(token, **stage.where())
         assert (checked.verdict, checked.is_verified) == ("verified", True)
         assert checked.record == RECORD
         assert checked.found_sha256 == CLOCK_SHA256
@@ -854,7 +854,7 @@ def test_a_record_that_does_not_hold(shared: Stage, change: dict[str, Any], verd
     """A wrong hash, block or name is found out; what is no record is said to be none."""
     token_id = f"forged {change}"
     shared.mint(token_id, json.dumps(json.loads(EXTRA) | change))
-    checked = lk.verify_archive(token_id, **shared.where())
+    checked = lk.archiving.verify_archive(token_id, **shared.where())
     assert (checked.verdict, checked.is_verified) == (verdict, False)
     assert (checked.record is None) == (verdict == "not_an_archive")
 
@@ -871,22 +871,22 @@ def test_what_is_no_record(extra: Any) -> None:
 
 def test_a_token_that_is_not_there(stage: Stage) -> None:
     """It is told from one that is no archive."""
-    assert lk.verify_archive("nope", **stage.where()).verdict == "no_such_token"
-    assert lk.verify_archive("17", **stage.where()).verdict == "not_an_archive"
+    assert lk.archiving.verify_archive("nope", **stage.where()).verdict == "no_such_token"
+    assert lk.archiving.verify_archive("17", **stage.where()).verdict == "not_an_archive"
 
 
 def test_another_network_can_not_verify(stage: Stage) -> None:
     """A source of testnet is not looked for elsewhere."""
     stage.mint("of-testnet", EXTRA.replace('"localnet"', '"testnet"'))
     with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.verify_archive("of-testnet", **stage.where())
+        lk.archiving.verify_archive("of-testnet", **stage.where())
     assert "'localnet' is not valid: expected a ledger of testnet" in str(caught.value)
 
 
 def test_what_was_never_archived_can_not_be_verified(stage: Stage) -> None:
     """An archive without a token has nothing to check."""
     with pytest.raises(errors.InvalidRequestError, match="token None"):
-        lk.verify_archive(stage.archive("Nope"), **stage.where())
+        lk.archiving.verify_archive(stage.archive("Nope"), **stage.where())
 
 
 def test_a_host_that_forgot_the_block(stage: Stage) -> None:
@@ -898,9 +898,9 @@ def test_a_host_that_forgot_the_block(stage: Stage) -> None:
         urls: dict[str, Any] = {"rpc_url": regular, "api_url": f"{regular}/api"}
         alone = lk.connect("regular", **urls)
         with pytest.raises(errors.GarbageCollectedBlockError):
-            lk.verify_archive(found, **{**stage.where(), "source": alone})
+            lk.archiving.verify_archive(found, **{**stage.where(), "source": alone})
         helped = lk.connect("helped", archival_rpc_url=archival, **urls)
-        assert lk.verify_archive(found, **{**stage.where(), "source": helped}).is_verified
+        assert lk.archiving.verify_archive(found, **{**stage.where(), "source": helped}).is_verified
         alone.close()
         helped.close()
 
@@ -929,8 +929,9 @@ one, other = sys.argv[1:]
 source = lk.connect("one", rpc_url=one, api_url=f"{one}/api")
 target = lk.connect("other", rpc_url=other, api_url=f"{other}/api")
 where = {"source": source, "target": target, "collection": "stamps.grace.near"}
-found = lk.archive_widget("heidi.near", "Clock", "alice.near", signer=lk.signer(), **where)
-print(found.outcome)
+options = where | {"signer": lk.signer()}
+archive = lk.archiving.archive_widget("heidi.near", "Clock", "alice.near", **options)
+print(archive.outcome)
 """
 
 
@@ -1061,7 +1062,7 @@ def test_bad_input_is_refused_before_anything_is_asked(
         field: value,
     }
     with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.archive_widget(**asked)
+        lk.archiving.archive_widget(**asked)
     assert caught.value.field == ("ledger" if field in ("source", "target") else field)
     assert caught.value.rule
 

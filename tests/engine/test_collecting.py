@@ -75,10 +75,10 @@ def lab(handler: Any = answer, **options: Any) -> Iterator[tuple[Server, lk.Ledg
     lk.disconnect()
 
 
-def collect(ids: object, out: Path, ledger: lk.Ledger, **options: Any) -> Any:
+def collect(account_ids: object, out: Path, ledger: lk.Ledger, **options: Any) -> Any:
     """Collect in small parts, quietly."""
     options = {"part_size": 50, "progress": False, "liquid_tokens": LIQUID, **options}
-    return lk.collect(ids, out=out, ledger=ledger, **options)
+    return lk.collect(account_ids, out=out, ledger=ledger, **options)
 
 
 def names(count: int) -> list[str]:
@@ -342,16 +342,16 @@ def test_a_dry_run_asks_and_writes_nothing(
         ("rate", -1),
         ("engine", "cloud"),
         ("liquid_tokens", "NO"),
-        ("ids", 3),
-        ("ids", b"a.near"),
-        ("ids", {"a.near": 1}),
-        ("ids", "missing/ids.txt"),
+        ("account_ids", 3),
+        ("account_ids", b"a.near"),
+        ("account_ids", {"a.near": 1}),
+        ("account_ids", "missing/ids.txt"),
         ("out", None),
     ],
 )
 def test_bad_arguments_are_refused(tmp_path: Path, field: str, value: Any) -> None:
     """Before anything is asked or written; there is no folder by default."""
-    arguments: dict[str, Any] = {"ids": names(3), "out": tmp_path / "out", field: value}
+    arguments: dict[str, Any] = {"account_ids": names(3), "out": tmp_path / "out", field: value}
     with lab() as (server, ledger), pytest.raises((InvalidRequestError, FileError)) as told:
         collect(ledger=ledger, **arguments)
     if isinstance(told.value, InvalidRequestError):

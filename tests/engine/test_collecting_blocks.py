@@ -85,7 +85,7 @@ def test_the_dataset_holds_what_the_verbs_answer(busy: World, tmp_path: Path) ->
         pairs = list(zip(sent["tx_hash"], sent["signer_id"], strict=True))
         traces = lk.traces(pairs, progress=False)
         receipts, events = traces.receipts, traces.events.drop(columns="time")
-        new = [lk.chunk(one) for one in headers["chunk_hash"][headers["is_new"]]]
+        new = [lk.chunks(chunk_id=one) for one in headers["chunk_hash"][headers["is_new"]]]
     for frame in (blocks, receipts, events):
         frame.attrs.clear()
     assert len(sent) > 100

@@ -339,7 +339,7 @@ def test_the_command_passes_on_the_embedded_ledger(
     assert [line.split()[0] for line in services] == LOCAL_SERVICES
     assert all(line.endswith(" ok") for line in services)
     assert (empty, limits) == ("", "limits: no rate limit")
-    assert len(lk.inspect(report)) == 2 + len(LOCAL_SERVICES)
+    assert len(lk.read_recording(report)) == 2 + len(LOCAL_SERVICES)
 
 
 def test_the_command_tells_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:

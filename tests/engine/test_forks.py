@@ -200,7 +200,7 @@ def test_what_is_simulated_happens(network, name) -> None:
     """The trace of a simulated transaction is that of the real one, sent afterwards."""
     source, ledger = network
     signer_id, receiver_id, actions = TRANSACTIONS[name]
-    simulated = lk.simulate(actions, receiver_id, signer_id=signer_id, ledger=ledger)
+    simulated = lk.simulate(receiver_id, actions, signer_id=signer_id, ledger=ledger)
     source.world.advance(1)
     sent = lk.send(
         receiver_id, actions, signer_id=signer_id, wait_until="FINAL", ledger=source.ledger
@@ -220,26 +220,31 @@ def test_signed_transactions_are_checked(network) -> None:
         tx = Transaction("alice.near", key.public_key, nonce, "bob.near", block, [Transfer(1)])
         return tx.sign(key)
 
-    assert lk.simulate(signed(access_key.nonce + 1), ledger=ledger).verdict == "fully_succeeded"
+    assert (
+        lk.simulate(transaction=signed(access_key.nonce + 1), ledger=ledger).verdict
+        == "fully_succeeded"
+    )
     with pytest.raises(lk.errors.InvalidTransactionError, match="nonce"):
-        lk.simulate(signed(access_key.nonce), ledger=ledger)
+        lk.simulate(transaction=signed(access_key.nonce), ledger=ledger)
     with pytest.raises(lk.errors.InvalidTransactionError, match="block"):
-        lk.simulate(signed(access_key.nonce + 1, type(block_hash)(bytes(32))), ledger=ledger)
+        lk.simulate(
+            transaction=signed(access_key.nonce + 1, type(block_hash)(bytes(32))), ledger=ledger
+        )
     with pytest.raises(errors.InvalidRequestError, match="leave receiver_id out"):
-        lk.simulate(signed(access_key.nonce + 1), "bob.near", ledger=ledger)
+        lk.simulate("bob.near", transaction=signed(access_key.nonce + 1), ledger=ledger)
 
 
 def test_bad_input_is_refused(network) -> None:
     """Unknown signers, no signer, and more than there is; the world of the default is forked."""
     _, ledger = network
     with pytest.raises(errors.InvalidRequestError, match="signer_id"):
-        lk.simulate(Transfer(1), "bob.near", ledger=ledger)
+        lk.simulate("bob.near", Transfer(1), ledger=ledger)
     with pytest.raises(errors.InvalidRequestError, match="full access key"):
-        lk.simulate(Transfer(1), "bob.near", signer_id="no.near", ledger=ledger)
+        lk.simulate("bob.near", Transfer(1), signer_id="no.near", ledger=ledger)
     with pytest.raises(errors.InvalidTransactionError, match="NEAR"):
-        lk.simulate(Transfer(10**9 * N), "bob.near", signer_id="alice.near", ledger=ledger)
+        lk.simulate("bob.near", Transfer(10**9 * N), signer_id="alice.near", ledger=ledger)
     with pytest.raises(errors.InvalidRequestError, match="actions"):
-        lk.simulate([], "bob.near", signer_id="alice.near", ledger=ledger)
+        lk.simulate("bob.near", [], signer_id="alice.near", ledger=ledger)
     for options in ({"fork": ledger, "world": "demo"}, {"at": 5}):
         with pytest.raises(errors.InvalidRequestError):
             lk.connect("local", make_default=False, **options)
@@ -256,11 +261,11 @@ def test_a_value_that_cannot_be_read_is_not_missing(network, name) -> None:
     source.faults[name] = Reply(500, b"{}", {"content-type": "application/json"})
     height = fork.world.chain.head.height
     with pytest.raises(errors.LedgerError) as caught:
-        lk.simulate(call, "gold.near", signer_id="alice.near", ledger=ledger)
+        lk.simulate("gold.near", call, signer_id="alice.near", ledger=ledger)
     assert not isinstance(caught.value, errors.NotFoundError)
     del source.faults[name]
     assert fork.world.chain.head.height == height
-    trace = lk.simulate(call, "gold.near", signer_id="alice.near", ledger=ledger)
+    trace = lk.simulate("gold.near", call, signer_id="alice.near", ledger=ledger)
     assert trace.verdict == "fully_succeeded"
 
 
@@ -335,9 +340,8 @@ def test_keys_are_read_alone_or_together(network) -> None:
     sent = lk.transfer("bob.near", "1 NEAR", signer_id="alice.near", key=key, ledger=fork)
     assert sent.fully_succeeded
     assert "view_access_key_list" not in source.methods
-    trace = lk.simulate(
-        [DeleteKey(public_key)], "alice.near", signer_id="alice.near", ledger=ledger
-    )
+    deletion = [DeleteKey(public_key)]
+    trace = lk.simulate("alice.near", deletion, signer_id="alice.near", ledger=ledger)
     assert trace.verdict == "fully_succeeded"
     assert "view_access_key_list" in source.methods
 

@@ -108,7 +108,9 @@ def test_the_other_readers_of_blocks_go_on(blocks: dict[int, dict[str, Any]]) ->
     chunk = next(chunks(blocks[height]))
     chunk_hash, n_signed = chunk["header"]["chunk_hash"], len(chunk["transactions"])
     with lk.connect("lab", rpc_url="http://node.test", transport=Node(chunk_hash)) as ledger:
-        assert lk.chunk(chunk_hash, ledger=ledger)["n_transactions"].tolist() == [n_signed + 1]
+        assert lk.chunks(chunk_id=chunk_hash, ledger=ledger)["n_transactions"].tolist() == [
+            n_signed + 1
+        ]
         items = lk.transactions(height, progress=False, ledger=ledger)
         assert (items["kind"] == "external_contract_call").sum() == 1
         traces = lk.trace_block(height, progress=False, ledger=ledger)

@@ -188,7 +188,7 @@ def test_an_interrupted_call_runs_again(signer_id: str, method: str, calls: int)
     command = re.search(r'lk\.resume\("(\w+)", ', "".join(caught.value.__notes__))
     assert command is not None
 
-    assert lk.resume(command[1], signer_id).wait("FINAL").fully_succeeded
+    assert lk.track(command[1], signer_id, timeout_s=0).wait("FINAL").fully_succeeded
     assert lk.view("talker.near", "count") == calls
     assert world.total_supply() + world.burnt - world.minted == supply
     assert lk.transfer(IMPLICIT, "1 NEAR", **options).fully_succeeded
@@ -212,7 +212,7 @@ from ledgerkit.api import rest
 
 def work(ledger):
     ids = [f"user{number:05}.near" for number in range(20)]
-    lk.health(ledger=ledger)
+    lk.status(ledger=ledger)
     lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
     list(ledger.stream((rest.ft(account_id) for account_id in ids), size=8))
 

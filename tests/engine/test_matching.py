@@ -196,9 +196,9 @@ def test_changes_of_another_account() -> None:
     change = {"account_id": "b.near", "amount": "1", "locked": "0", "storage_usage": 1}
     row = {"type": "account_update", "cause": {"type": "initial_state"}, "change": change}
     with asking(lambda *_: result({"block_hash": OTHER, "changes": [row]})):
-        assert len(lk.changes("account_changes", ["a.near", "b.near"])) == 1
+        assert len(lk.changes(["a.near", "b.near"])) == 1
         with pytest.raises(UnmatchedResponseError, match=r"account_id is b\.near, not a\.near"):
-            lk.changes("account_changes", "a.near")
+            lk.changes("a.near")
 
 
 def test_the_transaction_that_was_sent() -> None:

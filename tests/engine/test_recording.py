@@ -286,7 +286,7 @@ def test_a_fork_of_a_recording(case: Path) -> None:
 
     def simulate(fork: Any, **options: Any) -> str:
         with lk.connect("local", fork=fork, **options) as ledger:
-            trace = lk.simulate(Transfer(10**24), "bob.near", signer_id="alice.near", ledger=ledger)
+            trace = lk.simulate("bob.near", Transfer(10**24), signer_id="alice.near", ledger=ledger)
             return trace.balance_changes.to_csv()
 
     world = open_world("demo")
@@ -304,7 +304,7 @@ def test_frames_say_when_they_were_read(case: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
     with lk.connect(case):
         assert lk.accounts("alice.near").attrs["fetched_at"] == "2023-11-14T22:13:20+00:00"
-    assert set(lk.inspect(case)["asked_at"].astype(str)) == {"2023-11-14 22:13:20+00:00"}
+    assert set(lk.read_recording(case)["asked_at"].astype(str)) == {"2023-11-14 22:13:20+00:00"}
 
 
 # What is in a file ------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_inspect_lists_the_requests(case: Path, capsys: pytest.CaptureFixture[st
         lk.view("counter.near", "get_num")
         with pytest.raises(UnknownAccountError):
             lk.view("none.near", "get_num")
-    frame = lk.inspect(case)
+    frame = lk.read_recording(case)
     assert frame["method"].tolist() == [
         "status",
         "/v1/account/alice.near/ft",
@@ -369,7 +369,7 @@ def test_the_same_exchanges_give_the_same_bytes(
         return path
 
     first, second = recorded("a.lk"), recorded("b.lk")
-    assert lk.inspect(first).attrs["digest"] == lk.inspect(second).attrs["digest"]
+    assert lk.read_recording(first).attrs["digest"] == lk.read_recording(second).attrs["digest"]
     monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * 10**9)
     assert recorded("c.lk").read_bytes() == recorded("d.lk").read_bytes()
 
@@ -417,7 +417,7 @@ def test_the_key_is_in_no_recording(case: Path, key_in: Any) -> None:
     data = unpacked(case)
     spelled = [*encodings(KEY), *encodings(secret), str(list(KEY.encode()))[1:-1].encode()]
     assert [text for text in spelled if text in data] == []
-    withheld = lk.inspect(case)["withheld"].tolist()
+    withheld = lk.read_recording(case)["withheld"].tolist()
     assert withheld[0] != withheld[0]
     assert withheld[1:4] == ["it contains what looks like an API key"] * 3
     assert withheld[4:6] == ["it contains what looks like a secret key"] * 2
@@ -494,7 +494,7 @@ def test_keys_are_in_no_recording_however_they_are_spelled(
         ledger.rpc("query", {"args_base64": args})
     assert spelled.encode() not in unpacked(case)
     assert args.encode() not in unpacked(case)
-    frame = lk.inspect(case)
+    frame = lk.read_recording(case)
     assert frame["withheld"].notna().tolist() == [False, True, True]
     assert frame["method"].isna().tolist() == [False, True, True]
 
@@ -508,7 +508,7 @@ def test_seed_phrases_in_arguments_are_in_no_recording(case: Path, spelled: Any)
         recorded = lk.view("counter.near", "get_num", {"phrase": spelled})
     args = base64.b64encode(json.dumps({"phrase": spelled}, separators=(",", ":")).encode())
     assert args not in unpacked(case)
-    assert lk.inspect(case)["withheld"].tolist()[1] == "the request"
+    assert lk.read_recording(case)["withheld"].tolist()[1] == "the request"
     with lk.connect(case):
         assert lk.view("counter.near", "get_num", {"phrase": spelled}) == recorded
 
@@ -524,7 +524,7 @@ def test_a_seed_phrase_in_an_answer_is_withheld(case: Path) -> None:
     with serve(node) as server, lk.connect("lab", api_url=server.url, record=case) as ledger:
         for number in range(len(answers)):
             ledger.get(f"/{number}")
-    withheld = lk.inspect(case)["withheld"].fillna("").tolist()
+    withheld = lk.read_recording(case)["withheld"].fillna("").tolist()
     assert withheld == [*["it contains what looks like a seed phrase"] * 2, ""]
 
 
@@ -565,7 +565,7 @@ def test_signed_bytes_are_stored_in_no_method(case: Path, method: str, params: s
         pytest.raises(LedgerError),
     ):
         ledger.rpc(method, sent.get(params, [encoded]))
-    frame = lk.inspect(case)
+    frame = lk.read_recording(case)
     assert frame["withheld"].iloc[-1] == "the request"
     for spelled in (encoded, data.hex(), str(list(data))[1:-1].replace(" ", "")):
         assert spelled.encode() not in unpacked(case)
@@ -617,7 +617,7 @@ def refused(path: Path) -> str:
     with pytest.raises(RecordingError) as caught:
         lk.connect(path)
     with pytest.raises(RecordingError):
-        lk.inspect(path)
+        lk.read_recording(path)
     return str(caught.value)
 
 
@@ -687,12 +687,12 @@ def test_a_killed_process_loses_no_answer(case: Path) -> None:
             if int(line) == 40:
                 break
         process.send_signal(signal.SIGKILL)
-    n_recorded = len(lk.inspect(case))
+    n_recorded = len(lk.read_recording(case))
     assert n_recorded >= 42  # with the request for the chain
     with lk.connect("local"), lk.record(case, mode="extend"):
         lk.ft("alice.near")
         lk.staking("leo.near")
-    frame = lk.inspect(case)
+    frame = lk.read_recording(case)
     assert (len(frame), frame.attrs["torn_bytes"]) == (n_recorded + 1, 0)
     with lk.connect(case):
         assert len(lk.staking("leo.near")) == 1
@@ -720,7 +720,9 @@ def test_an_interrupt_while_a_record_is_written(
         monkeypatch.setattr(recording_files, "_write_all", interrupt)
         with pytest.raises(KeyboardInterrupt):
             lk.staking("leo.near")
-        assert lk.inspect(case)["account_id"].tolist()[1 : n_before + 1] == accounts[:n_before]
+        assert (
+            lk.read_recording(case)["account_id"].tolist()[1 : n_before + 1] == accounts[:n_before]
+        )
         recorded = [lk.ft(account_id) for account_id in accounts]
     assert zstd().decompress(case.read_bytes())  # it has an end
     with lk.connect(case):
@@ -753,7 +755,7 @@ def test_a_second_writer_is_refused(case: Path) -> None:
             pass
         lk.ft("bob.near")
     assert subprocess.check_output(command, **options) == ""
-    assert lk.inspect(case)["account_id"].dropna().tolist() == [
+    assert lk.read_recording(case)["account_id"].dropna().tolist() == [
         "alice.near",
         "bob.near",
         "nina.near",
@@ -830,7 +832,7 @@ def test_within_a_block_connect_records_and_the_default_comes_back(case: Path) -
                 lk.ft("bob.near", ledger=unrecorded)
         assert client.default() is outer
         lk.ft("nina.near")
-    assert lk.inspect(case)["account_id"].dropna().tolist() == ["alice.near"]
+    assert lk.read_recording(case)["account_id"].dropna().tolist() == ["alice.near"]
 
 
 def test_other_processes_cannot_add_to_a_recording(case: Path) -> None:
@@ -867,7 +869,7 @@ def test_a_forked_child_cannot_add_to_a_recording(case: Path) -> None:
         assert process.exitcode == 0
         ledger.get("/z")
     assert server.paths == ["/x", "/z"]
-    assert len(lk.inspect(case)) == 2
+    assert len(lk.read_recording(case)) == 2
 
 
 def test_doctor_saves_a_report_that_is_a_test_case(case: Path) -> None:
@@ -878,7 +880,7 @@ def test_doctor_saves_a_report_that_is_a_test_case(case: Path) -> None:
         replayed = lk.doctor()
     same = ["surface", "version", "protocol_version", "block_height", "error"]
     assert replayed[same].equals(recorded[same])
-    assert lk.inspect(case).attrs["chain_id"] == "localnet"
+    assert lk.read_recording(case).attrs["chain_id"] == "localnet"
 
 
 def test_the_command_line_records_and_replays(

@@ -58,7 +58,7 @@ def serving(name: str, status: int = 200) -> Iterator[Server]:
 
 def saved(name: str, view: str) -> pd.DataFrame:
     """Frame a recording from its file."""
-    return lk.read(SAMPLES / name, view)
+    return lk.read_response(SAMPLES / name, view)
 
 
 def rows(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
@@ -82,7 +82,7 @@ def test_no_recording_is_forgotten() -> None:
 # By recording: the views that read it, each with its number of rows. All others refuse it.
 VIEWS = {
     "rest/health.json": "",
-    "rest/status.json": "indexer_status 1",
+    "rest/status.json": "",
     "rest/v0_public_key_root.near.json": "accounts_of 2",
     "rest/v1_account_ft_here.tg.json": "ft 2",
     "rest/v1_account_full_here.tg.json": "accounts 1, ft 7, nft 4, staking 1",
@@ -170,15 +170,6 @@ class Read(NamedTuple):
 
 READS: list[tuple[str, Read]] = [
     (
-        "rest/status.json",
-        Read(
-            lk.indexer_status,
-            "indexer_status",
-            "/status",
-            {"sync_block_time": [1728256282197171397], "sync_latency_s": [4.671730603]},
-        ),
-    ),
-    (
         "rest/v0_public_key_root.near.json",
         Read(
             lambda: lk.accounts_of(KEY),
@@ -245,7 +236,7 @@ READS: list[tuple[str, Read]] = [
     (
         "rpc/chunk.json",
         Read(
-            lambda: lk.chunk(CHUNK_HASH),
+            lambda: lk.chunks(chunk_id=CHUNK_HASH),
             "chunks",
             {"chunk_id": CHUNK_HASH},
             {"author": ["bitcat.pool.f863973.m0"], "block_height": [None], "is_new": [None]},
@@ -268,7 +259,7 @@ READS: list[tuple[str, Read]] = [
     (
         "rpc/EXPERIMENTAL_changes_single_access_key.json",
         Read(
-            lambda: lk.changes(CHANGES, CHANGED, public_key=CHANGED_KEY),
+            lambda: lk.changes(CHANGED, CHANGES, public_key=CHANGED_KEY),
             "changes",
             {
                 "changes_type": CHANGES,
@@ -304,13 +295,6 @@ def test_frames_of_recordings(subtests: pytest.Subtests) -> None:
             assert {column: plain(frame[column]) for column in columns} == columns
             assert sent in (server.paths[0], *(call["params"] for call in server.calls))
             pd.testing.assert_frame_equal(saved(name, view), frame)
-
-
-@sample("rest/health.json")
-def test_health(server: Server) -> None:
-    """A healthy indexer says ok."""
-    assert lk.health() == "ok"
-    assert server.paths == ["/health"]
 
 
 @sample("rest/v1_account_full_here.tg.json")
@@ -477,6 +461,18 @@ def test_raw_results(name: str, method: str, params: Any) -> None:
         result = client.current().rpc(method, params)
     assert result == json.loads((SAMPLES / name).read_bytes())["result"]
     assert (server.calls[0]["method"], server.calls[0]["params"]) == (method, params)
+
+
+TAKEN.update(("rest/health.json", "rest/status.json"))
+
+
+@pytest.mark.parametrize("path", ["/health", "/status"])
+def test_raw_paths(path: str) -> None:
+    """A raw request of the REST API gives the decoded body."""
+    with serving(f"rest{path}.json") as server:
+        body = client.current().get(path)
+    assert body == json.loads((SAMPLES / f"rest{path}.json").read_bytes())
+    assert server.paths == [path]
 
 
 @sample("rpc/send_tx.response.json")
@@ -679,20 +675,6 @@ def test_a_plain_answer_says_what_it_lacks() -> None:
     found = lk.Trace.load(SAMPLES / "rpc/tx.response.json")
     assert len(found.notes) == 1
     assert "no receipt bodies" in found.notes[0]
-
-
-@sample("rpc/tx.response.json")
-def test_tx(server: Server) -> None:
-    """The verb `tx` gives the node's own answer."""
-    answer = lk.tx(TX_HASH, "sender.testnet")
-    assert answer["final_execution_status"] == "FINAL"
-    assert answer["transaction"]["nonce"] == 15
-    assert server.calls[0]["method"] == "tx"
-    assert server.calls[0]["params"] == {
-        "tx_hash": TX_HASH,
-        "sender_account_id": "sender.testnet",
-        "wait_until": "FINAL",
-    }
 
 
 # Errors ---------------------------------------------------------------------------------

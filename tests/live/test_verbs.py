@@ -98,14 +98,6 @@ def test_keys(site: Site) -> None:
     assert frame["permission"].notna().all()
 
 
-def test_gas_key_nonces(site: Site) -> None:
-    """A key that is no gas key of the account has no nonces, and the error says so."""
-    public_key = str(SecretKey.generate().public_key)
-    with pytest.raises(errors.LedgerError) as caught:
-        lk.gas_key_nonces(site.facts.account_id, public_key, ledger=site.ledger)
-    assert not isinstance(caught.value, errors.TransportError | errors.DecodeError)
-
-
 def test_ft(site: Site) -> None:
     """Fungible tokens are those of the account."""
     frame = lk.ft(site.facts.account_id, ledger=site.ledger)
@@ -182,7 +174,7 @@ def test_transfers_of(site: Site) -> None:
 
 def test_kv(site: Site) -> None:
     """Entries are of the contract that was asked for."""
-    frame = lk.kv("contextual.near", limit=3, ledger=site.ledger)
+    frame = lk.key_values("contextual.near", limit=3, ledger=site.ledger)
     assert set(frame["contract_id"]) <= {"contextual.near"}
 
 
@@ -210,7 +202,7 @@ def test_contract_code(site: Site) -> None:
 def test_global_contract_code(site: Site) -> None:
     """An account that published no global contract is an error of its own."""
     with pytest.raises(errors.NoGlobalContractCodeError):
-        lk.global_contract_code(account_id=site.facts.account_id, ledger=site.ledger)
+        lk.contract_code(global_contract_account_id=site.facts.account_id, ledger=site.ledger)
 
 
 def test_contract_state(site: Site) -> None:
@@ -233,16 +225,6 @@ def test_status(site: Site) -> None:
     assert not frame["syncing"][0]
 
 
-def test_indexer_status(site: Site) -> None:
-    """The indexer has blocks."""
-    assert lk.indexer_status(ledger=site.ledger)["sync_block_height"][0] > 0
-
-
-def test_health(site: Site) -> None:
-    """The indexer says how it is."""
-    assert lk.health(ledger=site.ledger)
-
-
 def test_doctor(site: Site, tmp_path: Path) -> None:
     """Every surface that the network has answers, and a report can be saved."""
     frame = lk.doctor(save=tmp_path / "report.lk", ledger=site.ledger)
@@ -257,7 +239,7 @@ def test_record(site: Site, tmp_path: Path) -> None:
         recorded = lk.accounts(account_id)
     with lk.connect(tmp_path / "case.lk", make_default=False) as replayed:
         assert lk.accounts(account_id, ledger=replayed).equals(recorded)
-    assert lk.inspect(tmp_path / "case.lk").attrs["chain_id"] is not None
+    assert lk.read_recording(tmp_path / "case.lk").attrs["chain_id"] is not None
 
 
 def test_gas_price(site: Site) -> None:
@@ -302,7 +284,7 @@ def test_chunk(site: Site) -> None:
     """A chunk is found by its shard."""
     height = _head(site)
     shard_id = int(lk.chunks(height, ledger=site.ledger)["shard_id"][0])
-    frame = lk.chunk(at=height, shard_id=shard_id, ledger=site.ledger)
+    frame = lk.chunks(height, shard_id=shard_id, ledger=site.ledger)
     assert frame["shard_id"].tolist() == [shard_id]
 
 
@@ -315,17 +297,11 @@ def test_transactions(site: Site) -> None:
 def test_changes(site: Site) -> None:
     """Changes of an account at a block are about that account; there may be none."""
     account_id = site.facts.account_id
-    frame = lk.changes("account_changes", account_id, at=_head(site), ledger=site.ledger)
+    frame = lk.changes(account_id, at=_head(site), ledger=site.ledger)
     assert set(frame["account_id"]) <= {account_id}
 
 
 # Transactions -----------------------------------------------------------------------------
-
-
-def test_tx(site: Site) -> None:
-    """The known transaction has its hash."""
-    document = lk.tx(*_pair(site), ledger=site.ledger)
-    assert document["transaction"]["hash"] == site.facts.tx_hash
 
 
 def test_trace(site: Site) -> None:
@@ -382,11 +358,7 @@ def test_receipt(site: Site) -> None:
 def test_track(site: Site) -> None:
     """The known transfer is final."""
     assert lk.track(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
-
-
-def test_resume(site: Site) -> None:
-    """The known transfer is recalled by its hash."""
-    assert lk.resume(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
+    assert lk.track(*_pair(site), timeout_s=0, ledger=site.ledger).stage == "final"
 
 
 # Many -------------------------------------------------------------------------------------
@@ -505,7 +477,7 @@ def test_deploy(site: Site) -> None:
 def test_simulate(site: Site) -> None:
     """A transfer of the account to itself would succeed, and nothing is sent."""
     account_id = site.facts.account_id
-    trace = lk.simulate(Transfer(1), account_id, signer_id=account_id, ledger=site.ledger)
+    trace = lk.simulate(account_id, Transfer(1), signer_id=account_id, ledger=site.ledger)
     assert trace.verdict == "fully_succeeded"
 
 
@@ -525,7 +497,7 @@ def test_relay(site: Site) -> None:
 
 def test_archive_widget(site: Site) -> None:
     """A widget that does not exist is not archived, which is an outcome and no error."""
-    archive = lk.archive_widget(
+    archive = lk.archiving.archive_widget(
         site.facts.account_id,
         "NoSuchWidget0123456789",
         site.facts.receiver,
@@ -544,7 +516,9 @@ def test_verify_archive(site: Site) -> None:
 
     def verify() -> str:
         ledgers = {"source": site.ledger, "target": site.ledger}
-        return lk.verify_archive("widget-0123456789ab", collection=collection, **ledgers).verdict
+        return lk.archiving.verify_archive(
+            "widget-0123456789ab", collection=collection, **ledgers
+        ).verdict
 
     if site.facts.collection is None:
         with pytest.raises(errors.ContractError):

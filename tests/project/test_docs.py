@@ -137,8 +137,8 @@ def test_methods_are_on_the_page_of_their_class(site):
 
     assert names["ledgerkit.Trace.explain"] == names["ledgerkit.Trace"] == "api/types/Trace.html"
     assert names["ledgerkit.widgets.KeyLookup.press"] == "api/widgets/KeyLookup.html"
-    assert "ledgerkit.U128Array.tolist" in names
-    assert "ledgerkit.U128Array.repeat" not in names  # pandas documents it
+    assert "ledgerkit.types.U128Array.tolist" in names
+    assert "ledgerkit.types.U128Array.repeat" not in names  # pandas documents it
 
 
 def test_a_page_says_what_the_docstring_says(site):

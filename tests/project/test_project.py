@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from pandas.api.extensions import ExtensionArray, ExtensionDtype
 
 import ledgerkit
-from ledgerkit import _version, plots
+from ledgerkit import _version, plots, types
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -191,7 +191,7 @@ def public() -> list[str]:
     Methods of pandas' interface are left out: pandas documents them.
     """
     names = []
-    for module in (ledgerkit, plots):
+    for module in (ledgerkit, types, plots):
         for name in module.__all__:
             thing, dotted = getattr(module, name), f"{module.__name__}.{name}"
             if inspect.isclass(thing):
@@ -227,7 +227,7 @@ def test_what_users_call_is_documented_in_full():
 
 
 PUBLIC_MODULES = {"ledgerkit", "ledgerkit.localnet"} | {
-    f"ledgerkit.{name}" for name in ("errors", "plots", "protocol", "units", "widgets")
+    f"ledgerkit.{name}" for name in ("errors", "plots", "protocol", "types", "units", "widgets")
 }
 
 

@@ -50,7 +50,7 @@ CASES = {
         (["ft"], "account_id is required: the account id"),
         (["trace"], "tx_hash is required: the transaction's hash"),
         (["view"], "contract_id is required: the contract's account id"),
-        (["view", "token.near"], "method is required: the view method"),
+        (["view", "token.near"], "method_name is required: the view method"),
     ],
 )
 def test_a_missing_argument_is_named(words, sentence, capsys):

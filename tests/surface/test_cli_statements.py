@@ -170,9 +170,9 @@ def test_a_dry_run_of_a_statement_is_its_plan(capsys: pytest.CaptureFixture[str]
             {"success": True, "start": 180000010},
         ),
         (
-            ["transfers", "alice.near", "--asset", "near", "--direction", "sender"],
+            ["transfers", "alice.near", "--assets", "near", "--direction", "sender"],
             "transfers_of",
-            {"asset": "near", "direction": "sender"},
+            {"assets": ["near"], "direction": "sender"},
         ),
     ],
 )

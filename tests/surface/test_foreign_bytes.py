@@ -62,7 +62,7 @@ def test_a_block_hash_that_is_none(block_hash: bytes) -> None:
         status,
     )
     with connect(replay) as ledger:
-        for verb in (lk.trace, lk.resume):
+        for verb in (lk.trace, lk.track):
             with pytest.raises(errors.DecodeError, match="block hash"):
                 verb(sent.tx_hash, sent.signer_id, ledger=ledger)
     lk.disconnect()

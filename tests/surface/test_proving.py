@@ -11,6 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import DecodeError, InvalidRequestError, ProofError, ProofNotReadyError
+from ledgerkit.types import Proof
 from tests.local_transport import LocalTransport
 from tests.surface.test_stories import included
 from tests.token_worlds import TOKEN, TokenWorld, call
@@ -129,26 +130,7 @@ def test_a_changed_outcome_is_not_proved(ledger, member, value):
     assert proof.summary.startswith("Not proved: 6 of 7 outcomes lead to")
 
 
-@pytest.mark.parametrize("status", ["Postponed", {"SuccessV9": {"level": 2}}])
-@pytest.mark.parametrize("source", ["rpc", "documents", "indexer_rpc"])
-def test_an_outcome_with_an_unknown_status_is_not_checked_alone(ledger, source, status):
-    """Its leaf cannot be computed: its row says so, and all others are proved as ever."""
-    ledger.world.advance(8)
-    result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
-    result["receipts_outcome"][1]["outcome"]["status"] = status
-    trace = lk.Trace.from_json(result)
-    proof = lk.verify(trace, source=source, ledger=ledger)
-    rows = proof.rows
-    assert rows["proved"].isna().tolist() == [False, False, True, False, False, False, False]
-    assert set(rows["proved"].dropna()) == {"signed"}
-    name = status if isinstance(status, str) else "SuccessV9"
-    assert rows.loc[2, "note"] == f"not checked: its status {name!r} has no known encoding"
-    assert rows["leaf"].isna().sum() == 1
-    assert not proof.is_complete
-    assert "6 of 7 outcomes lead to a block's outcome root, 1 not checked." in trace.explain()
-
-
-def forged(ledger: lk.Ledger, change) -> lk.Proof:
+def forged(ledger: lk.Ledger, change) -> Proof:
     """Verify the trace of a result that a host has changed, against a block that is trusted."""
     result = ledger.rpc("EXPERIMENTAL_tx_status", {"tx_hash": SWAP, "sender_account_id": SIGNER})
     change(result)

@@ -188,7 +188,7 @@ def test_every_value_is_the_recorded_one(name: str, n_blocks: int, tmp_path: Pat
 @pytest.mark.parametrize("view", ["outcomes", "actions", "balances", "data_receipts"])
 def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collection) -> None:
     """`read` returns the rows that a collection of the block has."""
-    saved = lk.read(SAMPLES / f"{RECORDED['mainnet'][0]}.json", view)
+    saved = lk.read_response(SAMPLES / f"{RECORDED['mainnet'][0]}.json", view)
     collected = mainnet.pandas(view)
     collected = collected[collected["block_height"] == MAINNET].reset_index(drop=True)
     assert_frame_equal(saved, collected)

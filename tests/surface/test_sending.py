@@ -93,8 +93,9 @@ def nonce(sent: lk.Submission) -> int:
 
 def burnt(sent: lk.Submission) -> int:
     """Sum the fees of a transaction, over all its outcomes."""
-    told = lk.tx(sent.tx_hash, sent.signer_id, ledger=sent.ledger)
-    outcomes = [told["transaction_outcome"], *told["receipts_outcome"]]
+    params = {"tx_hash": sent.tx_hash, "sender_account_id": sent.signer_id, "wait_until": "FINAL"}
+    result = sent.ledger.rpc("tx", params)
+    outcomes = [result["transaction_outcome"], *result["receipts_outcome"]]
     return sum(int(one["outcome"]["tokens_burnt"]) for one in outcomes)
 
 
@@ -676,7 +677,7 @@ def test_refusals_of_the_embedded_ledger(world):
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
     assert "Send NEAR to the account" in poor.value.remedy
     tx_hash = str(poor.value.request).split()[1]
-    found = lk.resume(tx_hash, "dave.near")
+    found = lk.track(tx_hash, "dave.near", timeout_s=0)
     assert (found.stage, found.fully_succeeded) == ("rejected", False)
     assert found.failure is poor.value
     assert found.stages["stage"].tolist() == ["rejected"]
@@ -753,7 +754,6 @@ def test_a_gas_key_signs_like_any_key(world):
     tx = one.signed.transaction
     assert (tx.version, tx.nonce_index, tx.nonce) == (1, 0, start[0] + 1)
     assert gas_nonces(world) == [start[0] + 2, *start[1:]]
-    assert lk.gas_key_nonces("alice.near", str(GAS.public_key)) == gas_nonces(world)
 
 
 def test_a_gas_key_sends_over_all_its_nonces(world):

@@ -201,7 +201,7 @@ def test_what_a_deletion_loses_is_named(beneficiary_id: str, first: tuple[Any, .
     ledger = scripted()
     actions = [*first, DeleteAccount(beneficiary_id)]
     with lk.connect(world=ledger.world, make_default=False) as local:
-        simulated = lk.simulate(actions, "x.ann.near", signer_id="x.ann.near", ledger=local)
+        simulated = lk.simulate("x.ann.near", actions, signer_id="x.ann.near", ledger=local)
     ledger.run("x.ann.near", "x.ann.near", *actions)
     last = list(statement(ledger, "x.ann.near").store)[-1]
     assert (last.asset, last.cause) == ("near", "deleted")
@@ -219,7 +219,7 @@ def test_a_deletion_with_a_beneficiary_loses_nothing() -> None:
     ledger = scripted()
     with lk.connect(world=ledger.world, make_default=False) as local:
         action = DeleteAccount("ann.near")
-        trace = lk.simulate(action, "x.ann.near", signer_id="x.ann.near", ledger=local)
+        trace = lk.simulate("x.ann.near", action, signer_id="x.ann.near", ledger=local)
         text = trace.explain()
     assert "leaving" in trace.headline()
     assert "lost" not in text

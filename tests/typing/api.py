@@ -11,10 +11,22 @@ from matplotlib.axes import Axes
 
 import ledgerkit as lk
 from ledgerkit import errors, protocol
+from ledgerkit.types import (
+    Diff,
+    FollowedBlock,
+    Following,
+    I129Dtype,
+    Plan,
+    Proof,
+    StatementPlan,
+    Traces,
+    U128Array,
+    U128Dtype,
+)
 
 Both: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
 Lags: TypeAlias = list[tuple[int, int, str | None]]
-TracesAndFailures: TypeAlias = tuple[lk.Traces, pd.DataFrame]
+TracesAndFailures: TypeAlias = tuple[Traces, pd.DataFrame]
 
 
 def connecting() -> None:
@@ -60,7 +72,7 @@ def one_frame(ledger: lk.Ledger) -> None:
     assert_type(lk.activity("root.near", limit=5, metadata=False), pd.DataFrame)
     assert_type(lk.account_transactions("root.near", start, role=["signer"]), pd.DataFrame)
     assert_type(lk.transfers_of(["a.near"], 1, "final", direction="sender"), pd.DataFrame)
-    assert_type(lk.kv("a.near", key="color", history=True), pd.DataFrame)
+    assert_type(lk.key_values("a.near", key="color", history=True), pd.DataFrame)
 
 
 def two_frames() -> None:
@@ -75,7 +87,7 @@ def two_frames() -> None:
     assert_type(lk.activity("root.near", on_error="collect"), Both)
     assert_type(lk.account_transactions("root.near", on_error="collect"), Both)
     assert_type(lk.transfers_of("root.near", on_error="collect"), Both)
-    assert_type(lk.kv("root.near", on_error="collect"), Both)
+    assert_type(lk.key_values("root.near", on_error="collect"), Both)
     frame, failed = lk.ft(["root.near"], on_error="collect")
     assert_type(frame, pd.DataFrame)
     assert_type(failed, pd.DataFrame)
@@ -94,7 +106,6 @@ def one_account() -> None:
     assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
     assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
     assert_type(lk.keys(["root.near"], on_error="collect"), Both)
-    assert_type(lk.gas_key_nonces("root.near", "ed25519:1"), list[int])
     assert_type(lk.token_metadata("wrap.near", at=1), pd.DataFrame)
     assert_type(lk.token_metadata(["wrap.near"], on_error="collect"), Both)
     assert_type(lk.ft("root.near", contracts="wrap.near", at="2026-01"), pd.DataFrame)
@@ -109,18 +120,16 @@ def the_chain() -> None:
     assert_type(lk.blocks(120_000_000, 120_000_010), pd.DataFrame)
     assert_type(lk.blocks(120_000_000, 120_000_010, source="documents"), pd.DataFrame)
     assert_type(lk.chunks("optimistic"), pd.DataFrame)
-    assert_type(lk.chunk(at="final", shard_id=0), pd.DataFrame)
+    assert_type(lk.chunks("final", shard_id=0), pd.DataFrame)
     assert_type(lk.transactions(), pd.DataFrame)
     assert_type(lk.status(), pd.DataFrame)
-    assert_type(lk.indexer_status(), pd.DataFrame)
-    assert_type(lk.health(), str)
     assert_type(lk.doctor(save="report.lk"), pd.DataFrame)
     assert_type(lk.gas_price(), pd.DataFrame)
     assert_type(lk.validators(which="kickouts"), pd.DataFrame)
-    assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
+    assert_type(lk.changes(["root.near"]), pd.DataFrame)
     assert_type(lk.contract_state("social.near", b"k"), pd.DataFrame)
     assert_type(lk.contract_code("social.near"), bytes)
-    assert_type(lk.global_contract_code(account_id="wallet.near"), bytes)
+    assert_type(lk.contract_code(global_contract_account_id="wallet.near"), bytes)
     assert_type(lk.protocol_config(), dict[str, Any])
     assert_type(lk.view("wrap.near", "ft_metadata"), Any)
     assert_type(lk.view_many([("wrap.near", "ft_metadata"), ("a.near", "m", {"k": 1})]), list[Any])
@@ -151,11 +160,10 @@ def one_transaction() -> None:
     assert_type(lk.trace("hash"), lk.Trace)
     assert_type(lk.receipts("hash", "root.near"), pd.DataFrame)
     assert_type(lk.receipts("hash"), pd.DataFrame)
-    assert_type(lk.tx("hash"), dict[str, Any])
     assert_type(lk.receipt("receipt"), dict[str, Any])
-    assert_type(lk.traces(["hash", ("hash", "root.near")]), lk.Traces)
+    assert_type(lk.traces(["hash", ("hash", "root.near")]), Traces)
     many = lk.traces([("hash", "root.near")], blocks=False)
-    assert_type(many, lk.Traces)
+    assert_type(many, Traces)
     assert_type(many["hash"], lk.Trace)
     assert_type(list(many), list[str])
     assert_type(many.notes, tuple[str, ...])
@@ -164,17 +172,16 @@ def one_transaction() -> None:
     for frame in (many.transfers, many.balance_changes, many.gas):
         assert_type(frame, pd.DataFrame)
     assert_type(lk.traces([("hash", "root.near")], on_error="collect"), TracesAndFailures)
-    assert_type(lk.trace_block(120_000_000), lk.Traces)
-    assert_type(lk.trace_block(120_000_000, source="documents"), lk.Traces)
+    assert_type(lk.trace_block(120_000_000), Traces)
+    assert_type(lk.trace_block(120_000_000, source="documents"), Traces)
     assert_type(lk.trace_block(on_error="collect"), TracesAndFailures)
     assert_type(lk.receipt("id"), dict[str, Any])
-    assert_type(lk.tx("hash", "root.near"), dict[str, Any])
 
 
 def one_statement(ledger: lk.Ledger) -> None:
     """A statement is rehearsed, read, saved, loaded and continued."""
     plan = lk.statement("root.near", 1, dry_run=True, ledger=ledger)
-    assert_type(plan, lk.StatementPlan)
+    assert_type(plan, StatementPlan)
     assert_type(plan.requests, dict[str, int])
     statement = lk.statement("root.near", 1, "final", assets=["near"], ledger=ledger)
     assert_type(statement, lk.Statement)
@@ -190,7 +197,7 @@ def many_accounts(ledger: lk.Ledger) -> None:
     assert_type(collection, lk.Collection)
     assert_type(lk.collect("ids.parquet", "ft", Path("april"), column="id"), lk.Collection)
     plan = lk.collect(iter(["root.near"]), out="s3://bucket/run", dry_run=True)
-    assert_type(plan, lk.Plan)
+    assert_type(plan, Plan)
     assert_type(plan.requests, int | None)
     assert_type(lk.open_collection(Path("march")).pandas("ft", columns="balance"), pd.DataFrame)
     assert_type(collection.summary(), pd.DataFrame)
@@ -205,16 +212,16 @@ def many_accounts(ledger: lk.Ledger) -> None:
     blocks = lk.collect_blocks(1, "final", ["blocks", "events"], "run", rate=5, ledger=ledger)
     assert_type(blocks, lk.Collection)
     assert_type(lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.Collection)
-    assert_type(blocks.traces(["hash"], ledger=ledger), lk.Traces)
-    assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
+    assert_type(blocks.traces(["hash"], ledger=ledger), Traces)
+    assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), Plan)
     followed = lk.follow(1, ["blocks"], out="run", max_blocks=9, stop="2026-01-01", ledger=ledger)
-    assert_type(followed, lk.Following[lk.FollowedBlock])
+    assert_type(followed, Following[FollowedBlock])
     with followed as following:
         assert_type(next(following)["blocks"], pd.DataFrame)
         assert_type([(block.height, block.behind, block.waiting) for block in following], Lags)
     assert_type(next(lk.follow(views="transactions", progress=False)), pd.DataFrame)
     found = lk.diff(collection, "april", view="accounts")
-    assert_type(found, lk.Diff)
+    assert_type(found, Diff)
     assert_type(found.changes, pd.DataFrame)
     assert_type(found.not_compared, pd.DataFrame)
     assert_type(found.summary(), pd.DataFrame)
@@ -238,12 +245,12 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     made = lk.create_account("x.a.testnet", public_key=public_key, balance="1 NEAR")
     assert_type(made, lk.Submission)
     assert_type(lk.deploy(b"code", timeout_s=5), lk.Submission)
-    trace = lk.simulate([], "a.near", signer_id="b.near")
+    trace = lk.simulate("a.near", [], signer_id="b.near")
     assert_type(trace, lk.Trace)
-    assert_type(trace.verify("hash"), lk.Proof)
+    assert_type(trace.verify("hash"), Proof)
     with lk.record("case.lk", mode="extend") as recorded:
         assert_type(recorded, lk.Ledger)
-    assert_type(lk.inspect("case.lk"), pd.DataFrame)
+    assert_type(lk.read_recording("case.lk"), pd.DataFrame)
     assert_type(lk.verify("hash", "a.near", trusted="hash").rows, pd.DataFrame)
     signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
     assert_type(signed, protocol.Delegate)
@@ -255,7 +262,7 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
 def following(sent: lk.Submission) -> None:
     """What is sent is followed."""
     assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.Submission)
-    assert_type(lk.resume("hash", "a.testnet"), lk.Submission)
+    assert_type(lk.track("hash", "a.testnet", timeout_s=0), lk.Submission)
     assert_type(sent.wait("final", timeout_s=5).refresh(), lk.Submission)
     assert_type(sent.stage, str)
     assert_type(sent.stages, pd.DataFrame)
@@ -271,7 +278,7 @@ def following(sent: lk.Submission) -> None:
 
 def archiving(ledger: lk.Ledger, me: lk.Signer) -> None:
     """A widget of one ledger is archived on another, and checked."""
-    made = lk.archive_widget(
+    made = lk.archiving.archive_widget(
         "a.testnet",
         "W",
         "b.testnet",
@@ -280,26 +287,26 @@ def archiving(ledger: lk.Ledger, me: lk.Signer) -> None:
         collection="c.testnet",
         signer=me,
     )
-    assert_type(made, lk.Archive)
-    found = lk.verify_archive(made, source=ledger, target=ledger, collection="c.testnet")
-    assert_type(found, lk.Verification)
+    assert_type(made, lk.archiving.Archive)
+    found = lk.archiving.verify_archive(made, source=ledger, target=ledger, collection="c.testnet")
+    assert_type(found, lk.archiving.Verification)
 
 
 def offline() -> None:
     """Saved answers and schemas need no ledger."""
-    assert_type(lk.read("answer.json", "ft"), pd.DataFrame)
-    assert_type(lk.read(Path("answer.json"), "receipts"), pd.DataFrame)
-    assert_type(lk.read(b"{}", "keys"), pd.DataFrame)
+    assert_type(lk.read_response("answer.json", "ft"), pd.DataFrame)
+    assert_type(lk.read_response(Path("answer.json"), "receipts"), pd.DataFrame)
+    assert_type(lk.read_response(b"{}", "keys"), pd.DataFrame)
     assert_type(lk.schema("ft"), pd.DataFrame)
     assert_type(lk.__version__, str)
 
 
-def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> None:
+def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: U128Array) -> None:
     """Amounts are a dtype of their own, with units and files."""
     assert_type(taken.nbytes, int)
-    assert_type(taken.copy(), lk.U128Array)
-    dtype: lk.U128Dtype | lk.I129Dtype = taken.dtype
-    assert_type(dtype, lk.U128Dtype | lk.I129Dtype)
+    assert_type(taken.copy(), U128Array)
+    dtype: U128Dtype | I129Dtype = taken.dtype
+    assert_type(dtype, U128Dtype | I129Dtype)
     assert_type(lk.to_units(held, 24, as_="decimal"), "pd.Series[Any]")
     assert_type(lk.from_units(held, frame["decimals"]), "pd.Series[Any]")
     whole: int = lk.from_units("0.1", 24)

@@ -45,7 +45,7 @@ def document(name: str) -> dict[str, Any]:
 
 def saved(name: str, view: str) -> pd.DataFrame:
     """Read a recording as a frame."""
-    return lk.read(BLOCKS / f"{name}.json", view)
+    return lk.read_response(BLOCKS / f"{name}.json", view)
 
 
 def shards_of(name: str) -> list[dict[str, Any]]:
@@ -245,7 +245,7 @@ def test_a_block_whose_shards_are_not_complete() -> None:
     without_chunk = [{**shard, "chunk": None} for shard in whole["shards"][:1]]
     for shards in (whole["shards"][1:], [*without_chunk, *whole["shards"][1:]]):
         data = json.dumps({**whole, "shards": shards}).encode()
-        block = lk.read(data, "blocks").iloc[0]
+        block = lk.read_response(data, "blocks").iloc[0]
         assert plain(block[["n_chunks", "gas_used", "gas_limit"]]) == [None, None, None]
 
 
@@ -267,11 +267,11 @@ def test_parts_of_a_block() -> None:
     name = "neardata_mainnet_151768255"
     whole = document(name)
     shard = whole["shards"][5]
-    assert len(lk.read(json.dumps(whole["block"]).encode(), "chunks")) == 8
+    assert len(lk.read_response(json.dumps(whole["block"]).encode(), "chunks")) == 8
     chunk = json.dumps(shard["chunk"]).encode()
-    assert lk.read(chunk, "chunks")["n_transactions"].tolist() == [47]
-    assert len(lk.read(chunk, "transactions")) == 47
-    assert len(lk.read(json.dumps(shard).encode(), "receipts")) == 99
+    assert lk.read_response(chunk, "chunks")["n_transactions"].tolist() == [47]
+    assert len(lk.read_response(chunk, "transactions")) == 47
+    assert len(lk.read_response(json.dumps(shard).encode(), "receipts")) == 99
 
 
 HEADER = {
@@ -322,7 +322,7 @@ def block_of(*pairs: object) -> bytes:
 
 def test_a_receipt_without_a_chunk() -> None:
     """Receipts run on a shard without a new chunk; what they create is no row of this block."""
-    frame = lk.read(block_of(PAIR), "receipts")
+    frame = lk.read_response(block_of(PAIR), "receipts")
     assert frame["receipt_id"].tolist() == ["1" * 32]
     assert frame["actions"].tolist() == ["NewAction"]
     assert (frame["shard_id"].tolist(), frame["block_height"].tolist()) == ([3], [8])
@@ -334,7 +334,7 @@ def test_an_unknown_action_keeps_its_deposit_and_members() -> None:
     pair = json.loads(json.dumps(PAIR))
     later = {"Later": {"deposit": "5", "level": 2}}
     pair["receipt"]["receipt"]["Action"]["actions"] = [later]
-    row = lk.read(block_of(pair), "actions").iloc[0]
+    row = lk.read_response(block_of(pair), "actions").iloc[0]
     assert (row["action"], row["deposit"], row["details"]) == ("Later", 5, {"level": 2})
 
 
@@ -342,7 +342,7 @@ def test_an_unknown_action_keeps_its_deposit_and_members() -> None:
 def test_a_height_without_a_block(view: str) -> None:
     """The block service sends null for a skipped height, and the error says so."""
     with pytest.raises(errors.DecodeError, match="a height without a block") as caught:
-        lk.read(b" null\n", view)
+        lk.read_response(b" null\n", view)
     assert "prev_height" in caught.value.remedy
 
 
@@ -419,7 +419,7 @@ def refuse(change: Callable[[Any], object], view: str, problem: str) -> None:
     changed = document("neardata_mainnet_151768255_sliced")
     change(changed)
     with pytest.raises(errors.DecodeError, match=problem) as caught:
-        lk.read(json.dumps(changed).encode(), view)
+        lk.read_response(json.dumps(changed).encode(), view)
     assert caught.value.path
 
 

@@ -365,7 +365,7 @@ def test_balances_end_with_those_of_the_state() -> None:
     with lk.connect(world=world, make_default=False) as client:
         for height in range(START + 1, world.chain.final.height + 1):
             document = client.get(f"/v0/block/{height}", surface="blocks")
-            balances = lk.read(json.dumps(document).encode(), "balances")
+            balances = lk.read_response(json.dumps(document).encode(), "balances")
             after |= dict(zip(balances["account_id"], balances["amount"], strict=True))
             for name in after:
                 account = world.state(height).account(name)

@@ -342,7 +342,7 @@ def test_a_refusal_that_is_not_confirmed_in_time_stays_open(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "send_signed", refused)
     monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.0)
-    with pytest.raises(chain_errors.AccessKeyNotFoundError, match=r"lk\.resume"):
+    with pytest.raises(chain_errors.AccessKeyNotFoundError, match=r"lk\.track"):
         lost.wait(timeout_s=20)
     assert (lost.is_over, lost.fully_succeeded) == (False, None)
     monkeypatch.undo()
@@ -376,7 +376,7 @@ def test_a_pause_that_a_host_asks_for_ends_with_the_timeout():
     ledger.faults.add("status=429; retry-after=3600")
     begin = time.monotonic()
     sent.wait(timeout_s=0.3)
-    with pytest.raises(errors.RateLimitedError, match=r"lk\.resume"):
+    with pytest.raises(errors.RateLimitedError, match=r"lk\.track"):
         lk.transfer("near", "8 yocto", signer_id="near")
     assert time.monotonic() - begin < 60
     ledger.faults.clear()
@@ -513,9 +513,9 @@ def test_an_interrupt_says_how_to_go_on(world, monkeypatch, step):
         lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.undo()
     [note] = caught.value.__notes__
-    tx_hash = note.split('lk.resume("')[1].split('"')[0]
-    assert f'lk.resume("{tx_hash}", "alice.near")' in note
-    found = lk.resume(tx_hash, "alice.near")
+    tx_hash = note.split('lk.track("')[1].split('"')[0]
+    assert f'lk.track("{tx_hash}", "alice.near")' in note
+    found = lk.track(tx_hash, "alice.near", timeout_s=0)
     assert found.signed is not None
     assert found.wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
@@ -534,11 +534,11 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(ledger, "send", lost)
-    with pytest.raises(errors.TransportError, match=r"lk\.resume") as caught:
+    with pytest.raises(errors.TransportError, match=r"lk\.track") as caught:
         lk.transfer("dave.near", "5 yocto", **ALICE)
     assert caught.value.remedy.startswith("Check the connection")
-    tx_hash = caught.value.remedy.split('lk.resume("')[1].split('"')[0]
-    found = lk.resume(tx_hash, "alice.near")
+    tx_hash = caught.value.remedy.split('lk.track("')[1].split('"')[0]
+    found = lk.track(tx_hash, "alice.near", timeout_s=0)
     assert found.stage == "unknown"
     monkeypatch.undo()
     assert found.wait().fully_succeeded is True
@@ -547,8 +547,8 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
 
 def hash_in(error: errors.LedgerError) -> str:
     """Return the hash in an error's advice on how to resume."""
-    assert error.remedy.count("lk.resume(") == 1
-    return error.remedy.split('lk.resume("')[1].split('"')[0]
+    assert error.remedy.count("lk.track(") == 1
+    return error.remedy.split('lk.track("')[1].split('"')[0]
 
 
 def failing(*_: object) -> None:
@@ -567,7 +567,7 @@ def test_a_host_that_fails_after_the_sending(world, monkeypatch, step):
     with pytest.raises(errors.TransportError) as caught:
         lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.setattr(broadcast, step, read)
-    assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
+    assert lk.track(hash_in(caught.value), "alice.near", timeout_s=0).wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
 
 
@@ -597,7 +597,7 @@ def test_a_refusal_is_open_until_it_is_confirmed(world, monkeypatch):
     ledger = lk.client.current(None)
     known = submission.recall(ledger, hash_in(caught.value), "alice.near")
     assert (known.stage, known.is_over, known.fully_succeeded) == ("rejected", False, None)
-    resumed = lk.resume(known.tx_hash, "alice.near")
+    resumed = lk.track(known.tx_hash, "alice.near", timeout_s=0)
     assert (resumed.stage, resumed.fully_succeeded) == ("final", True)
     assert balance(world, "dave.near") == before + 5
 
@@ -664,7 +664,7 @@ def test_a_refusal_after_an_unprocessed_attempt_says_how_to_resume(world, monkey
     with pytest.raises(chain_errors.ShardCongestedError) as caught:
         lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.undo()
-    assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
+    assert lk.track(hash_in(caught.value), "alice.near", timeout_s=0).wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
 
 
@@ -699,9 +699,9 @@ def test_a_hash_that_nobody_has_seen():
     tx_hash = str(CryptoHash.of(b"nothing"))
     found = lk.track(tx_hash, "alice.near", timeout_s=0.05)
     assert (found.stage, found.fully_succeeded, len(found.stages)) == ("unknown", None, 0)
-    assert lk.resume(tx_hash, "alice.near").failure is None
-    for bad in ({"tx_hash": "0" * 44}, {"sender": "A"}, {"timeout_s": 0}):
-        options: dict[str, Any] = {"tx_hash": tx_hash, "sender": "alice.near"} | bad
+    assert lk.track(tx_hash, "alice.near", timeout_s=0).failure is None
+    for bad in ({"tx_hash": "0" * 44}, {"signer_id": "A"}, {"timeout_s": -1}):
+        options: dict[str, Any] = {"tx_hash": tx_hash, "signer_id": "alice.near"} | bad
         with pytest.raises(errors.InvalidRequestError):
             lk.track(**options)
 
@@ -844,8 +844,8 @@ def test_a_ledger_keeps_a_bounded_number(monkeypatch):
     ledger = lk.connect("local")
     sent = [lk.transfer("dave.near", f"{n} yocto", **ALICE).tx_hash for n in (1, 2, 3)]
     assert list(submission.recent_submissions(ledger)) == sent[-2:]
-    assert lk.resume(sent[0], "alice.near").signed is None
-    assert lk.resume(sent[1], "alice.near").signed is not None
+    assert lk.track(sent[0], "alice.near", timeout_s=0).signed is None
+    assert lk.track(sent[1], "alice.near", timeout_s=0).signed is not None
     world = weakref.ref(ledger.world)
     lk.disconnect()
     del ledger

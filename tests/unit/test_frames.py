@@ -61,7 +61,7 @@ def ft_frame(*balances: str | None) -> pd.DataFrame:
         {"contract_id": f"t{n}.near", "balance": balance, "last_update_block_height": n}
         for n, balance in enumerate(balances)
     ]
-    return lk.read(json.dumps({"account_id": "a.near", "tokens": tokens}).encode(), "ft")
+    return lk.read_response(json.dumps({"account_id": "a.near", "tokens": tokens}).encode(), "ft")
 
 
 @given(st.lists(U128, min_size=1, max_size=20))
@@ -182,7 +182,7 @@ def test_a_height_beyond_int64_on_the_wire() -> None:
     tokens = [{"contract_id": "t.near", "balance": "1", "last_update_block_height": 2**63}]
     body = json.dumps({"account_id": "a.near", "tokens": tokens}).encode()
     with pytest.raises(DecodeError) as caught:
-        lk.read(body, "ft")
+        lk.read_response(body, "ft")
     assert caught.value.path == "ft.last_update_block_height[0]"
 
 

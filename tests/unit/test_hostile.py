@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
         archived(ledger, "stamps.near"),
         archived(ledger, "refusing.near"),
     )
-    found.verification = lk.verify_archive(
+    found.verification = lk.archiving.verify_archive(
         found.archive, source=ledger, target=ledger, collection="stamps.near"
     )
     found.snapshot = lk.snapshot("near", ledger=ledger)
@@ -71,8 +71,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
 SENT = ("logged", "odd", "unknown", "gone", "formula")
 
 
-def archived(ledger: lk.Ledger, collection: str) -> lk.Archive:
-    return lk.archive_widget(
+def archived(ledger: lk.Ledger, collection: str) -> lk.archiving.Archive:
+    return lk.archiving.archive_widget(
         "near",
         "Clock",
         "near",
@@ -149,7 +149,7 @@ ASKED: dict[str, Callable[[Any], Panel]] = {
     "sending": lambda found: lk.widgets.SendForm(
         "near",
         hostile.LONGEST_ID,
-        method=hostile.METHOD,
+        method_name=hostile.METHOD,
         args=json.dumps({hostile.MARKUP: hostile.BREAKS_OUT}),
         ledger=found.ledger,
     ),
@@ -179,7 +179,7 @@ REFUSED: dict[str, Callable[[Any, str], Panel]] = {
     ),
     "NftGallery": lambda found, text: lk.widgets.NftGallery(text, text, ledger=found.ledger),
     "SendForm": lambda found, text: lk.widgets.SendForm(
-        text, text, text, method=text, args=text, ledger=found.ledger
+        text, text, text, method_name=text, args=text, ledger=found.ledger
     ),
     "ArchiveFlow": lambda found, text: lk.widgets.ArchiveFlow(
         text, text, text, text, text, ledger=found.ledger
@@ -231,7 +231,9 @@ def test_a_panic_is_only_text(made: SimpleNamespace):
 def test_a_call_that_fails_is_sent_and_told(made: SimpleNamespace):
     """The form previews and sends a call of a method named in markup; its panic is words."""
     args = json.dumps({"bait": hostile.MARKUP})
-    form = lk.widgets.SendForm("near", "trap.near", method="spring", args=args, ledger=made.ledger)
+    form = lk.widgets.SendForm(
+        "near", "trap.near", method_name="spring", args=args, ledger=made.ledger
+    )
     assert hostile.MARKUP in seen(form.press())
 
     form.submit()
@@ -284,7 +286,7 @@ def test_the_explorer_shows_all_of_it(made: SimpleNamespace):
     explorer = lk.explore(ledger=made.ledger)
     explorer.account.fields["account_id"].value = "near"
     explorer.transaction.fields["tx_hash"].value = made.logged.tx_hash
-    explorer.transaction.fields["sender"].value = "near"
+    explorer.transaction.fields["signer_id"].value = "near"
     explorer.contract.fields["contract_id"].value = "markup.near"
     explorer.contract.fields["method"].value = hostile.MARKUP
     explorer.nfts.fields["account_id"].value = "near"

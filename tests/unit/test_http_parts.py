@@ -783,7 +783,7 @@ def test_a_ledger_is_not_asked_from_its_own_loop():
     """A transport that asks a ledger on the loop that serves it fails instead of hanging."""
 
     def act(_request: httpx.Request) -> httpx.Response:
-        lk.health(ledger=ledger)
+        lk.status(ledger=ledger)
         return _fine(_request)
 
     with lk.connect("lab", transport=AsyncWrong(act)) as ledger:

@@ -15,6 +15,7 @@ from ledgerkit.frames.schemas import SCHEMAS, declared_columns
 from ledgerkit.reconciling.entry_store import EntryStore
 from ledgerkit.reconciling.model import Gap, Reward, Token
 from ledgerkit.reconciling.statement import Statement
+from ledgerkit.types import U128Array
 from tests.unit.statement_frames import entry, statement
 
 NEAR = 10**24
@@ -205,7 +206,7 @@ def test_a_foreign_frame_is_shown_plainly():
     frame = pd.DataFrame(
         {
             "ratio": [0.1 + 0.2, 3.4e20, 1e-9, float("nan")],
-            "amount_of": lk.U128Array._from_sequence([2**128 - 1, 0, None, 5]),
+            "amount_of": U128Array._from_sequence([2**128 - 1, 0, None, 5]),
             7: [{"a": 1}, b"\x01\xff", None, "x\x1b"],
         },
         index=list("wxyz"),

@@ -36,7 +36,7 @@ def sent(network: str | None = None, **options: str) -> list[httpx.Request]:
 
     ledger = UNTYPED.connect(network, transport=httpx.MockTransport(answer), **options)
     with ledger:
-        lk.health()
+        ledger.get("/health")
         lk.gas_price()
     return requests
 

@@ -135,13 +135,13 @@ def test_an_external_contract_call_is_a_row_of_its_chunk(*, is_whole: bool) -> N
     if is_whole:
         sent = converted(SIGNED, {"SuccessValue": ""})
         alone, both = whole_block([sent], []), whole_block([sent, CALL], [])
-    frame = lk.read(both, "transactions")
+    frame = lk.read_response(both, "transactions")
     assert frame["kind"].tolist() == ["signed", "external_contract_call"]
-    assert frame.iloc[:1].equals(lk.read(alone, "transactions"))
+    assert frame.iloc[:1].equals(lk.read_response(alone, "transactions"))
     assert frame["tx_hash"].tolist() == [HASH, OTHER_HASH]
     assert frame["content"][1] == CALL
     assert frame.loc[1, "signer_id":"gas_attached"].isna().all()
-    assert lk.read(both, "chunks")["n_transactions"].tolist() == [2]
+    assert lk.read_response(both, "chunks")["n_transactions"].tolist() == [2]
 
 
 def test_an_item_of_an_unknown_kind_with_an_outcome_has_it() -> None:
@@ -149,9 +149,9 @@ def test_an_item_of_an_unknown_kind_with_an_outcome_has_it() -> None:
     item = converted({"hash": OTHER_HASH}, {"SuccessValue": ""})
     item["transaction"] = {"level": 2}
     document = whole_block([item], [])
-    row = lk.read(document, "transactions").iloc[0]
+    row = lk.read_response(document, "transactions").iloc[0]
     assert (row["kind"], row["content"], row["tx_hash"]) == ("unknown", {"level": 2}, OTHER_HASH)
-    outcomes = lk.read(document, "outcomes")
+    outcomes = lk.read_response(document, "outcomes")
     assert outcomes[["tx_hash", "status", "executor_id"]].values.tolist() == [
         [OTHER_HASH, "success_value", "b.near"]
     ]
@@ -163,7 +163,7 @@ def test_a_signed_transaction_that_lacks_a_member_is_refused() -> None:
     for name in ("signer_id", "nonce", "actions"):
         lacking = {key: value for key, value in SIGNED.items() if key != name}
         with pytest.raises(lk.errors.DecodeError, match=name):
-            lk.read(chunk(lacking), "transactions")
+            lk.read_response(chunk(lacking), "transactions")
 
 
 def test_an_unknown_action_moves_its_deposit() -> None:
@@ -201,7 +201,7 @@ def test_a_delegate_of_an_unknown_version_is_shown(signed: object) -> None:
     content = signed if isinstance(signed, dict) and signed else {signed or "Unknown": None}
     assert trace.actions["details"][0] == content
     assert trace.balance_changes.set_index("account_id")["change"]["b.near"] == 5
-    rows = lk.read(whole_block([], [(receipt("R", body), executed)]), "actions")
+    rows = lk.read_response(whole_block([], [(receipt("R", body), executed)]), "actions")
     assert rows["details"][0] == content
 
 
@@ -214,7 +214,7 @@ def test_a_deposit_of_an_unknown_action_that_is_no_amount_is_unknown(deposit: ob
     assert trace.receipts["deposit"].isna().all()
     assert trace.actions["details"][0] == {"deposit": deposit}
     document = whole_block([], [(receipt("R", body), executed)])
-    assert lk.read(document, "actions")["deposit"].tolist() == [pd.NA, 5]
+    assert lk.read_response(document, "actions")["deposit"].tolist() == [pd.NA, 5]
 
 
 @pytest.mark.parametrize("content", [{"ActionV9": {"level": 2}}, "ActionV9"])
@@ -230,8 +230,8 @@ def test_a_receipt_of_an_unknown_kind_is_named(content: object) -> None:
     assert not any(note.startswith("deposits that") for note in trace.notes)
     assert trace.verdict == "fully_succeeded"
     document = whole_block([], list(zip(bodies, outcomes, strict=True)))
-    assert lk.read(document, "outcomes")["receipt_kind"].tolist() == ["Action", "ActionV9"]
-    assert lk.read(document, "actions")["action"].tolist() == ["Transfer"]
+    assert lk.read_response(document, "outcomes")["receipt_kind"].tolist() == ["Action", "ActionV9"]
+    assert lk.read_response(document, "actions")["action"].tolist() == ["Transfer"]
 
 
 @pytest.mark.parametrize("content", [{"ActionV9": {"level": 2}}, "ActionV9"])
@@ -240,9 +240,9 @@ def test_a_receipt_of_an_unknown_kind_that_only_a_chunk_lists_is_a_row(content: 
     data = receipt("D", {"Data": {"data_id": HASH, "data": "AA=="}})
     document = json.loads(whole_block([], []))
     document["shards"][0]["chunk"]["receipts"] = [data, receipt("A", action())]
-    alone = lk.read(json.dumps(document).encode(), "data_receipts")
+    alone = lk.read_response(json.dumps(document).encode(), "data_receipts")
     document["shards"][0]["chunk"]["receipts"].append(receipt("S", content))
-    frame = lk.read(json.dumps(document).encode(), "data_receipts")
+    frame = lk.read_response(json.dumps(document).encode(), "data_receipts")
     assert frame[["receipt_id", "kind"]].values.tolist() == [["D", "Data"], ["S", "ActionV9"]]
     assert frame.iloc[:1].equals(alone)
     row = frame.iloc[1]
@@ -268,7 +268,7 @@ def test_a_status_that_is_not_known_is_named_and_no_success(status: object) -> N
     )
     assert "Ledgerkit does not know its result." in text
     assert "Ledgerkit does not know what was transferred." in text
-    outcomes = lk.read(whole_block([], [(body, outcome("R", status))]), "outcomes")
+    outcomes = lk.read_response(whole_block([], [(body, outcome("R", status))]), "outcomes")
     assert outcomes[["status", "failure"]].values.tolist() == [["unknown", status]]
 
 
@@ -282,7 +282,7 @@ def test_changes_of_state_of_unknown_kinds_are_rows() -> None:
     later = {"type": "vault_v9", "cause": "weather", "change": {"amount": 5}}
     other = {**known, "cause": {"BonusV9": {"level": 2}}}
     keys = {**later, "type": "access_key_update", "cause": {"type": "x"}, "change": {}}
-    frame = lk.read(whole_block([], [], [known, later, other, keys]), "balances")
+    frame = lk.read_response(whole_block([], [], [known, later, other, keys]), "balances")
     assert frame["type"].tolist() == ["account_update", "vault_v9", "account_update"]
     assert frame["cause"].tolist() == ["bonus_v9", "weather", "BonusV9"]
     assert frame["amount"].tolist()[0] == 5
@@ -295,7 +295,9 @@ def test_gas_of_an_unknown_category_is_named() -> None:
     profile = [{"cost_category": a, "cost": b, "gas_used": c} for a, b, c in costs]
     metadata = {"version": 9, "gas_profile": profile}
     executed = outcome("R", {"SuccessValue": ""}, metadata=metadata)
-    row = lk.read(whole_block([], [(receipt("R", action()), executed)]), "outcomes").iloc[0]
+    row = lk.read_response(whole_block([], [(receipt("R", action()), executed)]), "outcomes").iloc[
+        0
+    ]
     assert (row["wasm_gas"], row["host_gas"], row["action_gas"]) == (3, 0, 0)
     assert row["other_gas"] == {"PROOF_V9": 4}
 
@@ -308,6 +310,6 @@ def test_a_key_of_an_unknown_kind_is_a_row() -> None:
         for kind in kinds
     ]
     document = json.dumps({"keys": keys, "block_height": 8, "block_hash": HASH}).encode()
-    frame = lk.read(document, "keys")
+    frame = lk.read_response(document, "keys")
     assert frame["permission"].tolist() == ["FullAccess", "VaultV9", "LockV9"]
     assert frame[["balance", "allowance", "is_unlimited", "receiver_id"]].isna().all(axis=None)

@@ -141,10 +141,9 @@ REST: dict[str, tuple[Any, str, Any]] = {
         "rank",
         1,
     ),
-    "indexer_status": ({"version": "1", "sync_block_timestamp_nanosec": "5"}, "version", "1"),
     "account_transactions": ({"account_txs": [ACCOUNT_TX], "txs_count": 1}, "tx_hash", HASH),
     "transfers_of": ({"transfers": [TRANSFER], "resume_token": None}, "change", -5),
-    "kv": ({"entries": [ENTRY]}, "value", {"a": 1}),
+    "key_values": ({"entries": [ENTRY]}, "value", {"a": 1}),
 }
 
 
@@ -209,7 +208,7 @@ def test_tables_of_a_whole_block(view: str) -> None:
             }
         ],
     }
-    frame = lk.read(dump({"block": BLOCK, "shards": [shard]}), view)
+    frame = lk.read_response(dump({"block": BLOCK, "shards": [shard]}), view)
     column, values = WHOLE_BLOCK[view]
     assert list(frame.columns) == [c.name for c in SCHEMAS[f"collected_{view}"]]
     assert frame[column].tolist() == values
@@ -220,10 +219,10 @@ def test_tables_of_a_whole_block(view: str) -> None:
 def test_rpc_results(view: str) -> None:
     """A bare result is read as the whole answer is, whatever stands beside it there."""
     result, column, value = RPC[view]
-    bare = lk.read(dump(result), view)
+    bare = lk.read_response(dump(result), view)
     check(bare, view, column, value)
     for extra in ({}, {"id": "x", "extra": []}):
-        whole = lk.read(dump({"jsonrpc": "2.0", **extra, "result": result}), view)
+        whole = lk.read_response(dump({"jsonrpc": "2.0", **extra, "result": result}), view)
         pd.testing.assert_frame_equal(bare, whole)
 
 
@@ -231,7 +230,7 @@ def test_rest_bodies(subtests: pytest.Subtests) -> None:
     """A body of the REST API is read as it is."""
     for view, (body, column, value) in REST.items():
         with subtests.test(view=view):
-            check(lk.read(dump(body), view), view, column, value)
+            check(lk.read_response(dump(body), view), view, column, value)
 
 
 # By kind of document: one that is short, and all views that read it.
@@ -245,7 +244,7 @@ KINDS: dict[str, tuple[Any, set[str]]] = {
     "v0 staking": ({"account_id": "a.near", "pools": ["p.near"]}, set()),
     "accounts_of": (REST["accounts_of"][0], {"accounts_of"}),
     "top_holders": (REST["top_holders"][0], {"top_holders"}),
-    "indexer_status": ({"version": "1", "sync_block_height": 5}, {"indexer_status"}),
+    "indexer_status": ({"version": "1", "sync_block_height": 5}, set()),
     "health": ({"status": "ok"}, set()),
     "keys": (RPC["keys"][0] | {"block_hash": HASH}, {"keys"}),
     "block": (BLOCK, {"blocks", "chunks"}),
@@ -258,7 +257,7 @@ KINDS: dict[str, tuple[Any, set[str]]] = {
     "status": (STATUS, {"status"}),
     "account_transactions": (REST["account_transactions"][0], {"account_transactions"}),
     "transfers_of": (REST["transfers_of"][0], {"transfers_of"}),
-    "kv": (REST["kv"][0], {"kv"}),
+    "key_values": (REST["key_values"][0], {"key_values"}),
     "view_account": ({"amount": "1", "code_hash": HASH, "block_hash": HASH}, set()),
     "view_access_key": ({"nonce": 1, "permission": "FullAccess"}, set()),
     "call_function": ({"result": [1], "logs": [], "block_hash": HASH}, set()),
@@ -272,11 +271,18 @@ def test_each_kind_of_document(kind: str) -> None:
     """A document is read as its own views; as any other it is an error, never an empty frame."""
     body, views = KINDS[kind]
     for view in views:
-        frame = lk.read(dump(body), view)
+        frame = lk.read_response(dump(body), view)
         assert list(frame.columns) == [column.name for column in SCHEMAS[view]]
-    for view in {"ft", "nft", "blocks", "edges", "actions", "kv"} - views:  # a reader of each kind
+    for view in {
+        "ft",
+        "nft",
+        "blocks",
+        "edges",
+        "actions",
+        "key_values",
+    } - views:  # a reader of each kind
         with pytest.raises(errors.DecodeError) as caught:
-            lk.read(dump(body), view)
+            lk.read_response(dump(body), view)
         assert view in str(caught.value)
         assert "has changed" not in str(caught.value)
         assert all(f'view="{name}"' in caught.value.remedy for name in views)
@@ -287,7 +293,7 @@ def test_each_kind_of_document(kind: str) -> None:
 def test_version_0_is_named(kind: str) -> None:
     """A response of version 0 has ids only: the error says so, and which version to save."""
     with pytest.raises(errors.DecodeError, match="version 0") as caught:
-        lk.read(dump(KINDS[kind][0]), "staking")
+        lk.read_response(dump(KINDS[kind][0]), "staking")
     assert "/v1" in caught.value.remedy
 
 
@@ -304,14 +310,14 @@ def test_documents_without_their_account(
     view: str, body: dict[str, Any], column: str, value: object
 ) -> None:
     """A file does not know what was requested: the account is missing, the rest is read."""
-    frame = lk.read(dump(body), view)
+    frame = lk.read_response(dump(body), view)
     assert frame[column].tolist() == [value]
     assert frame["account_id"].isna().tolist() == [True]
 
 
 def test_accounts_without_their_key() -> None:
     """A list of account ids alone is read; its key is missing."""
-    frame = lk.read(dump({"account_ids": ["a.near", "b.near"]}), "accounts_of")
+    frame = lk.read_response(dump({"account_ids": ["a.near", "b.near"]}), "accounts_of")
     assert frame["account_id"].tolist() == ["a.near", "b.near"]
     assert frame["public_key"].isna().all()
 
@@ -321,7 +327,7 @@ def test_events() -> None:
     logs = ['EVENT_JSON:{"standard":"nep171","version":"1.0.0","event":"nft_mint","data":[]}']
     result = OUTCOME | {"receipt_ids": [], "status": {"SuccessValue": ""}, "logs": logs}
     executed = {"id": HASH, "block_hash": HASH, "outcome": result}
-    frame = lk.read(dump(TX_RESULT | {"receipts_outcome": [executed]}), "events")
+    frame = lk.read_response(dump(TX_RESULT | {"receipts_outcome": [executed]}), "events")
     assert frame[["receipt_id", "event"]].values.tolist() == [[HASH, "nft_mint"]]
 
 
@@ -329,7 +335,7 @@ def test_the_error_of_a_file_is_about_the_file() -> None:
     """A value that does not fit is named by its place; asking again would not help."""
     body = {"account_id": "a.near", "tokens": [{"contract_id": "t.near", "balance": 5}]}
     with pytest.raises(errors.DecodeError) as caught:
-        lk.read(dump(body), "ft")
+        lk.read_response(dump(body), "ft")
     assert caught.value.path == "$.tokens[0].balance"
     assert caught.value.sentence == (
         "the document can't be read as 'ft': "
@@ -352,7 +358,7 @@ def test_several_transactions_are_read_one_by_one() -> None:
     hashes = ("T1", "T2")
     body = dump({"transactions": [{"transaction": {"hash": name}} for name in hashes]})
     with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.read(body, "receipts")
+        lk.read_response(body, "receipts")
     assert "several transactions" in caught.value.sentence
     assert "Trace.from_json(data, tx_hash=…)" in caught.value.remedy
     assert [lk.Trace.from_json(body, tx_hash=name).tx_hash for name in hashes] == list(hashes)
@@ -360,7 +366,7 @@ def test_several_transactions_are_read_one_by_one() -> None:
 
 def test_edges() -> None:
     """A tree of one receipt has no edges."""
-    assert len(lk.read(dump(TX_RESULT), "edges")) == 0
+    assert len(lk.read_response(dump(TX_RESULT), "edges")) == 0
 
 
 def test_what_a_view_call_returned() -> None:
@@ -375,7 +381,7 @@ def test_files_and_bytes(tmp_path: Path) -> None:
     """A path, its text and its bytes give the same frame."""
     path = tmp_path / "answer.json"
     path.write_bytes(dump(FULL))
-    frames = [lk.read(source, "ft") for source in (path, str(path), path.read_bytes())]
+    frames = [lk.read_response(source, "ft") for source in (path, str(path), path.read_bytes())]
     assert frames[0]["balance"].tolist() == [5]
     pd.testing.assert_frame_equal(frames[0], frames[1])
     pd.testing.assert_frame_equal(frames[0], frames[2])
@@ -387,19 +393,19 @@ def test_a_saved_error_names_no_request(view: str) -> None:
     cause = {"name": "UNKNOWN_BLOCK", "info": {}}
     body = dump({"jsonrpc": "2.0", "id": 1, "error": {"name": "HANDLER_ERROR", "cause": cause}})
     with pytest.raises(errors.UnknownBlockError) as caught:
-        saved_responses.returned_value(body) if view == "view" else lk.read(body, view)
+        saved_responses.returned_value(body) if view == "view" else lk.read_response(body, view)
     assert caught.value.request is None
     assert "request:" not in str(caught.value)
 
 
-@pytest.mark.parametrize("view", ["keys", "ft", "blocks", "chunks", "receipts", "kv"])
+@pytest.mark.parametrize("view", ["keys", "ft", "blocks", "chunks", "receipts", "key_values"])
 def test_what_is_no_answer(subtests: pytest.Subtests, view: str) -> None:
     """Anything else is a DecodeError with a path, for each view."""
     cases = [b"", b"nonsense", b"<html></html>", b"[1]", b"7", b"\xff", b'{"a":', b"[" * 10**5]
     for body in cases:
         with subtests.test(body=body[:20]):
             with pytest.raises(errors.DecodeError) as caught:
-                lk.read(body, view)
+                lk.read_response(body, view)
             assert caught.value.path is not None
             assert caught.value.path.startswith("$")
 
@@ -408,7 +414,7 @@ def test_what_is_no_answer(subtests: pytest.Subtests, view: str) -> None:
 def test_sources_that_cannot_be_read(source: Any) -> None:
     """A file that is not there is refused by name."""
     with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.read(source, "ft")
+        lk.read_response(source, "ft")
     assert caught.value.field == "source"
 
 
@@ -416,6 +422,6 @@ def test_sources_that_cannot_be_read(source: Any) -> None:
 def test_views_that_do_not_exist(view: Any) -> None:
     """A view that does not exist is refused, with those that do."""
     with pytest.raises(errors.InvalidRequestError) as caught:
-        lk.read(b"{}", view)
+        lk.read_response(b"{}", view)
     assert caught.value.field == "view"
     assert "accounts_of" in str(caught.value)

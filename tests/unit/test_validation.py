@@ -76,7 +76,7 @@ def test_one_account_id_is_a_list_of_one() -> None:
 )
 def test_what_is_no_list_of_account_ids(value: object) -> None:
     """A dictionary, a table or a number is not read as a list of ids."""
-    assert refusal(validation.account_ids, value).field == "account_id"
+    assert refusal(validation.account_ids, value).field == "account_ids"
 
 
 # Keys and hashes ------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_arguments_that_no_document_can_have_are_refused() -> None:
         deep = [deep]
     assert refusal(validation.json_args, deep).field == "args"
     assert refusal(validation.json_args, ["\ud800"]).field == "args"
-    assert refusal(validation.method_name, "\ud800").field == "method"
+    assert refusal(validation.method_name, "\ud800").field == "method_name"
     for params in (deep, 10**5000, "\ud800"):
         assert refusal(rpc.call, "status", params).field == "params"
 

@@ -853,17 +853,19 @@ def test_a_transaction_whose_stages_cannot_be_read_names_the_way_on(monkeypatch)
     monkeypatch.setattr(lk.Submission, "wait", refuse)
     form.submit()
 
-    way_on = f'lk.resume("{form.submission.tx_hash}", "alice.near")'
+    way_on = f'lk.track("{form.submission.tx_hash}", "alice.near")'
     assert isinstance(form.error, errors.AuthError)
     assert way_on in html.unescape(form.content.message)
 
 
 def test_a_call_is_sent_with_its_arguments():
     """A method makes a call of it."""
-    form = lk.widgets.SendForm("bob.near", "counter.near", "0 NEAR", method="increment").press()
+    form = lk.widgets.SendForm(
+        "bob.near", "counter.near", "0 NEAR", method_name="increment"
+    ).press()
     assert form.result is not None
     assert form.result["actions"].tolist() == ["FunctionCall"]
-    assert '<th scope="row">method</th><td>increment</td>' in form.static()
+    assert '<th scope="row">method_name</th><td>increment</td>' in form.static()
 
     form.submit()
 

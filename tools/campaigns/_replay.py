@@ -92,7 +92,6 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "snapshot": lambda on: lk.snapshot("alice.near", ledger=on),
         "accounts_of": lambda on: lk.accounts_of(public_key, ledger=on),
         "keys": lambda on: lk.keys("frank.near", ledger=on),
-        "gas_key_nonces": lambda on: lk.gas_key_nonces("alice.near", public_key, ledger=on),
         "ft": lambda on: lk.ft(both, metadata=True, ledger=on, **quiet),
         "ft collected": lambda on: lk.ft(both, ledger=on, **collect),
         "ft of contracts": lambda on: lk.ft(
@@ -113,20 +112,18 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "history": lambda on: lk.history("alice.near", at - 3, at, every=1, ledger=on, **quiet),
         "account_transactions": lambda on: lk.account_transactions(both, ledger=on, **quiet),
         "transfers_of": lambda on: lk.transfers_of(both, ledger=on, **collect),
-        "kv": lambda on: lk.kv("data.near", ledger=on, **quiet),
+        "kv": lambda on: lk.key_values("data.near", ledger=on, **quiet),
         "view": lambda on: lk.view("gold.near", "ft_metadata", ledger=on),
         "view raw": lambda on: lk.view("gold.near", "ft_metadata", raw=True, ledger=on),
         "view_many": lambda on: lk.view_many(
             [("gold.near", "ft_metadata"), ("gold.near", "ft_total_supply")], ledger=on, **quiet
         ),
         "contract_code": lambda on: lk.contract_code(contract, ledger=on),
-        "global_contract_code": lambda on: lk.global_contract_code(
-            account_id="alice.near", ledger=on
+        "global contract": lambda on: lk.contract_code(
+            global_contract_account_id="alice.near", ledger=on
         ),
         "contract_state": lambda on: lk.contract_state(contract, ledger=on),
         "status": lambda on: lk.status(ledger=on),
-        "indexer_status": lambda on: lk.indexer_status(ledger=on),
-        "health": lambda on: lk.health(ledger=on),
         "doctor": lambda on: lk.doctor(ledger=on),
         "gas_price": lambda on: lk.gas_price(ledger=on),
         "validators": lambda on: lk.validators(ledger=on),
@@ -135,23 +132,22 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "block by time": lambda on: lk.block(time, ledger=on),
         "blocks": lambda on: lk.blocks(at, at + 2, ledger=on, **quiet),
         "chunks": lambda on: lk.chunks(at, ledger=on),
-        "chunk": lambda on: lk.chunk(at=at, shard_id=shard_id, ledger=on),
+        "chunk": lambda on: lk.chunks(at, shard_id=shard_id, ledger=on),
         "transactions": lambda on: lk.transactions(at, ledger=on, **quiet),
-        "changes": lambda on: lk.changes("account_changes", "alice.near", at=at, ledger=on),
+        "changes": lambda on: lk.changes("alice.near", at=at, ledger=on),
         "changes of keys": lambda on: lk.changes(
             "all_access_key_changes", "alice.near", at=at, ledger=on
         ),
-        "changes of data": lambda on: lk.changes("data_changes", "gold.near", at=at, ledger=on),
-        "tx": lambda on: lk.tx(*pair, ledger=on),
+        "changes of data": lambda on: lk.changes("gold.near", "data_changes", at=at, ledger=on),
         "trace": lambda on: lk.trace(*pair, ledger=on),
         "traces": lambda on: lk.traces(pairs_of_two, ledger=on, **collect),
         "trace_block": lambda on: lk.trace_block(at, ledger=on, **quiet),
         "receipt": lambda on: lk.receipt(receipt_id, ledger=on),
         "track": lambda on: lk.track(*pair, timeout_s=0.05, ledger=on),
-        "resume": lambda on: lk.resume(*pair, ledger=on),
+        "resume": lambda on: lk.track(*pair, ledger=on, timeout_s=0),
         "rpc": lambda on: on.rpc("block", {"finality": "final"}),
         "get": lambda on: on.get("/v1/account/alice.near/full"),
-        "verify_archive": lambda on: lk.verify_archive(
+        "verify_archive": lambda on: lk.archiving.verify_archive(
             "1", source=on, target=on, collection="stamps.grace.near"
         ),
     }

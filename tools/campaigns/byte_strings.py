@@ -241,10 +241,10 @@ def files(folder: Path) -> Iterator[Decoder]:
     yield Decoder("ids in CSV", written("ids.csv", source_ids), [table])
     yield Decoder("ids in a text", written("ids.txt", source_ids), [b"alice.near\nbob.near\n"])
     yield Decoder("Trace.load", written("trace.json", lk.Trace.load), [trace])
-    receipts = partial(lk.read, view="receipts")
+    receipts = partial(lk.read_response, view="receipts")
     yield Decoder("read a file", written("r.json", receipts), [trace])
     for view in saved_responses._VIEWS:  # noqa: SLF001 - every view, also later ones
-        yield Decoder(f"read {view}", partial(lk.read, view=view), [trace, *ARGUMENTS])
+        yield Decoder(f"read {view}", partial(lk.read_response, view=view), [trace, *ARGUMENTS])
     yield Decoder("command line", written("from-file.json", command_line), [trace])
 
 

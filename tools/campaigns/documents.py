@@ -50,7 +50,9 @@ STATUSES = (200, 200, 200, 200, 200, 200, 400, 401, 404, 408, 422, 429, 500, 503
 def saved_readers(trace: bytes) -> dict[str, Reader]:
     """Return the readers of saved documents by name; `trace` is the one that rules are for."""
     views = saved_responses._VIEWS  # noqa: SLF001 - every view, also later ones
-    readers: dict[str, Reader] = {f"read {view}": partial(lk.read, view=view) for view in views}
+    readers: dict[str, Reader] = {
+        f"read {view}": partial(lk.read_response, view=view) for view in views
+    }
     return {
         **readers,
         "Trace.from_json": lk.Trace.from_json,

@@ -288,7 +288,7 @@ def objects(texts: list[str], trace: Trace) -> Iterator[Any]:
     document = json.dumps(holdings(texts)).encode()
     yield trace
     yield Traces({texts[0]: trace})
-    frames = (lk.read(document, view) for view in ("accounts", "ft", "nft", "staking"))
+    frames = (lk.read_response(document, view) for view in ("accounts", "ft", "nft", "staking"))
     yield lk.Snapshot(texts[0], *frames)
 
 
@@ -324,7 +324,7 @@ def unknown_glyphs() -> Iterator[None]:
 def show_plot(reader: Reader, number: int) -> None:
     texts = [in_json(text) for text in reader.texts]
     kind = ("balances", "tree", "timeline", "gas", "flow")[number % 5]
-    tokens = lk.read(json.dumps(holdings(texts)).encode(), "ft")
+    tokens = lk.read_response(json.dumps(holdings(texts)).encode(), "ft")
     tokens = tokens.assign(symbol=texts, decimals=0, account_id=texts[::-1])
     with unknown_glyphs():
         trace = Trace.from_json(transaction(texts))

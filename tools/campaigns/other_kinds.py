@@ -207,7 +207,7 @@ def frames(document: Any) -> dict[str, Any]:
     is_trace = "edges" in views and "transactions" not in views
     read: dict[str, Any] = {}
     if not is_trace:
-        return {view: lk.read(data, view) for view in views}
+        return {view: lk.read_response(data, view) for view in views}
     trace = lk.Trace.from_json(data, tx_hash=_first_hash(document))
     read = {name: getattr(trace, name) for name in TRACE_FRAMES}
     read["balance_changes"] = trace.balance_changes

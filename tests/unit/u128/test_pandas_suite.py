@@ -13,7 +13,7 @@ import pytest
 from pandas.tests.extension import base  # type: ignore[import-not-found]  # not in the stubs
 from pandas.tests.extension.conftest import *  # type: ignore[import-not-found]  # noqa: F403 - the suite's fixtures
 
-import ledgerkit as lk
+from ledgerkit.types import I129Dtype
 
 FLOATS = frozenset("mean median std var sem skew kurt".split())
 EXACT: dict[str, Any] = {"sum": sum, "prod": math.prod, "min": min, "max": max, "count": len}
@@ -89,7 +89,7 @@ class TestBothDtypes(base.ExtensionTests):  # type: ignore[misc]  # as above
         if op_name != "__rpow__":
             return None
         dtypes = set(obj.dtypes) if isinstance(obj, pd.DataFrame) else {obj.dtype}
-        return ValueError if dtypes == {lk.I129Dtype()} else None  # an exponent is negative
+        return ValueError if dtypes == {I129Dtype()} else None  # an exponent is negative
 
     def _cast_pointwise_result(self, op_name, obj, other, pointwise_result):  # noqa: ARG002 - as above
         if isinstance(pointwise_result, pd.DataFrame):

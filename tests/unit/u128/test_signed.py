@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledgerkit as lk
+from ledgerkit.types import I129Dtype, U128Dtype
 
 TOP = 2**128 - 1
 LOWEST = {"u128": 0, "i129": -TOP}
@@ -231,8 +232,8 @@ def test_types_do_not_depend_on_values() -> None:
     assert frame[["u", "i"]].sum(axis=1).tolist() == [0, 7]
     assert frame.sum(numeric_only=True).to_dict() == {"u": 5, "i": 2}
     assert frame.groupby("k").sum(numeric_only=True).dtypes.to_dict() == {
-        "u": lk.U128Dtype(),
-        "i": lk.I129Dtype(),
+        "u": U128Dtype(),
+        "i": I129Dtype(),
     }
     assert (i**3).tolist() == [-125, 343]
     assert ((-2) ** column([3, 4])).tolist() == [-8, 16]
