@@ -238,16 +238,15 @@ def finish(
     *,
     handles: Sequence[Any] = (),
     notes: Sequence[str] = (),
+    is_laid_out: bool = False,
 ) -> None:
     """
     Write title, network and legend above the axes, and notes below; the axes' labels are there.
 
     A function as `title` formats it with names shortened to a number of characters.
     """
-    figure: Any = ax.get_figure(root=True)
-    engine = figure.get_layout_engine()
-    if engine is not None:  # so that the size of the axes is that of the picture
-        engine.execute(figure)
+    if not is_laid_out:
+        lay_out(ax)
     if notes:
         label = ax.get_xlabel()
         lines = texts.wrap(notes, size(ax)[0])
@@ -261,6 +260,14 @@ def finish(
     room = size(ax)[0] - (texts.width(network) + _GAP if network else 0)
     write = title if callable(title) else partial(texts.one_line, title)
     ax.set_title(texts.fit(write, room, size=_TITLE), loc="left", size=_TITLE, **style)
+
+
+def lay_out(ax: Axes) -> None:
+    """Lay out the figure, so that the size of the axes is that of the picture."""
+    figure: Any = ax.get_figure(root=True)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
 
 
 def _draw_legend(ax: Axes, handles: Sequence[Any]) -> int:

@@ -179,31 +179,37 @@ def statement(
         [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, places)]
         for panel, group in panels.items()
     ]
-    n_hatched = 0
-    for number, (panel, group) in enumerate(panels.items()):
+    areas = []
+    for panel, group in panels.items():
         if not has_times:
             canvas.widen_single_place(panel, _FEW_BLOCKS)
         unit = token_units.axis_text(line.unit for line in group)
         canvas.label_time_axes(panel, f"balance ({unit})")
         if not has_times:
             canvas.label_x_axis(panel, "block height")
-        areas = _draw_gaps(panel, gap_rows, group, axis)
-        n_hatched += len(areas)
-        notes = []
-        if panel is last:
-            notes += texts.count_note(_HIDDEN_GAPS, len(gap_rows) - n_hatched)
-            notes += texts.count_note("assets not drawn", len(lines) - len(drawn))
-        else:
+        areas.append(_draw_gaps(panel, gap_rows, group, axis))
+        if panel is not last:
             panel.set_xlabel("")
             panel.tick_params(labelbottom=False)
             panel.xaxis.get_offset_text().set_visible(False)
+    canvas.lay_out(last)
+    notes_below = [
+        *texts.count_note(_HIDDEN_GAPS, len(gap_rows) - sum(map(len, areas))),
+        *texts.count_note("assets not drawn", len(lines) - len(drawn)),
+    ]
+    for number, (panel, group) in enumerate(panels.items()):
         names = [line.asset for line in group] if len(panels) > 1 else []
-        if not number:
-            names = [line.asset for line in group if len(panels) > 1]
         if not number:
             names = [f"balances of {account_id}", *names]
         head = title if title and not number else partial(_title, names)
-        canvas.finish(panel, entries, head, handles=[*handles[number], *areas[:1]], notes=notes)
+        canvas.finish(
+            panel,
+            entries,
+            head,
+            handles=[*handles[number], *areas[number][:1]],
+            notes=notes_below if panel is last else (),
+            is_laid_out=True,
+        )
     return next(iter(panels))
 
 
