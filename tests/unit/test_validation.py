@@ -356,7 +356,7 @@ def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:
 def test_arguments_that_no_document_can_have_are_refused() -> None:
     """Deep nesting and a lone surrogate are refused as values, and as a method's name."""
     deep: list[Any] = []
-    for _ in range(1_000_000):  # from Python 3.14 on the size of the stack is the limit
+    for _ in range(200_000):  # from Python 3.14 on the size of the stack is the limit
         deep = [deep]
     assert refusal(validation.json_args, deep).field == "args"
     assert refusal(validation.json_args, ["\ud800"]).field == "args"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
-SMALL = 200
+SMALL = 100
 VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
 GROUPS = {
     "part": "*/part-*.parquet",

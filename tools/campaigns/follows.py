@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
-SMALL = 30
+SMALL = 15
 EXPECTED = ("block", "skipped height", "server killed", "equal table")
 BLOCKS_A_KILL = 200
 MOST_DOWN_S = 1.0

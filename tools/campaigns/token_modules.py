@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 1_000
-SMALL = 60
+SMALL = 30
 SUCCEEDED, FAILED = "the same, and succeeded", "the same, and failed"
 EXPECTED = (SUCCEEDED, FAILED) if wasm_contracts.read("fungible_token") else ()
 

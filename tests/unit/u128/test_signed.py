@@ -83,7 +83,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_pairs_compute_like_ints(pair: tuple[str, str], data: Any) -> None:
     """Each pair of types gives the type of the table and Python's values, on either side."""
@@ -116,7 +116,7 @@ def test_pairs_compute_like_ints(pair: tuple[str, str], data: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_columns_reduce_sort_and_group_like_ints(dtype: str, data: Any) -> None:
     """Sums, running sums, order, groups and casts of both types are those of Python's integers."""
