@@ -112,7 +112,7 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "history": lambda on: lk.history("alice.near", at - 3, at, every=1, ledger=on, **quiet),
         "account_transactions": lambda on: lk.account_transactions(both, ledger=on, **quiet),
         "transfers_of": lambda on: lk.transfers_of(both, ledger=on, **collect),
-        "kv": lambda on: lk.key_values("data.near", ledger=on, **quiet),
+        "key_values": lambda on: lk.key_values("data.near", ledger=on, **quiet),
         "view": lambda on: lk.view("gold.near", "ft_metadata", ledger=on),
         "view raw": lambda on: lk.view("gold.near", "ft_metadata", raw=True, ledger=on),
         "view_many": lambda on: lk.view_many(
@@ -136,7 +136,7 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "transactions": lambda on: lk.transactions(at, ledger=on, **quiet),
         "changes": lambda on: lk.changes("alice.near", at=at, ledger=on),
         "changes of keys": lambda on: lk.changes(
-            "all_access_key_changes", "alice.near", at=at, ledger=on
+            "alice.near", "all_access_key_changes", at=at, ledger=on
         ),
         "changes of data": lambda on: lk.changes("gold.near", "data_changes", at=at, ledger=on),
         "trace": lambda on: lk.trace(*pair, ledger=on),
@@ -144,7 +144,7 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "trace_block": lambda on: lk.trace_block(at, ledger=on, **quiet),
         "receipt": lambda on: lk.receipt(receipt_id, ledger=on),
         "track": lambda on: lk.track(*pair, timeout_s=0.05, ledger=on),
-        "resume": lambda on: lk.track(*pair, ledger=on, timeout_s=0),
+        "track once": lambda on: lk.track(*pair, ledger=on, timeout_s=0),
         "rpc": lambda on: on.rpc("block", {"finality": "final"}),
         "get": lambda on: on.get("/v1/account/alice.near/full"),
         "verify_archive": lambda on: lk.archiving.verify_archive(

@@ -63,7 +63,7 @@ RESULT_CLASSES = set(
 )
 GOOD: Mapping[str, Any] = {
     "progress": False,
-    "ids": ["alice.near", "bob.near"],
+    "account_ids": ["alice.near", "bob.near"],
     "values": ["1", "2"],
     "decimals": 24,
     "public_key": "ed25519:" + base58.b58encode(bytes(range(32))).decode(),

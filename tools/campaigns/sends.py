@@ -243,7 +243,7 @@ class Caller:
         try:
             submission = lk.transfer(RECEIVER, f"{amount} yocto", **self.options)
         except errors.LedgerError as error:
-            tx_hash = re.search(r'lk\.resume\("(\w+)"', str(error))
+            tx_hash = re.search(r'lk\.track\("(\w+)"', str(error))
             if tx_hash is None:
                 self.tally.count(f"raised, to be called again: {type(error).__name__}")
                 return None
