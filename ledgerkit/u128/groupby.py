@@ -135,6 +135,16 @@ def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
     return array.of(planes.clean(sums, missing), missing)
 
 
+def _means(array: U128Array, _: str, options: dict[str, Any]) -> np.ndarray:
+    codes, count = _codes(array, options), options["ngroups"]
+    words, tops = planes.group_totals(codes, count, array.planes)
+    groups = np.flatnonzero(~_missing_groups(array, options, min_count=1))
+    totals = planes.to_ints(planes.take(words, groups)) + tops[groups].astype(object) * planes.LIMIT
+    means = np.full(count, np.nan)
+    means[groups] = totals / np.bincount(codes[codes >= 0], minlength=count)[groups]
+    return means
+
+
 def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
     codes, missing = _codes(array, options), _missing_groups(array, options, min_count=0)
     ordered = np.argsort(codes, kind="stable")
@@ -190,6 +200,7 @@ def _running_products(array: U128Array, how: str, options: dict[str, Any]) -> U1
 
 _OPERATIONS: dict[str, Callable[[U128Array, str, dict[str, Any]], Any]] = {
     "sum": _totals,
+    "mean": _means,
     "prod": _products,
     "min": _extremes,
     "max": _extremes,

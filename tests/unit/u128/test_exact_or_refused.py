@@ -225,6 +225,36 @@ def test_numbers_among_the_columns():
     assert [name for name, dtype in frame.dtypes.items() if dtype == "u128"] == ["v"]
 
 
+@pytest.mark.parametrize("other", ["u128", "int64", "Int64", "uint64"])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+def test_keys_of_two_dtypes(other, how):
+    """`merge` refuses signed keys beside keys of another dtype, and merges them when converted."""
+    signed = pd.DataFrame({"v": pd.Series([2, 1, -(2**80), 2], dtype="i129"), "n": [1, 2, 3, 4]})
+    others = pd.DataFrame({"v": pd.Series([3, 2, 2, 1], dtype=other), "m": [1, 2, 3, 4]})
+    for left, right in ((signed, others), (others, signed)):
+        with pytest.raises(TypeError, match=r"one dtype: use astype\('i129'\) of the key"):
+            left.merge(right, on="v", how=how)
+        merged, expected = (
+            left.astype({"v": kind}).merge(right.astype({"v": kind}), on="v", how=how).fillna(-1)
+            for kind in ("i129", object)
+        )
+        assert merged["v"].dtype == "i129"
+        assert merged.to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+@BOTH
+def test_means_of_groups_are_rounded_once(dtype):
+    """The mean of a group is that of its integers, also where amounts cancel each other out."""
+    less = 2**100 * least(dtype)
+    column = pd.Series([2**100, less, 3, None, 7, None], dtype=dtype)
+    groups = column.groupby(list("aaabbc"))
+    means = [(2**100 + less + 3) / 3, 7.0]
+    assert groups.mean().tolist()[:2] == means
+    assert np.isnan(groups.mean()["c"])
+    assert groups.mean(skipna=False).isna().tolist() == [False, True, True]
+    assert groups.transform("mean").tolist()[:5] == [means[0]] * 3 + [7.0] * 2
+
+
 def test_the_newest_row_before_is_found_by_searchsorted():
     """`merge_asof` takes no amounts as keys, but their ranks."""
     first, second = (pd.DataFrame({"h": pd.Series(h, dtype="u128")}) for h in ([1, 5], [0, 4]))

@@ -223,6 +223,33 @@ def test_what_does_not_fit_is_an_error() -> None:
     assert column([-128, 127]).astype("int8").tolist() == [-128, 127]
 
 
+@settings(max_examples=200)
+@given(data=st.data())
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_are_those_of_ints(dtype: str, data: Any) -> None:
+    """Powers of a column, of a number and by a number are exact, or name the row."""
+    exponents = st.integers(0, 140) | st.sampled_from([2**64, TOP])
+    bases = cells[dtype] | st.integers(LOWEST[dtype] and -3, 3)
+    rows = data.draw(st.lists(st.tuples(bases, exponents | st.none()), max_size=6))
+    number, base = data.draw(exponents), data.draw(st.integers(LOWEST[dtype] and -9, 9))
+    values, powers = [a for a, _ in rows], [b for _, b in rows]
+
+    def power(a: Any, b: Any) -> Any:
+        if a == 1 or b == 0:  # also where the other is missing, as in pandas
+            return 1
+        if a is None or b is None:
+            return None
+        return a ** (b if b < 300 else 300 + b % 2)
+
+    check(
+        dtype,
+        lambda: column(values, dtype) ** column(powers, dtype),
+        list(map(power, values, powers)),
+    )
+    check(dtype, lambda: column(values, dtype) ** number, [power(a, number) for a in values])
+    check(dtype, lambda: base ** column(powers, dtype), [power(base, b) for b in powers])
+
+
 def test_types_do_not_depend_on_values() -> None:
     """Columns of both types below each other, or beside each other, are i129."""
     u, i = column([5, None], "u128"), column([-5, 7])
