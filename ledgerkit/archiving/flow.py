@@ -387,7 +387,7 @@ class _Flow:
         if self.submission is not None:
             remaining_s = self.timeout_s - (time.monotonic() - self.sent_at)
             try:
-                submission = self.submission.wait("final", max(remaining_s, _MIN_TIMEOUT_S))
+                submission = self.submission.wait("FINAL", max(remaining_s, _MIN_TIMEOUT_S))
                 self.failure = submission.failure
             except InvalidTransactionError as error:
                 self.failure = error

@@ -55,7 +55,6 @@ STAGES = (
     "all_receipts_complete",
     "final",
 )
-UNTIL = {"included": "INCLUDED", "executed": "EXECUTED_OPTIMISTIC", "final": "FINAL"}
 _EXECUTED = ("success_value", "success_receipt_id", "failure")
 _MAX_RECENT = 256  # submissions of one ledger that `track` returns with their signed bytes
 _HASH_CHARACTERS = 12  # of a hash, in a repr
@@ -230,7 +229,7 @@ class Submission:
 
     # Waiting ------------------------------------------------------------------------------
 
-    def wait(self, until: str = "final", timeout_s: float | None = None) -> Submission:
+    def wait(self, wait_until: str = "FINAL", timeout_s: float | None = None) -> Submission:
         """
         Wait until the transaction reaches a level, or can no longer reach it.
 
@@ -238,9 +237,8 @@ class Submission:
 
         Parameters
         ----------
-        until
-            The level: ``included``, ``executed``, ``final``, or a `wait_until` level such
-            as ``EXECUTED_OPTIMISTIC``.
+        wait_until
+            The level: INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL, EXECUTED or FINAL.
         timeout_s
             The longest wait in seconds; None waits without a limit. A timeout is not an
             error: read `stage`, or call `wait` again.
@@ -269,8 +267,7 @@ class Submission:
         >>> sent.stage, sent.wait().stage
         ('first_receipt_succeeded', 'final')
         """
-        level = UNTIL.get(until, until)
-        validation.one_of(level, "until", (*UNTIL, *validation.WAIT_LEVELS[1:]))
+        level = validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS[1:])
         deadline = self.ledger.clock.monotonic() + (inf if timeout_s is None else timeout_s)
         wait_for_level(self, level, deadline)
         self._locate()

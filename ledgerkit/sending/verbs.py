@@ -838,7 +838,7 @@ def track(
     tx_hash = validation.crypto_hash(tx_hash, "tx_hash")
     signer_id = validation.account_id(signer_id, "signer_id")
     submission = recall(client.current(ledger), tx_hash, signer_id)
-    return submission.refresh() if timeout_s == 0 else submission.wait("final", timeout_s)
+    return submission.refresh() if timeout_s == 0 else submission.wait("FINAL", timeout_s)
 
 
 # Signing and sending ----------------------------------------------------------------------

@@ -991,7 +991,7 @@ def test_a_mint_that_was_overtaken(stage: Stage, monkeypatch: pytest.MonkeyPatch
         sent = verbs.call(*args, **{**options, "wait_until": "NONE"})
         own: dict[str, Any] = {"key": stage.signer, "ledger": stage.target}
         verbs.transfer("bob.near", "1 yocto", wait_until="FINAL", **own)
-        return sent.wait("final", 20)
+        return sent.wait("FINAL", 20)
 
     with monkeypatch.context() as patch:
         patch.setattr(tokens, "verbs", SimpleNamespace(call=overtaken))

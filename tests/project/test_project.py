@@ -273,6 +273,45 @@ def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
     assert "passed" in done.stdout
 
 
+# Names of arguments that another name replaces, with that name.
+ONE_NAME = {
+    "asset_id": "assets",
+    "contract": "contract_id",
+    "hash": "tx_hash",
+    "ids": "account_ids",
+    "method": "method_name",
+    "sender": "signer_id",
+    "until": "stop or wait_until",
+}
+
+
+def test_arguments_have_one_name():
+    """A thing has one name in all signatures, and a verb has no options besides them."""
+    names = {dotted: list(signature_of(dotted).parameters.values()) for dotted in public()}
+    odd = [
+        f"{dotted}: {parameter.name} is {ONE_NAME[parameter.name]}"
+        for dotted, parameters in names.items()
+        for parameter in parameters
+        if parameter.name in ONE_NAME and dotted != "ledgerkit.Ledger.rpc"  # JSON-RPC's own word
+    ]
+    open_ended = [
+        dotted
+        for dotted, parameters in names.items()
+        for parameter in parameters
+        if parameter.kind == parameter.VAR_KEYWORD and "U128Array" not in dotted  # as in pandas
+    ]
+
+    assert odd == []
+    assert open_ended == ["ledgerkit.LedgerError", "ledgerkit.Trace.plot"]
+
+
+def signature_of(dotted: str) -> inspect.Signature:
+    """Return the signature of a public name, which begins with its module."""
+    module, _, name = dotted.removeprefix("ledgerkit.").rpartition(".")
+    thing = getattr(functools.reduce(getattr, module.split(".") if module else [], ledgerkit), name)
+    return inspect.signature(thing)
+
+
 # What a name holds, or a function does, is said by the field's own words.
 RIDDLES = {"asked", "found", "held", "kept", "shown", "told", "wanted"}
 VAGUE = {"Ask", "Give", "How", "Let", "Say", "Take", "Tell", "Want", "What", "Whether", "Who"}

@@ -263,7 +263,7 @@ def following(sent: lk.Submission) -> None:
     """What is sent is followed."""
     assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.Submission)
     assert_type(lk.track("hash", "a.testnet", timeout_s=0), lk.Submission)
-    assert_type(sent.wait("final", timeout_s=5).refresh(), lk.Submission)
+    assert_type(sent.wait("FINAL", timeout_s=5).refresh(), lk.Submission)
     assert_type(sent.stage, str)
     assert_type(sent.stages, pd.DataFrame)
     assert_type(sent.to_frame(), pd.DataFrame)

@@ -180,7 +180,7 @@ def test_cancel_after_the_mint_was_sent_names_its_transaction(
     sent = panel.value.submission
     assert f"transaction {sent.tx_hash}." in panel.content.message
     assert panel.frames["steps"]["tx_hash"].dropna().tolist() == [sent.tx_hash]
-    followed = lk.track(sent.tx_hash, "grace.near", ledger=ledger, timeout_s=0).wait("final")
+    followed = lk.track(sent.tx_hash, "grace.near", ledger=ledger, timeout_s=0).wait("FINAL")
     assert followed.fully_succeeded is True
 
 

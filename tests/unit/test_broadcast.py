@@ -121,7 +121,7 @@ def test_not_waiting_and_waiting_later(world):
     )
     assert sent.stages["detail"].tolist() == ["broadcast, not validated"]
     assert world.is_pending(CryptoHash(sent.tx_hash))
-    sent.wait("executed")
+    sent.wait("EXECUTED_OPTIMISTIC")
     assert sent.fully_succeeded is True
     assert balance(world, "dave.near") == before + 7
 
@@ -767,7 +767,7 @@ def test_a_timeout_is_waited_for_once(monkeypatch, world, level):
 def test_waiting_until_nonsense():
     """A level that does not exist is refused before anything is asked."""
     sent = lk.transfer("dave.near", "5 yocto", **ALICE)
-    with pytest.raises(errors.InvalidRequestError, match="until 'soon'"):
+    with pytest.raises(errors.InvalidRequestError, match="wait_until 'soon'"):
         sent.wait("soon")
 
 

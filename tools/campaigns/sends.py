@@ -255,7 +255,7 @@ class Caller:
         """Continue until the transaction is over."""
         for _ in range(TRIES):
             try:
-                return lk.track(tx_hash, SENDER, ledger=self.ledger, timeout_s=0).wait("final")
+                return lk.track(tx_hash, SENDER, ledger=self.ledger, timeout_s=0).wait("FINAL")
             except errors.InvalidTransactionError:
                 return None  # refused for good
             except errors.LedgerError as error:
