@@ -151,7 +151,7 @@ def compare_random_cases(oracle: str, dtype: str, numbers: list[int], cases: int
 @BOTH
 def test_operations_agree_with_objects(dtype):
     """Each operation gives the values that it gives for Python's integers, or names an overflow."""
-    compare_random_cases("object", dtype, LARGE, 2700)
+    compare_random_cases("object", dtype, LARGE, 4400)
 
 
 @BOTH
