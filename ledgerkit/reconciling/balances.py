@@ -36,7 +36,7 @@ ASSET_RULE = (
 def read_balances(
     ledger: Ledger,
     account_id: str,
-    places: Sequence[tuple[str, Point]],
+    assets_at: Sequence[tuple[str, Point]],
     *,
     progress: bool = False,
 ) -> list[int | None]:
@@ -47,10 +47,10 @@ def read_balances(
     """
     # Source: query view_account, view_access_key, view methods ft_balance_of, mt_balance_of and
     # get_account.
-    # A balance is not cached: a statement reads thousands, each once.
+    # Balances are not cached: a statement reads thousands of them, each once.
     calls = [
         replace(_reading_call(account_id, asset, point.hash), keep=None, kind="")
-        for asset, point in places
+        for asset, point in assets_at
     ]
     values: list[Any] = ledger.send_many(calls, progress=progress, label="balances")
     return [reading.total for reading in values]
@@ -82,16 +82,16 @@ def _gas_key_call(account_id: str, public_key: str, at: BlockReference) -> Call[
             kind, fields = permission_fields(key.permission)
         except DecodeError:
             return Reading("broken")
-        if kind not in PERMISSIONS:  # what it has is not known
-            return Reading("broken")
-        values = amounts.plain([fields.get("balance", "0")])
+        # The balance of a permission of an unknown kind is unknown.
+        is_known = kind in PERMISSIONS
+        values = amounts.plain([fields.get("balance", "0")]) if is_known else None
         return Reading("broken") if values is None else Reading("ok", values[0])
 
     return readings.reading_call(call, read)
 
 
 def check_assets(assets: object) -> tuple[str, ...]:
-    """Check the names of assets, without duplicates."""
+    """Check the names of assets, and return them without duplicates."""
     listed = [assets] if isinstance(assets, str) else assets
     if not isinstance(listed, list | tuple | set | frozenset) or not listed:
         raise InvalidRequestError.refuse("assets", assets, f"a list of {ASSET_RULE}")
@@ -110,7 +110,7 @@ def _check_asset(asset: object) -> str:
     text = asset if isinstance(asset, str) else ""
     if text.casefold() == NEAR:
         return NEAR
-    if validation.is_account_id(text):  # of the contract of a token
+    if validation.is_account_id(text):  # the contract of a token
         return f"{FUNGIBLE}:{text}"
     kind, _, name = text.partition(":")
     contract_id, colon, token_id = name.partition(":")

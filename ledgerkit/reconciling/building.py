@@ -1,13 +1,13 @@
 """
-How a statement is built: entries from transactions, then from what no transaction lists.
+Building a statement: entries from transactions, then from other sources.
 
-1. The Transactions API lists the transactions of the account, and has their documents: receipts and
-   logs lead to most entries, without a read of an archival node.
-2. The Transfers API names transactions that the first list lacks, and transfers without one.
+1. The Transactions API lists the transactions of the account, and has their documents: most entries
+   come from receipts and logs, without a read of an archival node.
+2. The Transfers API adds transactions that the first list lacks, and transfers without one.
 3. Balances are read at both ends. Where they do not add up the blocks in between are bisected, and
-   the changes of a block's state may name the cause; what remains is a gap.
-4. Balances with staking pools are read at the borders of epochs; what they grew by, as others' did,
-   is a reward. Then they are compared with their entries as the other assets are.
+   the changes of a block's state may name the cause; unexplained changes are gaps.
+4. Balances with staking pools are read at the borders of epochs; growth that other accounts share
+   is a reward. Then these balances are compared with their entries, too.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.document_entries import DocumentEntries
 from ledgerkit.reconciling.entry_store import EntryStore
-from ledgerkit.reconciling.explaining import explain_gaps, settle_gas_keys
+from ledgerkit.reconciling.explaining import explain_deleted_gas_keys, explain_gaps
 from ledgerkit.reconciling.liquid_staking import liquid_gains
 from ledgerkit.reconciling.listing import (
     Listing,
     add_unlisted,
     find_start,
     indexed_entry,
-    placed_by_balances,
+    locate_by_balances,
 )
 from ledgerkit.reconciling.lockups import lockup_rewards
-from ledgerkit.reconciling.model import NEAR, STAKE, Block, Facts, Token
+from ledgerkit.reconciling.model import NEAR, STAKE, Block, StatementData, Token
 from ledgerkit.reconciling.paces import ROUNDING
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
@@ -46,53 +46,53 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.reconciling.explaining import Explained, Settled
-    from ledgerkit.reconciling.listing import Listed
+    from ledgerkit.reconciling.explaining import DeletedKeyResult, GapExplanation
+    from ledgerkit.reconciling.listing import ListedTx
     from ledgerkit.reconciling.model import Entry, Reward
     from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.stakes import PoolTest
 
 _height = attrgetter("block_height")
-_place = attrgetter("stop_height", "asset")
-_INTENTS = "intents.near"  # its token ids are assets of their own, such as nep141:wrap.near
+_gap_order = attrgetter("stop_height", "asset")
+_INTENTS = "intents.near"  # its token ids name other assets, such as nep141:wrap.near
 
 
 class Builder:
     """
     The builder of one statement.
 
-    `again` are the hashes of transactions that were still running in an earlier part of it.
+    `unfinished_hashes` are the transactions that were still running in an earlier part of it.
     """
 
-    def __init__(self, scope: Scope, again: Iterable[str] = ()) -> None:
+    def __init__(self, scope: Scope, unfinished_hashes: Iterable[str] = ()) -> None:
         self._ledger, self._account_id, self._scope = scope.ledger, scope.account_id, scope
-        self._again = dict.fromkeys(again)
+        self._unfinished = dict.fromkeys(unfinished_hashes)
         self._reader = BalanceReader(scope.ledger, scope.account_id, progress=scope.progress)
         self._listing = Listing(scope)
-        self._first: Block | None = None  # if the statement starts earlier
+        self._first: Block | None = None  # the start of an extended statement
         self._notes: list[str] = []
-        self._late: list[Entry] = []  # that do not come from the documents
-        self._moved: frozenset[Entry] = frozenset()  # of deleted gas keys, to the account
-        self._read_again: set[str] = set()  # transactions whose entries came from a node instead
+        self._other_entries: list[Entry] = []  # not from documents of the Transactions API
+        self._moved: frozenset[Entry] = frozenset()  # from deleted gas keys to the account
+        self._reread: set[str] = set()  # transactions whose entries come from a node
         self._flows: list[Entry] = []  # deposits with pools, and withdrawals
 
-    def build(self) -> tuple[Facts, EntryStore]:
+    def build(self) -> tuple[StatementData, EntryStore]:
         """Read everything, and return the facts and the entries of the statement."""
         listing = self._listing
         listed = listing.transactions()
-        transfers = listing.transfers_beside(listed)
+        transfers = listing.transfers_of_other_transactions(listed)
         if not listed and not transfers:
             self._check_account()
         start = self._scope.start or find_start(self._ledger, listed, transfers)
         pools = listing.pools()
-        listed, indexed_rows = add_unlisted(self._ledger, listed, transfers, self._again)
+        listed, indexed_rows = add_unlisted(self._ledger, listed, transfers, self._unfinished)
         is_pool = stakes.pool_test(pools)
         documents = DocumentEntries(self._scope, is_pool, (r.receipt_id for r in indexed_rows))
         store = EntryStore(self._from_documents(documents, listed, start))
         indexed_rows = [r for r in indexed_rows if r.receipt_id not in documents.read_receipts]
         indexed_rows += listing.transfers_of(documents.lost)
         self._add_indexed(indexed_rows, start, is_pool)
-        facts = Facts(
+        facts = StatementData(
             self._account_id,
             self._ledger.network.name,
             self._first or _block(start),
@@ -101,40 +101,39 @@ class Builder:
         )
         listed_assets = self._listed_assets() if self._scope.assets is None else []
         assets = self._assets_of(store, listed_assets)
-        self._reconcile(
-            facts, store, [each for each in assets if not each.startswith(STAKE)], documents
-        )
+        plain_assets = [asset for asset in assets if not asset.startswith(STAKE)]
+        self._reconcile(facts, store, plain_assets, documents)
         pools = [*pools, *(flow.asset.removeprefix(STAKE) for flow in self._flows)]
-        pools = [each for each in dict.fromkeys(pools) if self._scope.has_asset(STAKE + each)]
+        pools = [name for name in dict.fromkeys(pools) if self._scope.has_asset(STAKE + name)]
         facts.rewards = self._add_rewards(pools, facts)
-        assets = [each for each in self._assets_of(store, ()) if each.startswith(STAKE)]
-        assets += [STAKE + each for each in pools]
-        self._reconcile(facts, store, list(dict.fromkeys(assets)), documents)
-        balances = [each for each in facts.opening if facts.opening[each] or facts.closing[each]]
+        stake_assets = [asset for asset in self._assets_of(store, ()) if asset.startswith(STAKE)]
+        stake_assets += [STAKE + pool_id for pool_id in pools]
+        self._reconcile(facts, store, list(dict.fromkeys(stake_assets)), documents)
+        balances = [name for name in facts.opening if facts.opening[name] or facts.closing[name]]
         assets = self._assets_of(store, [*listed_assets, *balances])
         facts.opening = {asset: facts.opening[asset] for asset in assets}
         facts.closing = {asset: facts.closing[asset] for asset in assets}
         if self._scope.assets is None:
-            facts.rewards += self._further_rewards(facts, store)
+            facts.rewards += self._other_rewards(facts, store)
         self._note_absent(facts, store)
         facts.tokens = self._tokens(assets)
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
-        is_whole = not (self._late or self._moved or self._read_again)
-        return facts, store if is_whole else EntryStore(self._in_order(store))
+        is_complete = not (self._other_entries or self._moved or self._reread)
+        return facts, store if is_complete else EntryStore(self._in_order(store))
 
     def _check_account(self) -> None:
-        """Raise if there is no account, and no balance can be read."""
+        """Raise if the account does not exist at the end."""
         stop = self._scope.stop
         self._reader.read([(NEAR, stop.height)])
         if not self._reader.balance(NEAR, stop.height):
-            at = validation.block_reference(stop.hash)
-            self._ledger.send(rpc.view_account(self._account_id, at))
+            block = validation.block_reference(stop.hash)
+            self._ledger.send(rpc.view_account(self._account_id, block))
 
     # Entries -----------------------------------------------------------------------------
 
     def _from_documents(
-        self, documents: DocumentEntries, listed: list[Listed], start: Point
+        self, documents: DocumentEntries, listed: list[ListedTx], start: Point
     ) -> Iterator[Entry]:
         yield from documents.read(listed, start.height)
         self._flows += documents.flows
@@ -149,26 +148,29 @@ class Builder:
                 )
             elif self._scope.has_asset(entry.asset) or is_pool(entry.counterparty_id or ""):
                 entries.append(entry)
-        placed = placed_by_balances(entries, self._reader)
-        for listed, entry in zip(entries, placed, strict=True):
-            # What left the account arrives with the pool in the block that is listed.
+        located = locate_by_balances(entries, self._reader)
+        for listed, entry in zip(entries, located, strict=True):
+            # NEAR arrives at the pool in the listed block, later than it leaves the account.
             flow = stakes.stake_of_transfer(listed, is_pool)
             if flow is not None and self._is_inside(flow, start):
-                self._late.append(flow)
+                self._other_entries.append(flow)
                 self._flows.append(flow)
             if self._is_inside(entry, start):
-                self._late.append(stakes.with_pool(entry, is_pool))
-        self._late = [entry for entry in self._late if self._scope.has_asset(entry.asset)]
+                self._other_entries.append(stakes.set_pool_cause(entry, is_pool))
+        self._other_entries = [e for e in self._other_entries if self._scope.has_asset(e.asset)]
 
     def _is_inside(self, entry: Entry, start: Point) -> bool:
         return start.height < entry.block_height <= self._scope.stop.height
 
-    def _add_rewards(self, pools: list[str], facts: Facts) -> list[Reward]:
-        unknown = [each for each in self._late if each.asset == NEAR and each.cause == "unknown"]
-        unexplained = [(each.block_height, each.change) for each in unknown]
+    def _add_rewards(self, pools: list[str], facts: StatementData) -> list[Reward]:
+        unexplained = [
+            (entry.block_height, entry.change)
+            for entry in self._other_entries
+            if entry.asset == NEAR and entry.cause == "unknown"
+        ]
         unexplained += [(g.stop_height, g.missing or 0) for g in facts.gaps if g.asset == NEAR]
         doubtful = [height for height, change in unexplained if abs(change) <= 2 * ROUNDING]
-        rewards = staking.rewards_of(
+        rewards = staking.read_rewards(
             self._ledger,
             self._account_id,
             pools,
@@ -178,17 +180,16 @@ class Builder:
             reader=self._reader,
             doubtful=doubtful,
         )
-        self._late += staking.reward_entries(rewards)
+        self._other_entries += staking.reward_entries(rewards)
         return rewards
 
-    def _further_rewards(self, facts: Facts, store: EntryStore) -> list[Reward]:
-        """Read the rewards of the account's lockup contract, and gains of liquid tokens."""
+    def _other_rewards(self, facts: StatementData, store: EntryStore) -> list[Reward]:
         ledger, ends = self._ledger, (facts.start, facts.stop)
         rewards = lockup_rewards(ledger, self._account_id, *ends, progress=self._scope.progress)
         contracts = {f"{FUNGIBLE}:{name}": name for name in ledger.network.liquid_tokens}
         tokens = [name for asset, name in contracts.items() if asset in facts.opening]
         if tokens:
-            entries = [each for each in chain(store, self._late) if each.asset in contracts]
+            entries = [e for e in chain(store, self._other_entries) if e.asset in contracts]
             rewards += liquid_gains(ledger, self._account_id, tokens, *ends, entries, facts.gaps)
         return rewards
 
@@ -207,80 +208,79 @@ class Builder:
         with_entries = (entry.asset for entry in self._in_order(store))
         return list(dict.fromkeys([NEAR, *with_entries, *listed]))
 
-    def _note_absent(self, facts: Facts, store: EntryStore) -> None:
-        ends = {
-            asset for each in (facts.opening, facts.closing) for asset in each if each[asset] != 0
-        }
-        absent = {*(facts.assets or ())} - ends
+    def _note_absent(self, facts: StatementData, store: EntryStore) -> None:
+        balances = [*facts.opening.items(), *facts.closing.items()]
+        absent = {*(facts.assets or ())} - {asset for asset, balance in balances if balance != 0}
         absent -= {entry.asset for entry in self._in_order(store)} if absent else set()
-        known = self._listed_assets() if absent else []
+        listed_assets = self._listed_assets() if absent else []
         for asset in sorted(absent):
-            hint = did_you_mean(asset, known)
+            hint = did_you_mean(asset, listed_assets)
             self._notes.append(f"{asset} was not held in this period. {hint}".rstrip())
 
     def _reconcile(
-        self, facts: Facts, store: EntryStore, assets: list[str], documents: DocumentEntries
+        self, facts: StatementData, store: EntryStore, assets: list[str], documents: DocumentEntries
     ) -> None:
-        """Compare entries with balances; add what blocks explain, and the gaps that remain."""
-        settled, explained = self._explain(facts, store, assets, documents)
+        """Compare entries with balances; add entries that explain gaps, and the other gaps."""
+        deleted_keys, explained = self._explain(facts, store, assets, documents)
         while self._read_from_node(facts, documents, explained.tx_hashes):
-            moved = (each.asset for each in self._late if not each.asset.startswith(STAKE))
-            assets = list(dict.fromkeys([*assets, *moved]))
-            settled, explained = self._explain(facts, store, assets, documents)
-        self._moved |= settled.moved
-        self._late += [*settled.entries, *explained.entries]
-        facts.gaps = sorted([*facts.gaps, *explained.gaps], key=_place)
+            other_assets = (entry.asset for entry in self._other_entries)
+            new_assets = (asset for asset in other_assets if not asset.startswith(STAKE))
+            assets = list(dict.fromkeys([*assets, *new_assets]))
+            deleted_keys, explained = self._explain(facts, store, assets, documents)
+        self._moved |= deleted_keys.moved
+        self._other_entries += [*deleted_keys.entries, *explained.entries]
+        facts.gaps = sorted([*facts.gaps, *explained.gaps], key=_gap_order)
 
     def _explain(
-        self, facts: Facts, store: EntryStore, assets: list[str], documents: DocumentEntries
-    ) -> tuple[Settled, Explained]:
-        """Find the gaps of assets, and what gas keys and the changes of blocks explain of them."""
-        reader, known = self._reader, sums_by_asset(self._in_order(store))
-        sums = {asset: known.get(asset, Sums()) for asset in assets}
+        self, facts: StatementData, store: EntryStore, assets: list[str], documents: DocumentEntries
+    ) -> tuple[DeletedKeyResult, GapExplanation]:
+        """Find gaps, and explain them by deleted gas keys and by the changes of blocks."""
+        reader, all_sums = self._reader, sums_by_asset(self._in_order(store))
+        sums = {asset: all_sums.get(asset, Sums()) for asset in assets}
         gaps = find_gaps(reader, sums, facts.start.height, facts.stop.height)
-        facts.opening |= {each: reader.balance(each, facts.start.height) for each in assets}
-        facts.closing |= {each: reader.balance(each, facts.stop.height) for each in assets}
-        settled = settle_gas_keys(gaps, self._in_order(store), reader)
-        entries = chain(self._in_order(store, settled.moved), settled.entries)
+        facts.opening |= {asset: reader.balance(asset, facts.start.height) for asset in assets}
+        facts.closing |= {asset: reader.balance(asset, facts.stop.height) for asset in assets}
+        deleted_keys = explain_deleted_gas_keys(gaps, self._in_order(store), reader)
+        entries = chain(self._in_order(store, deleted_keys.moved), deleted_keys.entries)
         explained = explain_gaps(
-            self._ledger, self._account_id, settled.gaps, entries, documents.unfinished, reader
+            self._ledger, self._account_id, deleted_keys.gaps, entries, documents.unfinished, reader
         )
-        return settled, explained
+        return deleted_keys, explained
 
     def _read_from_node(
-        self, facts: Facts, documents: DocumentEntries, tx_hashes: Iterable[str]
+        self, facts: StatementData, documents: DocumentEntries, tx_hashes: Iterable[str]
     ) -> bool:
-        """Replace the entries of transactions by those of a node; return True if it knows one."""
-        known = documents.read_signed(each for each in tx_hashes if each not in self._read_again)
-        self._read_again |= known.keys()
-        new = [entry for entries in known.values() for entry in entries]
-        self._late = [each for each in self._late if each.tx_hash not in known]
-        self._flows = [each for each in self._flows if each.tx_hash not in known]
+        """Replace the entries of transactions by those of a node; return True if it has any."""
+        reread = documents.read_signed(h for h in tx_hashes if h not in self._reread)
+        self._reread |= reread.keys()
+        new = [entry for entries in reread.values() for entry in entries]
+        self._other_entries = [e for e in self._other_entries if e.tx_hash not in reread]
+        self._flows = [flow for flow in self._flows if flow.tx_hash not in reread]
         self._flows += [entry for entry in new if entry.asset.startswith(STAKE)]
-        self._late += [
+        self._other_entries += [
             entry
             for entry in new
             if facts.start.height < entry.block_height <= facts.stop.height
             and self._scope.has_asset(entry.asset)
         ]
-        return bool(known)
+        return bool(reread)
 
     def _in_order(
         self, store: EntryStore, also_moved: frozenset[Entry] = frozenset()
     ) -> Iterator[Entry]:
-        self._late.sort(key=_height)
-        again, moved = self._read_again, self._moved | also_moved
-        others = (each for each in store if each.tx_hash not in again) if again else store
-        entries = heapq.merge(others, self._late, key=_height)
+        self._other_entries.sort(key=_height)
+        reread, moved = self._reread, self._moved | also_moved
+        stored = (entry for entry in store if entry.tx_hash not in reread) if reread else store
+        entries = heapq.merge(stored, self._other_entries, key=_height)
         if not moved:
             return entries
-        return (each._replace(asset=NEAR) if each in moved else each for each in entries)
+        return (entry._replace(asset=NEAR) if entry in moved else entry for entry in entries)
 
     def _tokens(self, assets: Iterable[str]) -> dict[str, Token]:
         contracts = {asset: _metadata_contract(asset) for asset in assets}
         unique = dict.fromkeys(filter(None, contracts.values()))
         facts = read_token_facts(self._ledger, list(unique)) if unique else {}
-        unread = [name for name, each in facts.items() if each.status == "unread"]
+        unread = [name for name, token in facts.items() if token.status == "unread"]
         self._notes += [f"the symbol and decimals of {name} could not be read" for name in unread]
         return {
             asset: Token(facts[contract_id].symbol, facts[contract_id].decimals)

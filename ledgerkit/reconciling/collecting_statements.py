@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
 
 _VIEWS = collected.VIEWS["statements"]
-_AT_ONCE = 8  # accounts that are read at the same time
+_N_THREADS = 8  # statements read at the same time
 _PART_SIZE = 1_000  # accounts in one set of files
 
 
@@ -151,7 +151,7 @@ class StatementRun(SourceRun):
         self._ends = ends
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
-        """Return the manifest, with the heights of the blocks after which balances are read."""
+        """Return the manifest with the heights after which balances are read."""
         stored = manifests.read_manifest(folder)
         if stored is None or stored.heights is None:
             first, last = locate_ends(ledger, self._ends)
@@ -166,13 +166,13 @@ class StatementRun(SourceRun):
     def open(self, ledger: Ledger, manifest: Manifest) -> StatementReader:
         """Return the reader of statements between the ends."""
         first, last = manifest.heights or (None, "final")
-        places = {"stop": last} if first is None else {"start": first, "stop": last}
-        points = locate_arguments(ledger, places)
+        heights = {"stop": last} if first is None else {"start": first, "stop": last}
+        points = locate_arguments(ledger, heights)
         return StatementReader(points.get("start"), points["stop"])
 
 
 def _check_end(ledger: Ledger, end: BlockReference, name: str, stored: int | None) -> None:
-    """Raise if a height is not that of the run, whose balances are read after block `stored`."""
+    """Raise if an end differs from that of the run, which reads balances after `stored`."""
     height = end.height
     if stored is not None and (
         height is None or height == stored + 1 or block_before(ledger, height).height == stored
@@ -182,15 +182,15 @@ def _check_end(ledger: Ledger, end: BlockReference, name: str, stored: int | Non
     raise InvalidRequestError.refuse(name, end.as_passed, expected)
 
 
-class _Read(NamedTuple):
-    """A statement, and why it is not complete yet, if it is not."""
+class _ReadStatement(NamedTuple):
+    """A statement, with the error of a pending transaction if it is not final."""
 
     statement: Statement
     waiting: TransactionTimeoutError | None
 
 
 class StatementReader:
-    """A reader of statements, given the blocks after which they start and stop."""
+    """A reader of statements between two blocks."""
 
     noun = "accounts"
     surfaces: tuple[Surface, ...] = ("transactions", "transfers", "rpc", "archival_rpc")
@@ -201,20 +201,20 @@ class StatementReader:
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Read several statements at a time; yield each outcome, in the order of the accounts."""
         pending: deque[tuple[Subject, Future[Any] | None]] = deque()
-        executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ledgerkit_statement")
+        executor = ThreadPoolExecutor(_N_THREADS, thread_name_prefix="ledgerkit_statement")
         try:
             for subject in subjects:
                 is_valid = subject.problem is None
                 task = executor.submit(self._read, ledger, subject.text) if is_valid else None
                 pending.append((subject, task))
-                if len(pending) > _AT_ONCE:
+                if len(pending) > _N_THREADS:
                     yield [_outcome(*pending.popleft())]
             while pending:
                 yield [_outcome(*pending.popleft())]
-        finally:  # the tasks under way end when the ledger is closed
+        finally:  # running tasks end when the ledger is closed
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, ledger: Ledger, account_id: str) -> _Read | LedgerError:
+    def _read(self, ledger: Ledger, account_id: str) -> _ReadStatement | LedgerError:
         try:
             scope = Scope(ledger, account_id, self._start, self._stop, None, progress=False)
             builder = Builder(scope)
@@ -222,14 +222,15 @@ class StatementReader:
         except LedgerError as error:
             return error
         unfinished = statement.facts.unfinished
-        return _Read(statement, waiting_error(unfinished, "statement") if unfinished else None)
+        waiting = waiting_error(unfinished, "statement") if unfinished else None
+        return _ReadStatement(statement, waiting)
 
     def tables(self, batch: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
-        read = [value.statement for _, value in batch if isinstance(value, _Read)]
+        results = [value for _, value in batch if isinstance(value, _ReadStatement)]
         return {
             view: arrow_tables.of_frames(
-                view, (frame for statement in read for frame in _frames(view, statement))
+                view, (frame for result in results for frame in _frames(view, result.statement))
             )
             for view in _VIEWS
         }
@@ -240,7 +241,7 @@ def _outcome(subject: Subject, task: Future[Any] | None) -> Outcome:
 
 
 def _frames(view: str, statement: Statement) -> Iterator[pd.DataFrame]:
-    """Yield the frame of a view; that of the entries, which may be many, in parts."""
+    """Yield the frame of a view; the frame of entries may be long, and comes in parts."""
     if view == "entries":
         yield from frames.entry_frames(statement.facts, statement.store)
     else:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.model import Entry, Facts, Token
+    from ledgerkit.reconciling.model import Entry, StatementData, Token
     from ledgerkit.reconciling.tax_formats import TaxFormat
 
 _MAX_NOTE = 200  # characters
 
-# What a row is about, beside moves and trades: causes that tax programs treat apart.
+# The kinds of rows other than moves and trades: causes that tax programs treat specially.
 _KINDS = {
     "fee": "fee",
     "storage_burn": "cost",
@@ -46,9 +46,7 @@ class _Amount(NamedTuple):
     units: int
 
 
-class _Row(NamedTuple):
-    """A row for a tax program: what came in, what went out, and the fee."""
-
+class _TaxRow(NamedTuple):
     kind: str
     time_ns: int
     tx_hash: str | None
@@ -60,9 +58,9 @@ class _Row(NamedTuple):
 
 def write_csv(
     entries: Sequence[Entry] | EntryStore,
-    facts: Facts,
+    facts: StatementData,
     path: str | Path,
-    format: str = "plain",  # noqa: A002 - the word of the command line, too
+    format: str = "plain",  # noqa: A002 - as in the command line
     price: pd.DataFrame | None = None,
 ) -> Path:
     """Write the entries of a statement, as `Statement.to_csv` describes."""
@@ -72,7 +70,7 @@ def write_csv(
         gaps = units.count_text(len(facts.gaps), "gap")
         message = f"the statement has {gaps}, so the entries in {target.name} do not add up"
         user_warnings.warn(message)
-    texts = (csv_text(part, header=not at) for at, part in enumerate(parts))
+    texts = (csv_text(part, header=not index) for index, part in enumerate(parts))
     with replacing(target) as file:
         file.writelines(text.encode() for text in texts)
     return target
@@ -80,7 +78,7 @@ def write_csv(
 
 def tables(
     entries: Sequence[Entry] | EntryStore,
-    facts: Facts,
+    facts: StatementData,
     format: str = "plain",  # noqa: A002 - as above
     price: pd.DataFrame | None = None,
 ) -> Iterator[pd.DataFrame]:
@@ -91,24 +89,24 @@ def tables(
         return _tax_tables(entries, facts, TAX_FORMATS[format], prices)
     if not prices.currencies:
         return frames.entry_frames(facts, entries)
-    return _valued(entries, facts, prices)
+    return _tables_with_values(entries, facts, prices)
 
 
-def _valued(
-    entries: Sequence[Entry] | EntryStore, facts: Facts, prices: Prices
+def _tables_with_values(
+    entries: Sequence[Entry] | EntryStore, facts: StatementData, prices: Prices
 ) -> Iterator[pd.DataFrame]:
     names = _Names(facts)
     parts = zip(frames.in_parts(entries), frames.entry_frames(facts, entries), strict=True)
     for part, frame in parts:
         amounts = [_Amount(fungible(entry.asset), entry.change) for entry in part]
-        known = [
+        at_entries = [
             prices.at(amount.asset, entry.timestamp_ns)
             for amount, entry in zip(amounts, part, strict=True)
         ]
-        values = map(names.value, amounts, known)
+        values = map(names.value, amounts, at_entries)
         yield frame.assign(
-            price=_text_column(None if own is None else f"{own.amount:f}" for own in known),
-            price_currency=_text_column(None if own is None else own.currency for own in known),
+            price=_text_column(price and f"{price.amount:f}" for price in at_entries),
+            price_currency=_text_column(price and price.currency for price in at_entries),
             value=_text_column(map(_value_text, values)),
         )
 
@@ -123,21 +121,21 @@ def _text_column(texts: Iterable[str | None]) -> Any:
 class _Names:
     """The names of currencies in a file, and their decimals."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: StatementData) -> None:
         self._facts, self.account_id = facts, facts.account_id
         symbols = (units.token_symbol(token.symbol) for token in facts.tokens.values())
         self._counts = Counter(symbol.lower() for symbol in symbols)
 
     def token(self, asset: str) -> Token:
-        """Return symbol and decimals of an asset."""
+        """Return the symbol and the decimals of an asset."""
         return frames.token_of(self._facts, asset)
 
     def currency(self, asset: str) -> str:
         """
-        Return the name of an asset that no other asset of the file has.
+        Return the name of an asset, unique in the file: its symbol, or else its id.
 
-        This is its symbol. Any contract can call its token NEAR or USDC: a symbol that several
-        assets have is replaced by their ids, and so is one without known decimals.
+        Any contract can call its token NEAR or USDC: a symbol that several assets share, or one
+        without known decimals, is replaced by the id.
         """
         token = self.token(asset)
         if asset == NEAR:
@@ -164,86 +162,85 @@ class _Group:
     def __init__(self, time_ns: int, tx_hash: str | None) -> None:
         self.time_ns, self.tx_hash = time_ns, tx_hash
         self._sums: dict[str, dict[str, int]] = {}  # changes by kind and asset
-        self._words: dict[str, None] = {}
+        self._notes: dict[str, None] = {}
         self.is_complete = False
 
-    def add(self, asset: str, cause: str, change: int, words: Iterable[str | None]) -> None:
+    def add(self, asset: str, cause: str, change: int, notes: Iterable[str | None]) -> None:
         """Add an entry; the deposits of 1 yoctoNEAR that many methods demand count as fees."""
-        # Source: NEP-141, "Reference-level explanation". A claim of tokens would be a trade.
-        # An entry sums the deposits of a receipt, and each of its actions may demand one.
+        # Otherwise a claim of tokens would be a trade. An entry sums the deposits of a receipt, and
+        # each of its actions may demand one. Source: NEP-141, "Reference-level explanation".
         formal = {"deposit": range(-MAX_ACTIONS, 0), "refund": range(1, MAX_ACTIONS + 1)}
         is_formal = asset == NEAR and change in formal.get(cause, ())
         sums = self._sums.setdefault("fee" if is_formal else _KINDS.get(cause, "move"), {})
         sums[asset] = sums.get(asset, 0) + change
-        self._words |= dict.fromkeys(word for word in (cause, *words) if word)
+        self._notes |= dict.fromkeys(note for note in (cause, *notes) if note)
 
-    def rows(self, names: _Names) -> Iterator[_Row]:
+    def rows(self, names: _Names) -> Iterator[_TaxRow]:
         """
-        Yield the rows of the transaction, in which amounts that came back are left out.
+        Yield the rows of the transaction, without amounts that came back.
 
-        One asset in and one out is a trade. The fee is in the first row that sends something, or
-        in a row of its own.
+        One asset received and one sent is a trade. The fee is in the first row that sends
+        something, or in a separate row.
         """
         fee = self._sums.pop("fee", {}).get(NEAR, 0)
         rows = [row for kind in self._sums for row in self._moves(kind, names)]
-        payer = next((at for at, row in enumerate(rows) if row.sent), None)
+        payer = next((index for index, row in enumerate(rows) if row.sent), None)
         if fee < 0 and payer is not None:
             rows[payer] = rows[payer]._replace(fee=_Amount(NEAR, -fee))
         elif fee:
             rows.append(self._row("fee", names, NEAR, fee))
         yield from rows
 
-    def _moves(self, kind: str, names: _Names) -> list[_Row]:
+    def _moves(self, kind: str, names: _Names) -> list[_TaxRow]:
         rows = [
             self._row(kind, names, asset, change)
             for asset, change in self._sums[kind].items()
             if change
         ]
-        received, sent = ([row for row in rows if row[at]] for at in (4, 5))
+        received, sent = [row for row in rows if row.received], [row for row in rows if row.sent]
         if kind == "move" and len(received) == len(sent) == 1:
             return [received[0]._replace(sent=sent[0].sent)]
         return rows
 
-    def _row(self, kind: str, names: _Names, asset: str, change: int) -> _Row:
-        words = list(self._words)
+    def _row(self, kind: str, names: _Names, asset: str, change: int) -> _TaxRow:
+        notes = list(self._notes)
         if names.token(asset).decimals is None:
-            words.append("amount in smallest units")
+            notes.append("amount in smallest units")
         amount = _Amount(asset, abs(change))
-        row = _Row(kind, self.time_ns, self.tx_hash, cut(", ".join(words), _MAX_NOTE))
+        row = _TaxRow(kind, self.time_ns, self.tx_hash, cut(", ".join(notes), _MAX_NOTE))
         return row._replace(received=amount) if change > 0 else row._replace(sent=amount)
 
 
-def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_Row]:
+def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_TaxRow]:
     """
     Yield rows for tax programs, in the order of the entries.
 
-    A stake is NEAR of the account like its balance: a deposit with a pool is no disposal, and
+    A stake is NEAR of the account like its balance: a deposit with a pool is not a disposal, and
     only rewards have rows.
     """
-    last = {entry.tx_hash: at for at, entry in enumerate(entries) if entry.change}
+    last = {entry.tx_hash: index for index, entry in enumerate(entries) if entry.change}
     groups: deque[_Group] = deque()
-    by_hash: dict[str, _Group] = {}  # those that are not complete
-    for at, entry in enumerate(entries):
+    incomplete: dict[str, _Group] = {}  # by hash
+    for index, entry in enumerate(entries):
         if not entry.change:
             continue
-        group = by_hash.get(entry.tx_hash or "")
+        group = incomplete.get(entry.tx_hash or "")
         if group is None:
             groups.append(group := _Group(_known_time(entry), entry.tx_hash))
-        words = entry.counterparty_id, entry.method_name, entry.memo
-        group.add(fungible(entry.asset), entry.cause, entry.change, words)
-        if entry.tx_hash and last[entry.tx_hash] > at:
-            by_hash[entry.tx_hash] = group
+        notes = entry.counterparty_id, entry.method_name, entry.memo
+        group.add(fungible(entry.asset), entry.cause, entry.change, notes)
+        if entry.tx_hash and last[entry.tx_hash] > index:
+            incomplete[entry.tx_hash] = group
             continue
         group.is_complete = True
-        by_hash.pop(entry.tx_hash or "", None)
+        incomplete.pop(entry.tx_hash or "", None)
         while groups and groups[0].is_complete:
             yield from groups.popleft().rows(names)
 
 
 def _known_time(entry: Entry) -> int:
     if entry.timestamp_ns is None:
-        height = entry.block_height
-        sentence = f"the time of block {height} is unknown, and tax programs need one"
+        sentence = f"the time of block {entry.block_height} is unknown, and tax programs need one"
         raise InvalidRequestError(
             sentence, field="format", remedy='Use format="plain", which has heights.'
         )
@@ -251,7 +248,6 @@ def _known_time(entry: Entry) -> int:
 
 
 def _value_text(value: Decimal | None) -> str | None:
-    """Format a value with all digits and without an exponent."""
     if value is None:
         return None
     text = f"{value:f}"
@@ -259,13 +255,13 @@ def _value_text(value: Decimal | None) -> str | None:
 
 
 def _tax_tables(
-    entries: Sequence[Entry] | EntryStore, facts: Facts, form: TaxFormat, prices: Prices
+    entries: Sequence[Entry] | EntryStore, facts: StatementData, form: TaxFormat, prices: Prices
 ) -> Iterator[pd.DataFrame]:
     if form.currency_of is not None and len(prices.currencies) > 1:
         expected = f"one currency, that of {form.currency_of}"
         raise InvalidRequestError.refuse('price["currency"]', prices.currencies, expected)
     names = _Names(facts)
-    split = _with_fee_included if form.fee_is_included else _with_fee_apart
+    split = _include_fee if form.fee_is_included else _separate_fee
     rows = (part for row in _rows(entries, names) for part in split(row))
     cells = (_cells(row, form, names, prices) for row in rows)
     return (
@@ -279,8 +275,8 @@ def _tax_tables(
     )
 
 
-def _cells(row: _Row, form: TaxFormat, names: _Names, prices: Prices) -> dict[str, str | None]:
-    """Return all that a format may have in a row; the amount sent does not contain the fee."""
+def _cells(row: _TaxRow, form: TaxFormat, names: _Names, prices: Prices) -> dict[str, str | None]:
+    """Return the cells that formats choose from; the amount sent does not contain the fee."""
     date = datetime.fromtimestamp(row.time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
     side = "sent" if row.received is None else "received" if row.sent is None else "trade"
     cells: dict[str, str | None] = {
@@ -299,7 +295,7 @@ def _cells(row: _Row, form: TaxFormat, names: _Names, prices: Prices) -> dict[st
         cells[f"{cell} currency"] = None if amount is None else names.currency(amount.asset)
         cells[f"{cell} value"] = value
         cells[f"{cell} value currency"] = None if price is None else price.currency
-    # The value of a row is that of what was received, or else of what was sent.
+    # The value of a row is the value of the received amount, or else of the sent amount.
     side = "sent" if cells["received value"] is None else "received"
     is_known = cells[f"{side} value"] is not None
     cells["value"] = cells[f"{side} value"]
@@ -307,8 +303,8 @@ def _cells(row: _Row, form: TaxFormat, names: _Names, prices: Prices) -> dict[st
     return cells
 
 
-def _with_fee_included(row: _Row) -> list[_Row]:
-    """Include the fee in the amounts, or return it as a row of its own in a third currency."""
+def _include_fee(row: _TaxRow) -> list[_TaxRow]:
+    """Include the fee in the amounts; a fee in a third currency becomes a separate row."""
     fee, sent, received = row.fee, row.sent, row.received
     if fee is None:
         return [row]
@@ -316,16 +312,16 @@ def _with_fee_included(row: _Row) -> list[_Row]:
         return [row._replace(sent=_Amount(sent.asset, sent.units + fee.units))]
     if received and received.asset == fee.asset and received.units > fee.units:
         return [row._replace(received=_Amount(received.asset, received.units - fee.units))]
-    return _apart(row)
+    return _split_fee(row)
 
 
-def _with_fee_apart(row: _Row) -> list[_Row]:
-    """Return a fee in a currency of the row as a row of its own."""
+def _separate_fee(row: _TaxRow) -> list[_TaxRow]:
+    """Move a fee in a currency of the row to a separate row."""
     # Source: hodgerpodger/staketaxcsv, issue 385, according to which Koinly ignores such fees.
     assets = [amount.asset for amount in (row.sent, row.received) if amount is not None]
-    return _apart(row) if row.fee is not None and row.fee.asset in assets else [row]
+    return _split_fee(row) if row.fee is not None and row.fee.asset in assets else [row]
 
 
-def _apart(row: _Row) -> list[_Row]:
+def _split_fee(row: _TaxRow) -> list[_TaxRow]:
     fee = row._replace(kind="fee", received=None, sent=row.fee, fee=None)
     return [row._replace(fee=None), fee]

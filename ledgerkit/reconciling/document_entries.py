@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.protocol_rules import common_rules, headers_with_rules, rules_by_height
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.frames.tokens import TokenFacts
-    from ledgerkit.reconciling.listing import Listed
+    from ledgerkit.reconciling.listing import ListedTx
     from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.stakes import PoolTest
     from ledgerkit.tracing.balance_timeline import BalanceChange
@@ -45,58 +46,60 @@ class DocumentEntries:
     """
     The entries of transactions; the other attributes are complete once all entries were read.
 
-    `receipt_ids` are those of transfers without a transaction: the indexer does not know each.
+    `receipt_ids` are the receipts of transfers whose transaction the indexer does not know.
     """
 
     def __init__(self, scope: Scope, is_pool: PoolTest, receipt_ids: Iterable[str | None]) -> None:
         self._scope, self._is_pool = scope, is_pool
         self._receipt_ids = frozenset(receipt_ids)
-        self._tokens: dict[str, TokenFacts] = {}  # each contract is asked once, whatever it says
-        self.read_receipts: set[str | None] = set()  # of these, those that documents have
+        self._trace = partial(Trace, tokens=self._token_facts)
+        self._tokens: dict[str, TokenFacts] = {}  # each contract is read once
+        self.read_receipts: set[str | None] = set()  # those of `receipt_ids` that documents have
         self.flows: list[Entry] = []  # deposits with pools, and withdrawals
         self.unfinished: list[str] = []  # hashes of transactions still running
         self.lost: set[str] = set()  # hashes of transactions whose documents are missing
         self.notes: list[str] = []
 
-    def read(self, listed: list[Listed], start_height: int) -> Iterator[Entry]:
+    def read(self, listed: list[ListedTx], start_height: int) -> Iterator[Entry]:
         """Yield the entries after a block in causal order."""
-        waiting: list[Placed] = []
+        waiting: list[OrderedEntry] = []
         scope = self._scope
-        rules = rules_by_height(scope.ledger, (each.height for each in listed))
+        rules = rules_by_height(scope.ledger, (transaction.height for transaction in listed))
         with bar(total=len(listed), desc="documents", disable=not scope.progress) as tracker:
             position = 0
-            for batch in stream_documents(scope.ledger, (each.tx_hash for each in listed)):
+            hashes = (transaction.tx_hash for transaction in listed)
+            for batch in stream_documents(scope.ledger, hashes):
                 for tx_hash, document in batch:
                     height = listed[position].height
-                    while waiting and waiting[0].place[0] < height:
+                    while waiting and waiting[0].entry.block_height < height:
                         yield heapq.heappop(waiting).entry
-                    for placed in self._placed(tx_hash, document, position, rules[height]):
-                        if start_height < placed.place[0] <= scope.stop.height:
-                            heapq.heappush(waiting, placed)
+                    for ordered in self._entries_of(tx_hash, document, position, rules[height]):
+                        if start_height < ordered.entry.block_height <= scope.stop.height:
+                            heapq.heappush(waiting, ordered)
                     position += 1
                 tracker.update(len(batch))
         while waiting:
             yield heapq.heappop(waiting).entry
 
     def read_signed(self, tx_hashes: Iterable[str]) -> dict[str, list[Entry]]:
-        """Read transactions that the account signed from a node, which may not know them."""
+        """Read transactions that the account signed from a node, which may lack some."""
         scope, entries = self._scope, {}
         senders = dict.fromkeys(tx_hashes, scope.account_id)
-        answers = read_finished_from_node(scope.ledger, senders, must_answer=True)
-        for tx_hash, answer in answers.items():
-            trace = self._located_trace(answer)
-            placed, _ = entries_of(trace, scope.account_id)
-            entries[tx_hash] = [stakes.with_pool(e, self._is_pool) for _, e in placed]
+        responses = read_finished_from_node(scope.ledger, senders, must_answer=True)
+        for tx_hash, response in responses.items():
+            trace = self._located_trace(response)
+            ordered, _ = ordered_entries(trace, scope.account_id)
+            entries[tx_hash] = [stakes.set_pool_cause(e, self._is_pool) for _, e in ordered]
             entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
         return entries
 
-    def _placed(
+    def _entries_of(
         self,
         tx_hash: str,
         document: TransactionResponse | LedgerError,
         position: int,
         rules: Rules | None,
-    ) -> list[Placed]:
+    ) -> list[OrderedEntry]:
         if isinstance(document, UnknownTransactionError):
             self.notes.append(f"transaction {tx_hash} is listed, but its document is missing")
             self.lost.add(tx_hash)
@@ -105,86 +108,86 @@ class DocumentEntries:
             raise document
         if self._receipt_ids:
             self.read_receipts |= document.result.receipt_ids() & self._receipt_ids
-        trace, own = self._own_entries(tx_hash, document, position, rules)
+        trace, entries = self._balance_entries(tx_hash, document, position, rules)
         flows = stakes.stake_entries(trace, self._scope.account_id, self._is_pool)
         self.flows += flows
-        staked = [
-            Placed((e.block_height, True, position, len(own) + at, at), e)
-            for at, e in enumerate(flows)
+        ordered = [(order, stakes.set_pool_cause(e, self._is_pool)) for order, e in entries]
+        ordered += [
+            ((e.block_height, True, position, len(entries) + index, index), e)
+            for index, e in enumerate(flows)
         ]
-        placed = [Placed(place, stakes.with_pool(e, self._is_pool)) for place, e in own]
-        return [each for each in (*placed, *staked) if self._scope.has_asset(each.entry.asset)]
+        return [OrderedEntry(*item) for item in ordered if self._scope.has_asset(item[1].asset)]
 
-    def _own_entries(
+    def _balance_entries(
         self, tx_hash: str, document: TransactionResponse, position: int, rules: Rules | None
-    ) -> tuple[Trace, list[Placed]]:
-        """Return the trace that has all amounts, if one has, and the entries without pools."""
+    ) -> tuple[Trace, list[OrderedEntry]]:
+        """Return the entries without stakes, and their trace, read from a node if incomplete."""
         account_id = self._scope.account_id
-        trace = Trace(document.result, document.body, rules=rules, tokens=self._token_facts)
-        placed, is_complete = entries_of(trace, account_id, position)
+        trace = self._trace(document.result, document.body, rules=rules)
+        entries, is_complete = ordered_entries(trace, account_id, position)
         if not document.result.has_finished():
             self.unfinished.append(tx_hash)
         elif not is_complete:
             senders = {tx_hash: trace.signer_id or ""}  # a node sends gas profiles
-            answers = read_finished_from_node(self._scope.ledger, senders, must_answer=True)
-            for answer in answers.values():
+            responses = read_finished_from_node(self._scope.ledger, senders, must_answer=True)
+            for response in responses.values():
                 blocks = document.result.block_places()
-                tokens = self._token_facts
-                trace = Trace(answer.result, answer.body, blocks=blocks, rules=rules, tokens=tokens)
-                placed, is_complete = entries_of(trace, account_id, position)
+                trace = self._trace(response.result, response.body, blocks=blocks, rules=rules)
+                entries, is_complete = ordered_entries(trace, account_id, position)
             if not is_complete:
                 self.notes.append(f"an amount of transaction {tx_hash} is unknown")
-        return trace, placed
+        return trace, entries
 
-    def _located_trace(self, answer: TransactionResponse) -> Trace:
-        outcome = answer.result.transaction_outcome
-        own = [] if outcome is None or outcome.block_hash is None else [outcome.block_hash]
-        hashes = list(dict.fromkeys([*own, *answer.result.block_hashes()]))
+    def _located_trace(self, response: TransactionResponse) -> Trace:
+        result, outcome = response.result, response.result.transaction_outcome
+        first_hash = None if outcome is None else outcome.block_hash
+        hashes = list(dict.fromkeys(filter(None, [first_hash, *result.block_hashes()])))
         headers, rules_in = headers_with_rules(self._scope.ledger, hashes, progress=False)
-        blocks = {each: (headers[each].height, headers[each].time_ns or 0) for each in hashes}
+        blocks = {name: (headers[name].height, headers[name].time_ns or 0) for name in hashes}
         rules = common_rules([rules_in.get(header.epoch_id) for header in headers.values()])
-        tokens = self._token_facts
-        return Trace(answer.result, answer.body, blocks=blocks, rules=rules, tokens=tokens)
+        return self._trace(result, response.body, blocks=blocks, rules=rules)
 
     def _token_facts(self, contract_ids: Sequence[str]) -> dict[str, TokenFacts]:
-        unread = [each for each in contract_ids if each not in self._tokens]
+        unread = [name for name in contract_ids if name not in self._tokens]
         if unread:
             self._tokens |= read_token_facts(self._scope.ledger, unread)
-        return {each: self._tokens[each] for each in contract_ids}
+        return {name: self._tokens[name] for name in contract_ids}
 
 
-# Of one transaction -------------------------------------------------------------------------
+# One transaction ----------------------------------------------------------------------------
 
 
-class Placed(NamedTuple):
-    """An entry, and its place among those of all transactions: first by block."""
+class OrderedEntry(NamedTuple):
+    """An entry with its sort key among the entries of all transactions."""
 
-    place: tuple[int, bool, int, int, int]
+    order: tuple[int, bool, int, int, int]  # the block height first
     entry: Entry
 
 
-def entries_of(trace: Trace, account_id: str, position: int = 0) -> tuple[list[Placed], bool]:
+def ordered_entries(
+    trace: Trace, account_id: str, position: int = 0
+) -> tuple[list[OrderedEntry], bool]:
     """
     Return the entries of an account, and whether the document has all amounts and heights.
 
-    `position` is that of the transaction among the others.
+    `position` is the index of the transaction in the list of transactions.
     """
     entries, is_complete = [], True
     for index, change in enumerate(trace.balance_timeline()):
-        # The balance of an unnamed gas key is burnt: `gas_keys` finds out which one it was.
+        # A change of an unnamed gas key: `explain_deleted_gas_keys` finds the key.
         if change.account_id != account_id or change.kind == "nft" or change.asset == GAS_KEY:
             continue
         if change.change is None or change.height is None:
             is_complete = False
         elif change.change:
-            place = change.height, change.order >= 0, position, change.order, index
-            entries.append(Placed(place, _entry(trace, change, change.height, change.change)))
+            order = change.height, change.order >= 0, position, change.order, index
+            entries.append(OrderedEntry(order, _entry(trace, change, change.height, change.change)))
     if entries:
         try:
             headline = trace.headline() or None
-        except DecodeError:  # the amounts come from the receipts, which are as documented
+        except DecodeError:  # the amounts do not depend on the headline
             headline = None
-        entries = [Placed(place, each._replace(headline=headline)) for place, each in entries]
+        entries = [OrderedEntry(order, e._replace(headline=headline)) for order, e in entries]
     return sorted(entries), is_complete
 
 

@@ -1,4 +1,4 @@
-"""What an account earned by staking, in words: the amount, the epochs and the yearly rate."""
+"""Sentences on what an account earned by staking: the amount, the epochs and the yearly rate."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.reconciling.model import Facts, Reward
+    from ledgerkit.reconciling.model import Reward, StatementData
 
 _DIGITS = 3
 _MAX_POOLS = 10
 _YEAR_NS = 365 * 24 * 3600 * 10**9
 
 
-def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
-    """Yield what was earned in all and with each pool, or why a stake earned nothing."""
+def sentences(facts: StatementData, totals: pd.DataFrame) -> Iterator[str]:
+    """Yield sentences on all earnings and those with each pool, or why a stake earned nothing."""
     inflows = totals.loc[totals["asset"] == NEAR, "in_by_cause"]
     validated = sum(causes.get("validator_reward", 0) for causes in inflows)
     if validated:
@@ -40,20 +40,20 @@ def sentences(facts: Facts, totals: pd.DataFrame) -> Iterator[str]:
         if len(stakes):
             yield no_rewards(facts, totals)
     elif len(by_pool) == 1:
-        yield f"earned {_earned(facts.rewards)}, with {next(iter(by_pool))}"
+        yield f"earned {_amount_and_rate(facts.rewards)}, with {next(iter(by_pool))}"
     elif by_pool:
-        yield f"earned {_earned(facts.rewards)}, in all"
-        lines = (f"with {name}: {_earned(rows)}" for name, rows in by_pool.items())
+        yield f"earned {_amount_and_rate(facts.rewards)}, in all"
+        lines = (f"with {name}: {_amount_and_rate(rows)}" for name, rows in by_pool.items())
         yield from islice(lines, _MAX_POOLS)
         if len(by_pool) > _MAX_POOLS:
             yield f"and {units.count_text(len(by_pool) - _MAX_POOLS, 'more pool')}"
     if n_doubtful:
         pools = units.count_text(n_doubtful, "pool")
-        which = "other staking rewards" if by_pool else "staking rewards"
-        yield f"{which} are unknown: the balance with {pools} is unknown or has gaps"
+        rewards = "other staking rewards" if by_pool else "staking rewards"
+        yield f"{rewards} are unknown: the balance with {pools} is unknown or has gaps"
 
 
-def no_rewards(facts: Facts, totals: pd.DataFrame) -> str:
+def no_rewards(facts: StatementData, totals: pd.DataFrame) -> str:
     """Return why there is no reward in a period."""
     n_pools = int(totals["asset"].str.startswith(STAKE).sum())
     if n_pools:
@@ -66,26 +66,26 @@ def no_rewards(facts: Facts, totals: pd.DataFrame) -> str:
     return "no staking rewards: no balance with a staking pool is known in this period"
 
 
-def _earned(rewards: Sequence[Reward]) -> str:
+def _amount_and_rate(rewards: Sequence[Reward]) -> str:
     amount = units.near_amount(sum(row.reward for row in rewards), _DIGITS)
     n_known = len({row.epoch_id for row in rewards if row.apy is not None})
     epochs = {row.epoch_id for row in rewards}
     n_epochs = units.count_text(len(epochs), "epoch")
-    if None in epochs:  # its row spans several
+    if None in epochs:  # a row without an epoch spans several
         n_epochs = f"at least {units.count_text(max(2, len(epochs) - 1), 'epoch')}"
     rate = _annual_rate(rewards)
     if rate is None:
         return f"{amount} in {n_epochs}, yearly rate unknown"
-    known = "" if n_known == len(epochs) else f" in {n_known:,} of them"
-    return f"{amount} in {n_epochs}, {100 * rate:.1f} % a year{known}"
+    with_rate = "" if n_known == len(epochs) else f" in {n_known:,} of them"
+    return f"{amount} in {n_epochs}, {100 * rate:.1f} % a year{with_rate}"
 
 
 def _annual_rate(rewards: Sequence[Reward]) -> float | None:
     """
-    Return the mean compounded yearly rate of the rows with a known one; None if there is none.
+    Return the mean compounded yearly rate of the rows; None if no row has a known rate.
 
-    It is weighted by stake and time. A row may contain the rewards of epochs without a row before
-    it, so its time begins where the row before ended, if the stake has not moved since.
+    Stake and time are the weights. A row may contain the rewards of earlier epochs without a row,
+    so its time begins where the row before ended, if the stake has not moved since.
     """
     growth = stake_years = 0.0
     for before, row in pairwise((None, *rewards)):

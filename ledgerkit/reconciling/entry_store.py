@@ -30,7 +30,7 @@ class EntryStore:
     A list of entries in causal order, which can only grow.
 
     Whenever many entries are in memory they are moved to a temporary Parquet file. The file has no
-    name, so it goes with the store, or with the process. Without pyarrow all stay in memory.
+    name, so it vanishes with the store or the process. Without pyarrow all entries stay in memory.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class EntryStore:
     def tables(self) -> Iterator[Any]:
         """Yield the entries as `pyarrow.Table`s, at most `MAX_IN_MEMORY` in each."""
         entries = iter(self)
-        while some := list(islice(entries, MAX_IN_MEMORY)):
-            yield _to_table(some)
+        while part := list(islice(entries, MAX_IN_MEMORY)):
+            yield _to_table(part)
 
     def _spill(self) -> None:
         with file_errors(f"write {tempfile.gettempdir()}"), tempfile.TemporaryFile() as file:
@@ -99,9 +99,9 @@ def _to_table(entries: Iterable[Entry]) -> Any:
 
 def read_entries(source: Any, name: object) -> Iterator[Entry]:
     """
-    Yield the entries of a Parquet file: of a path, or of an open file.
+    Yield the entries of a Parquet file, given as a path or an open file.
 
-    Raises `DecodeError`, with the name, if no statement wrote them.
+    Raises `DecodeError`, with the name, if the file is not one of a statement.
     """
     open_file = arrow.library("pyarrow.parquet").ParquetFile
     with (

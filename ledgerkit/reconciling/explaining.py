@@ -41,7 +41,7 @@ _TRANSACTION_CAUSE = "transaction_processing"
 _RECEIPT_CAUSE = "receipt_processing"
 _REWARD_CAUSE = "action_receipt_gas_reward"
 
-ChangesByCause = dict[tuple[str, str | None], int]  # of a balance, by type of cause and hash
+ChangesByCause = dict[tuple[str, str | None], int]  # balance changes by type of cause and hash
 
 
 class _Update(NamedTuple):
@@ -49,15 +49,23 @@ class _Update(NamedTuple):
 
     balance: int  # yoctoNEAR
     cause_type: str
-    cause_hash: str | None  # of the transaction or receipt; None for a change by the chain itself
+    cause_hash: str | None  # transaction or receipt; None for a change by the chain itself
 
 
-class Explained(NamedTuple):
-    """The entries that blocks explain, and the gaps that remain."""
+class _GapBlock(NamedTuple):
+    """The block of a gap: its known entries, the changes in it, and a template of new entries."""
+
+    entries: list[Entry]
+    changes: ChangesByCause
+    template: Entry
+
+
+class GapExplanation(NamedTuple):
+    """Entries from the changes of blocks, and the gaps that remain."""
 
     entries: list[Entry]
     gaps: list[Gap]
-    tx_hashes: dict[str, None]  # of transactions that took what no entry has
+    tx_hashes: dict[str, None]  # transactions that took more than their entries say
 
 
 def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
@@ -67,32 +75,33 @@ def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
     entries: Iterable[Entry],
     unfinished: Collection[str],
     reader: BalanceReader,
-) -> Explained:
+) -> GapExplanation:
     """
     Explain gaps of NEAR whose block is known by the changes of state in that block.
 
-    Of `unfinished` transactions, what they took beyond their entries is gas of receipts to come.
+    What `unfinished` transactions took beyond their entries is the gas of pending receipts.
     """
-    placed = {gap for gap in gaps if gap.asset == NEAR and gap.missing and gap.has_block}
-    blocks = {gap.stop_height for gap in placed}
-    known: dict[int, list[Entry]] = defaultdict(list)
+    located = {gap for gap in gaps if gap.asset == NEAR and gap.missing and gap.has_block}
+    blocks = {gap.stop_height for gap in located}
+    known_entries: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries if blocks else ():
         if entry.asset == NEAR and entry.block_height in blocks:
-            known[entry.block_height].append(entry)
+            known_entries[entry.block_height].append(entry)
     updates = _read_updates(ledger, account_id, sorted(blocks), progress=reader.progress)
-    explained = Explained([], [], {})
+    explained = GapExplanation([], [], {})
     for gap in gaps:
-        own: list[Entry] = []
-        if gap in placed:
-            changes = _changes(gap, updates[gap.stop_height], reader)
-            place = Entry(gap.stop_height, reader.time_ns(gap.stop_height), NEAR, "", 0)
-            place = place._replace(evidence="proved")
-            payments = [*_payments(place, changes, known[gap.stop_height], unfinished)]
-            own = [*_missing_entries(gap, place, changes, known[gap.stop_height], payments)]
+        missing: list[Entry] = []
+        if gap in located:
+            height = gap.stop_height
+            template = Entry(height, reader.time_ns(height), NEAR, "", 0, evidence="proved")
+            changes = _changes(gap, updates[height], reader)
+            block = _GapBlock(known_entries[height], changes, template)
+            payments = [*_payments(block, unfinished)]
+            missing = [*_missing_entries(gap, block, payments)]
             unknown = (entry.tx_hash for entry in payments if entry.cause == "unknown")
             explained.tx_hashes.update(dict.fromkeys(filter(None, unknown)))
-        if own and sum(entry.change for entry in own) == gap.missing:
-            explained.entries.extend(own)
+        if missing and sum(entry.change for entry in missing) == gap.missing:
+            explained.entries.extend(missing)
         else:
             explained.gaps.append(gap)
     return explained
@@ -107,81 +116,70 @@ def _changes(gap: Gap, updates: Iterable[_Update], reader: BalanceReader) -> Cha
     return changes
 
 
-def _missing_entries(
-    gap: Gap, place: Entry, changes: ChangesByCause, known: list[Entry], payments: list[Entry]
-) -> Iterator[Entry]:
-    """Yield entries for the changes of a block that the known ones leave out, the surest first."""
+def _missing_entries(gap: Gap, block: _GapBlock, payments: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield entries for changes of a block without one, the surest causes first."""
     unexplained = gap.missing or 0
-    for entry in (
-        *_validator_rewards(place, changes),
-        *_contract_rewards(place, changes, known),
-        *payments,
-    ):
+    for entry in (*_validator_rewards(block), *_contract_rewards(block), *payments):
         if not unexplained:
             return
         unexplained -= entry.change
         yield entry
-    ids = {entry.receipt_id for entry in known}
-    unknown_ids = [
-        hash_ for type_, hash_ in changes if type_ == _RECEIPT_CAUSE and hash_ not in ids
-    ]
-    if unexplained and len(unknown_ids) == 1:
-        yield place._replace(cause="unknown", change=unexplained, receipt_id=unknown_ids[0])
+    receipt_ids = {id_ for cause_type, id_ in block.changes if cause_type == _RECEIPT_CAUSE}
+    receipt_ids -= {entry.receipt_id for entry in block.entries}
+    if unexplained and len(receipt_ids) == 1:
+        receipt_id = receipt_ids.pop()
+        yield block.template._replace(cause="unknown", change=unexplained, receipt_id=receipt_id)
 
 
-def _validator_rewards(place: Entry, changes: ChangesByCause) -> Iterator[Entry]:
-    for (cause_type, _), change in changes.items():
+def _validator_rewards(block: _GapBlock) -> Iterator[Entry]:
+    for (cause_type, _), change in block.changes.items():
         if cause_type == _VALIDATOR_CAUSE and change:
-            yield place._replace(cause="validator_reward", change=change)
+            yield block.template._replace(cause="validator_reward", change=change)
 
 
-def _contract_rewards(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iterator[Entry]:
-    """Yield rewards for calls: a document may not say if the contract was there to get them."""
-    rewarded = {entry.receipt_id for entry in known if entry.cause == "gas_reward"}
-    for (cause_type, cause_hash), change in changes.items():
+def _contract_rewards(block: _GapBlock) -> Iterator[Entry]:
+    """Yield rewards for calls that have none; a document may not say if the contract existed."""
+    rewarded = {entry.receipt_id for entry in block.entries if entry.cause == "gas_reward"}
+    for (cause_type, cause_hash), change in block.changes.items():
         if cause_type == _REWARD_CAUSE and cause_hash not in rewarded:
-            yield place._replace(cause="gas_reward", change=change, receipt_id=cause_hash)
+            yield block.template._replace(cause="gas_reward", change=change, receipt_id=cause_hash)
 
 
-def _payments(
-    place: Entry, changes: ChangesByCause, known: list[Entry], unfinished: Collection[str]
-) -> Iterator[Entry]:
-    """Yield what transactions took from their signer beyond the known entries."""
-    for (cause_type, cause_hash), change in changes.items():
+def _payments(block: _GapBlock, unfinished: Collection[str]) -> Iterator[Entry]:
+    """Yield what transactions took from their signer beyond their entries."""
+    for (cause_type, cause_hash), change in block.changes.items():
         if cause_type != _TRANSACTION_CAUSE:
             continue
-        # What a deleted account had, its receipt took, in the same block or later.
-        mine = (e for e in known if e.tx_hash == cause_hash and e.cause != "deleted")
-        own = [entry.change for entry in mine]
-        unexplained = change - sum(paid for paid in own if paid < 0)
-        # The gas of receipts that have not run is in no document. All else that is a fee is in the
-        # outcomes of the transaction.
-        cause = "fee" if own and cause_hash in unfinished else "unknown"
+        # The balance of a deleted account is taken by a receipt, in the same block or later.
+        entries = [e for e in block.entries if e.tx_hash == cause_hash and e.cause != "deleted"]
+        unexplained = change - sum(entry.change for entry in entries if entry.change < 0)
+        # The gas of pending receipts is in no document; all other fees are in the outcomes.
+        cause = "fee" if entries and cause_hash in unfinished else "unknown"
         if unexplained:
-            yield place._replace(cause=cause, change=unexplained, tx_hash=cause_hash)
+            yield block.template._replace(cause=cause, change=unexplained, tx_hash=cause_hash)
 
 
 def _read_updates(
     ledger: Ledger, account_id: str, heights: Sequence[int], *, progress: bool
 ) -> dict[int, list[_Update]]:
-    """Return what blocks did to an account's balances; nothing for a block that no host has."""
+    """Read the changes of an account in blocks; none in a block that no host has."""
     subject = {"account_ids": [account_id]}
-    places = map(validation.block_reference, heights)
-    calls = [rpc.changes("account_changes", at, subject) for at in places]
+    blocks = map(validation.block_reference, heights)
+    calls = [rpc.changes("account_changes", block, subject) for block in blocks]
     options: dict[str, Any] = {"on_error": "collect", "progress": progress, "label": "changes"}
-    answers = ledger.send_many(calls, **options)
+    responses = ledger.send_many(calls, **options)
     return {
-        height: _updates(ledger, account_id, height, answer)
-        for height, answer in zip(heights, answers, strict=True)
+        height: _updates(ledger, account_id, height, response)
+        for height, response in zip(heights, responses, strict=True)
     }
 
 
 def _updates(
-    ledger: Ledger, account_id: str, height: int, answer: Changes | LedgerError
+    ledger: Ledger, account_id: str, height: int, response: Changes | LedgerError
 ) -> list[_Update]:
-    """Read what a node says of a block; else its document, which is a thousand times larger."""
-    if not isinstance(answer, LedgerError):
-        return _node_updates(answer)
+    """Read a node's response; else the block's document, which is a thousand times larger."""
+    if not isinstance(response, LedgerError):
+        return _node_updates(response)
     try:
         document = read_document(ledger, height)
         if isinstance(document, Skipped):
@@ -193,17 +191,18 @@ def _updates(
             if change.type in ACCOUNT_CHANGES and change.change.account_id == account_id
         ]
     except LedgerError as error:
-        if unanswered := [each for each in (answer, error) if each.retryable]:
-            raise unanswered[0] from None
+        for failure in (response, error):
+            if failure.retryable:
+                raise failure from None
     return []
 
 
-def _node_updates(answer: Changes) -> list[_Update]:
+def _node_updates(response: Changes) -> list[_Update]:
     try:
         return [
-            _update(json_decoding.convert(asdict(each), StateChange))
-            for each in answer.changes
-            if each.type in ACCOUNT_CHANGES
+            _update(json_decoding.convert(asdict(change), StateChange))
+            for change in response.changes
+            if change.type in ACCOUNT_CHANGES
         ]
     except (DecodeError, msgspec.DecodeError) as problem:
         msg = f"the response to account_changes is not as documented: {problem}"
@@ -223,18 +222,18 @@ def _update(change: StateChange) -> _Update:
 # Gas keys that were deleted ---------------------------------------------------------------
 
 
-class Settled(NamedTuple):
-    """Entries that are those of the account, entries of deletions, and the gaps that remain."""
+class DeletedKeyResult(NamedTuple):
+    """Entries moved to the account, entries of deletions, and the gaps that remain."""
 
     moved: frozenset[Entry]
     entries: list[Entry]
     gaps: list[Gap]
 
 
-def settle_gas_keys(
+def explain_deleted_gas_keys(
     gaps: Sequence[Gap], entries: Iterable[Entry], reader: BalanceReader
-) -> Settled:
-    """Explain the gaps of gas keys after whose block there is no balance."""
+) -> DeletedKeyResult:
+    """Explain the gaps of gas keys whose balance is 0 after the block."""
     emptied = [gap for gap in gaps if _is_emptied(gap, reader)]
     refunds: dict[tuple[str, int], list[Entry]] = defaultdict(list)
     for entry in entries if emptied else ():
@@ -245,19 +244,19 @@ def settle_gas_keys(
     deleted: list[Entry] = []
     for gap in emptied:
         lost, height = -(gap.missing or 0), gap.stop_height
-        own = _with_sum(refunds[gap.asset, height], lost)
+        misplaced = _refunds_with_sum(refunds[gap.asset, height], lost)
         to_account = missing.get((NEAR, height))
-        if own and to_account:
-            moved.update(own)
+        if misplaced and to_account:
+            moved.update(misplaced)
             missing[NEAR, height] = to_account - lost
-        elif to_account != lost:  # the balance did not go to the account: it was burnt
+        elif to_account != lost:  # the balance was burnt: the account did not get it
             time_ns = reader.time_ns(height)
             deleted.append(Entry(height, time_ns, gap.asset, "deleted", -lost, evidence="proved"))
         else:
             continue
         missing[gap.asset, height] = 0
     updated = [gap._replace(missing=missing[gap.asset, gap.stop_height]) for gap in gaps]
-    return Settled(frozenset(moved), deleted, [gap for gap in updated if gap.missing != 0])
+    return DeletedKeyResult(frozenset(moved), deleted, [gap for gap in updated if gap.missing != 0])
 
 
 def _is_emptied(gap: Gap, reader: BalanceReader) -> bool:
@@ -265,7 +264,7 @@ def _is_emptied(gap: Gap, reader: BalanceReader) -> bool:
     return is_lost and reader.balance(gap.asset, gap.stop_height) == 0
 
 
-def _with_sum(refunds: list[Entry], total: int) -> list[Entry]:
-    """Return all refunds, or one of them, if they are this sum; otherwise nothing."""
+def _refunds_with_sum(refunds: list[Entry], total: int) -> list[Entry]:
+    """Return all refunds or a single one, whichever have this sum; otherwise nothing."""
     choices = [refunds, *([refund] for refund in refunds)]
-    return next((each for each in choices if sum(e.change for e in each) == total), [])
+    return next((chosen for chosen in choices if sum(e.change for e in chosen) == total), [])

@@ -1,10 +1,10 @@
 """
-A statement to a later block, from the statement to an earlier one.
+Extending a statement to a later block.
 
-The later statement equals the one that is built in one go. All entries after a cut are built
-again: it lies before the transactions that were still running, and before the last 1,000 blocks
-and gaps in them, because a service may have been behind then. Rewards and the balances at both ends
-are read again.
+The result equals a statement that is built in one go. All entries after a cut are built again: the
+cut lies before the transactions that were still running, and before the last 1,000 blocks and
+their gaps, because a service may have been behind then. Rewards and the balances at both ends are
+read again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.listing import found_documents
+from ledgerkit.reconciling.listing import available_documents
 from ledgerkit.reconciling.model import STAKE
 from ledgerkit.reconciling.plan import Scope
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.document_entries import DocumentEntries
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.listing import Listed
-    from ledgerkit.reconciling.model import Entry, Facts
+    from ledgerkit.reconciling.listing import ListedTx
+    from ledgerkit.reconciling.model import Entry, StatementData
+    from ledgerkit.reconciling.statement import Statement
 
 _RECENT = 1_000  # blocks by which the services may have been behind
 
@@ -36,21 +37,22 @@ class Continuation(Builder):
     """The builder of a statement that continues an earlier one; its last block is `stop`."""
 
     def __init__(
-        self, ledger: Ledger, facts: Facts, store: EntryStore, stop: Point, *, progress: bool = True
+        self, ledger: Ledger, earlier: Statement, stop: Point, *, progress: bool = True
     ) -> None:
-        _check(ledger, facts, stop)
+        facts = earlier.facts
+        _check_continuation(ledger, facts, stop)
         cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts)})["at"]
         assets = None if facts.assets is None else tuple(facts.assets)
         scope = Scope(ledger, facts.account_id, cut, stop, assets, progress)
-        super().__init__(scope, again=facts.unfinished)
-        self._earlier, self._earlier_store, self._cut = facts, store, cut.height
+        super().__init__(scope, unfinished_hashes=facts.unfinished)
+        self._earlier, self._cut = earlier, cut.height
         self._first = facts.start
 
     def _from_documents(
-        self, documents: DocumentEntries, listed: list[Listed], start: Point
+        self, documents: DocumentEntries, listed: list[ListedTx], start: Point
     ) -> Iterator[Entry]:
         flows = []
-        for entry in takewhile(self._is_before_cut, self._earlier_store):
+        for entry in takewhile(self._is_before_cut, self._earlier.store):
             if entry.asset.startswith(STAKE):
                 flows.append(entry)
             if entry.cause != "staking_reward":
@@ -63,10 +65,10 @@ class Continuation(Builder):
 
     def _assets_of(self, store: EntryStore, listed: Iterable[str]) -> list[str]:
         assets = super()._assets_of(store, listed)
-        return list(dict.fromkeys([*assets, *self._earlier.opening]))
+        return list(dict.fromkeys([*assets, *self._earlier.facts.opening]))
 
 
-def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
+def _check_continuation(ledger: Ledger, facts: StatementData, stop: Point) -> None:
     if ledger.network.name != facts.network:
         expected = f"a ledger of {facts.network}, as the statement is"
         raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)
@@ -75,11 +77,11 @@ def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
         raise InvalidRequestError.refuse("stop", stop.height + 1, expected)
 
 
-def _cut_height(ledger: Ledger, facts: Facts) -> int:
+def _cut_height(ledger: Ledger, facts: StatementData) -> int:
     """Return the height up to which the entries of a statement are final."""
     recent = facts.stop.height - _RECENT
     heights = [recent]
-    for _, document in found_documents(ledger, facts.unfinished):
+    for _, document in available_documents(ledger, facts.unfinished):
         outcome = document.result.transaction_outcome
         if outcome is not None and outcome.block_height is not None:
             heights.append(outcome.block_height - 1)

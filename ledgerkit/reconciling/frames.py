@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.reconciling.model import Entry, Evidence, Facts
+    from ledgerkit.reconciling.model import Entry, Evidence, StatementData
 
 T = TypeVar("T")
 
@@ -31,24 +31,24 @@ _TRANSACTIONS = SCHEMAS["statement_by_transaction"]
 _TOTALS = SCHEMAS["statement_totals"]
 
 
-def token_of(facts: Facts, asset: str) -> Token:
+def token_of(facts: StatementData, asset: str) -> Token:
     """Return the symbol and decimals of an asset."""
     is_near = fungible(asset) == NEAR
     return _NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
 
 
-def human_text(facts: Facts, asset: str, amount: int | None) -> str | None:
-    """Write an amount in whole tokens, with all digits; None if that is not known."""
+def human_text(facts: StatementData, asset: str, amount: int | None) -> str | None:
+    """Format an amount in whole tokens, with all digits; None if the decimals are unknown."""
     decimals = token_of(facts, asset).decimals
     return None if decimals is None or amount is None else units.to_text(amount, decimals)
 
 
-def entries_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+def entries_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame:
     """Build the frame of the entries, with the balance before and after each."""
     return _entries_frame(facts, entries, RunningBalances(facts), Proofs(facts, entries))
 
 
-def entry_frames(facts: Facts, entries: Iterable[Entry]) -> Iterator[pd.DataFrame]:
+def entry_frames(facts: StatementData, entries: Iterable[Entry]) -> Iterator[pd.DataFrame]:
     """Build the frame of the entries in parts, at least one, for files of any length."""
     balances, proofs = RunningBalances(facts), Proofs(facts, entries)
     for part in in_parts(entries):
@@ -56,7 +56,7 @@ def entry_frames(facts: Facts, entries: Iterable[Entry]) -> Iterator[pd.DataFram
 
 
 def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield items in lists of limited size: one empty list if there are none."""
+    """Yield items in lists of limited size; no items give one empty list."""
     iterator = iter(items)
     part = list(islice(iterator, PART_SIZE))
     yield part
@@ -65,7 +65,7 @@ def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _entries_frame(
-    facts: Facts, entries: Iterable[Entry], balances: RunningBalances, proofs: Proofs
+    facts: StatementData, entries: Iterable[Entry], balances: RunningBalances, proofs: Proofs
 ) -> pd.DataFrame:
     columns: dict[str, list[Any]] = defaultdict(list)
     for entry in entries:
@@ -78,14 +78,14 @@ def _entries_frame(
         columns["balance_after"].append(after)
         columns["symbol"].append(token_of(facts, entry.asset).symbol)
         columns["amount"].append(human_text(facts, entry.asset, entry.change))
-    columns.pop("headline", None)  # stands in the frame of the transactions
+    columns.pop("headline", None)  # a column of the frame of transactions
     columns["time"] = columns.pop("timestamp_ns", [])
     if not columns["time"]:
         return build.empty_frame("statement")
     return build.build_frame("statement", columns)
 
 
-def by_transaction_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+def by_transaction_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame:
     """Build the frame of the transactions; an entry without one has a row of its own."""
     groups: dict[str | int, list[Entry]] = defaultdict(list)
     for position, entry in enumerate(entries):
@@ -95,7 +95,7 @@ def by_transaction_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame
     return build.build_frame("statement_by_transaction", columns)
 
 
-def _transaction(facts: Facts, group: Sequence[Entry]) -> dict[str, Any]:
+def _transaction(facts: StatementData, group: Sequence[Entry]) -> dict[str, Any]:
     first, changes = group[0], Counter[str]()
     for entry in group:
         changes["fee" if entry.cause == "fee" else entry.asset] += entry.change
@@ -121,7 +121,7 @@ def _joined(texts: Iterable[str | None]) -> str | None:
 class RunningBalances:
     """The balances of the assets from entry to entry; a gap corrects them after its blocks."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: StatementData) -> None:
         self._balances = dict(facts.opening)
         self._gaps: dict[str, list[Gap]] = defaultdict(list)
         for gap in sorted(facts.gaps, key=lambda gap: gap.stop_height, reverse=True):
@@ -145,10 +145,10 @@ class Proofs:
     """
     The entries that readings prove: no other block has changed their asset between two readings.
 
-    Balances were read at both ends, and at both ends of each gap.
+    Balances were read at both ends of the statement and of each gap.
     """
 
-    def __init__(self, facts: Facts, entries: Iterable[Entry]) -> None:
+    def __init__(self, facts: StatementData, entries: Iterable[Entry]) -> None:
         self._readings: dict[str, list[int]] = defaultdict(list)
         for gap in facts.gaps:
             self._readings[gap.asset] += gap.start_height, gap.stop_height
@@ -163,27 +163,26 @@ class Proofs:
             for asset, balance in facts.opening.items()
         }
         for entry in entries:
-            place = entry.asset, self._interval(entry.asset, entry.block_height)
-            if self._blocks.setdefault(place, entry.block_height) != entry.block_height:
-                self._blocks[place] = None
+            key = entry.asset, self._interval(entry.asset, entry.block_height)
+            if self._blocks.setdefault(key, entry.block_height) != entry.block_height:
+                self._blocks[key] = None
 
     def evidence(self, entry: Entry) -> Evidence:
         """Return the evidence of an entry."""
-        place = entry.asset, self._interval(entry.asset, entry.block_height)
-        is_proved = self._is_read.get(entry.asset, False) and self._blocks[place] is not None
+        key = entry.asset, self._interval(entry.asset, entry.block_height)
+        is_proved = self._is_read.get(entry.asset, False) and self._blocks[key] is not None
         return "proved" if is_proved else entry.evidence
 
     def _interval(self, asset: str, height: int) -> int:
-        """Return the number of readings before a block."""
         return bisect_left(self._readings[asset], height)
 
 
 def _or_na(balance: int | None) -> Any:
-    """Return a balance; NA if it is unknown, or no balance because its block has another order."""
+    """Return a balance; NA if it is unknown or impossible, as within a block of another order."""
     return NA if balance is None or not 0 <= balance <= U128_MAX else balance
 
 
-def gaps_frame(facts: Facts) -> pd.DataFrame:
+def gaps_frame(facts: StatementData) -> pd.DataFrame:
     """Build the frame of the gaps."""
     gaps = facts.gaps
     columns = build.columns_of(
@@ -197,7 +196,7 @@ def gaps_frame(facts: Facts) -> pd.DataFrame:
     return build.build_frame("statement_gaps", columns)
 
 
-def totals_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+def totals_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame:
     """Build the frame of the totals: one row for each asset that was held or moved."""
     counts: Counter[str] = Counter()
     flows: dict[tuple[str, bool], Counter[str]] = defaultdict(Counter)
@@ -214,7 +213,7 @@ def totals_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
 
 
 def _total(
-    facts: Facts, asset: str, n_entries: int, inflow: Counter[str], outflow: Counter[str]
+    facts: StatementData, asset: str, n_entries: int, inflow: Counter[str], outflow: Counter[str]
 ) -> dict[str, Any]:
     opening, closing = facts.opening.get(asset), facts.closing.get(asset)
     change = None if opening is None or closing is None else closing - opening
@@ -237,8 +236,8 @@ def _total(
     }
 
 
-def _assets(facts: Facts, counts: Counter[str]) -> Iterator[str]:
-    """Yield NEAR, then the other assets that were asked for, or have an entry, gap or balance."""
+def _assets(facts: StatementData, counts: Counter[str]) -> Iterator[str]:
+    """Yield NEAR, then the other assets that were chosen, or have an entry, gap or balance."""
     named = {NEAR, *counts, *(facts.assets or ()), *(gap.asset for gap in facts.gaps)}
     balances = {**facts.opening, **facts.closing}
     names = {NEAR, *counts, *balances} if NEAR in balances else {*counts, *balances}

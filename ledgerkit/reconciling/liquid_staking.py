@@ -1,4 +1,4 @@
-"""Gains of liquid staking tokens: what they grew by in NEAR at their contract's rate."""
+"""Gains of liquid staking tokens: growth in NEAR at the rate of the token's contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.rewards import StakeReading
     from ledgerkit.validation import BlockReference
 
-# The view methods that return what 10^24 smallest units are worth, in yoctoNEAR.
+# The view methods that return the value of 10^24 smallest units in yoctoNEAR.
 # Source: ref-finance/ref-contracts, `ref-exchange/src/rated_swap`: LiNEAR and rNEAR have ft_price,
 # stNEAR get_st_near_price, NearX get_nearx_price.
 _RATE_METHODS = ("ft_price", "get_st_near_price", "get_nearx_price")
@@ -42,9 +42,9 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
 
     Entries of the tokens, all between the two blocks, are valued at the rate of their block. A gain
     is a row of rewards: `pool_id` is the token's contract, and all amounts are values in yoctoNEAR.
-    It is no entry of a statement, as the balance of the token itself does not change. Where the
-    entries do not explain the balance, what the rest is worth is no gain, and there is no row:
-    `gaps` say from when on the account has tokens that no entry names.
+    It is not an entry of a statement, as the balance of the token itself does not change. Periods
+    whose entries do not explain the balance have no row; `gaps` are the heights at which tokens
+    appeared without an entry.
     """
     listed, unexplained, gains = list(entries), list(gaps), []
     for contract_id in dict.fromkeys(tokens):
@@ -59,8 +59,8 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
             if len(readings) > 1 and (flows or any(reading.total for reading in readings)):
                 first_height, moves = _value_flows(ledger, contract_id, method, flows)
                 readings = [reading for reading in readings if reading.height >= first_height]
-                shows = partial(_is_gain, flows)
-                gains += compute_rewards(account_id, contract_id, readings, moves, shows)
+                is_gain = partial(_is_gain, flows)
+                gains += compute_rewards(account_id, contract_id, readings, moves, is_gain)
     return gains
 
 
@@ -70,17 +70,17 @@ def _is_gain(
     before: StakeReading,
     after: StakeReading,
 ) -> bool:
-    """Return True if the entries of a token explain its balance, so that the rest is its rate."""
+    """Return True if the entries explain the token's balance: the growth comes from its rate."""
     change = sum(e.change for e in flows if before.height < e.block_height <= after.height)
     return after.staked - before.staked == change
 
 
 def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
-    """Return the method that has a token's rate; None if it has none, or there is no contract."""
+    """Return the method that returns a token's rate; None if it or the contract is missing."""
     calls = [_rate_call(contract_id, method, stop.reference) for method in _RATE_METHODS]
     results = ledger.send_many(calls, progress=False)
-    answered = zip(_RATE_METHODS, results, strict=True)
-    return next((method for method, result in answered if result is not None), None)
+    by_method = zip(_RATE_METHODS, results, strict=True)
+    return next((method for method, result in by_method if result is not None), None)
 
 
 def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult | None]:
@@ -88,7 +88,6 @@ def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.
 
 
 def _rate(result: chain.CallResult, contract_id: str) -> int:
-    """Return the rate in a response, in yoctoNEAR."""
     return amount(result, f"the rate of {contract_id}")
 
 
@@ -99,13 +98,13 @@ def _read_values(
     method: str,
     headers: Sequence[chain.BlockHeader],
 ) -> list[Holding | None]:
-    """Read what an account's tokens were worth after blocks; None before there was a rate."""
-    places = [validation.received_hash(header.hash) for header in headers]
-    calls: list[Call[Any]] = [token_call(account_id, contract_id, at) for at in places]
-    calls += [_rate_call(contract_id, method, at) for at in places]
+    """Read the value of an account's tokens after blocks; None before there was a rate."""
+    blocks = [validation.received_hash(header.hash) for header in headers]
+    calls: list[Call[Any]] = [token_call(account_id, contract_id, block) for block in blocks]
+    calls += [_rate_call(contract_id, method, block) for block in blocks]
     results: list[Any] = ledger.send_many(calls, label="rates")
     values: list[Holding | None] = []
-    for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
+    for reading, result in zip(results[: len(blocks)], results[len(blocks) :], strict=True):
         balance = reading.total
         if not balance or result is None:
             values.append(Holding(0, 0) if balance == 0 else None)
@@ -118,17 +117,18 @@ def _value_flows(
     ledger: Ledger, contract_id: str, method: str, flows: Sequence[Entry]
 ) -> tuple[int, list[tuple[int, int]]]:
     """
-    Return heights of flows, and their values at the rate of their block.
+    Return heights and values of flows at the rate of their block.
 
-    Before the contract had a rate, flows have no value: with the height of the last one of these.
+    Flows before the contract had a rate have no value; the first item is the last of their heights.
     """
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
-    places = [validation.block_reference(height) for height in heights]
-    calls = [_rate_call(contract_id, method, at) for at in places]
+    blocks = map(validation.block_reference, heights)
+    calls = [_rate_call(contract_id, method, block) for block in blocks]
     results = ledger.send_many(calls, progress=False)
-    answered = zip(heights, results, strict=True)
     rates = {
-        height: _rate(result, contract_id) for height, result in answered if result is not None
+        height: _rate(result, contract_id)
+        for height, result in zip(heights, results, strict=True)
+        if result is not None
     }
     first_height = max((height for height in heights if height not in rates), default=0)
     valued = [entry for entry in flows if entry.block_height in rates]

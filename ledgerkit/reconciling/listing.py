@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.transaction_documents import stream_documents
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _LATEST_ARRIVAL_NS = 10 * 10**9  # NEAR that left in the last block arrives in a later one
 
 
-class Listed(NamedTuple):
+class ListedTx(NamedTuple):
     """A transaction in the order of the chain."""
 
     height: int
@@ -37,7 +38,7 @@ class Listed(NamedTuple):
 
 
 class Listing:
-    """The lists of the services; `assets` are those that they name, in order."""
+    """The lists of the services; `assets` are the assets that they name, in order."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -45,7 +46,7 @@ class Listing:
         self.assets: dict[str, None] = {}
         self.notes: list[str] = []
 
-    def transactions(self) -> list[Listed]:
+    def transactions(self) -> list[ListedTx]:
         """List the transactions of the account in the order of the chain."""
         scope = self._scope
         first = 0 if scope.start is None else first_height(scope.start.height)
@@ -53,16 +54,16 @@ class Listing:
             rows = transaction_rows(
                 scope.ledger, scope.account_id, first, scope.stop.height, tracker.update
             )
-            listed: dict[str, Listed] = {}  # by hash, because entries of two rows count twice
+            listed: dict[str, ListedTx] = {}  # by hash: two rows of a transaction would count twice
             for row in rows:
                 if len(listed) % PART == PART - 1:
                     self._borders_ns.append(row.timestamp_ns)
-                place = Listed(row.tx_block_height, row.tx_index or 0, row.transaction_hash)
-                listed.setdefault(row.transaction_hash, place)
+                transaction = ListedTx(row.tx_block_height, row.tx_index or 0, row.transaction_hash)
+                listed.setdefault(row.transaction_hash, transaction)
         return list(listed.values())
 
-    def transfers_beside(self, listed: list[Listed]) -> list[TransferRow]:
-        """List the transfers of other transactions or of none, and note the assets of all."""
+    def transfers_of_other_transactions(self, listed: list[ListedTx]) -> list[TransferRow]:
+        """List the transfers that no listed transaction has; note the assets of all transfers."""
         network = self._scope.ledger.network
         if network.transfers_url is None:
             self.notes.append(
@@ -70,11 +71,11 @@ class Listing:
                 "such as tokens that a contract's owner creates, shows only as gaps"
             )
             return []
-        known = {each.tx_hash for each in listed}
+        listed_hashes = {transaction.tx_hash for transaction in listed}
 
         def is_unlisted(row: TransferRow) -> bool:
             self.assets[row.asset] = None
-            return row.transaction_id not in known
+            return row.transaction_id not in listed_hashes
 
         transfers = self._transfers(is_unlisted)
         self.notes += [
@@ -91,7 +92,7 @@ class Listing:
         return self._transfers(lambda row: row.transaction_id in hashes)
 
     def _transfers(self, where: Callable[[TransferRow], bool]) -> list[TransferRow]:
-        """Read transfers of the period, and of those that may have left in its last block."""
+        """Read the transfers of the period, with those that may have left in its last block."""
         scope = self._scope
         first_ns = 0 if scope.start is None else scope.start.time_ns + 1
         last_ns = scope.stop.time_ns + _LATEST_ARRIVAL_NS + 1
@@ -103,7 +104,7 @@ class Listing:
         return [r for r in rows if r.height <= scope.stop.height + 1 and is_asset(r.asset)]
 
     def pools(self) -> list[str]:
-        """List the pools that the indexer knows of, or those among the requested assets."""
+        """List the pools among the requested assets, or else those that the indexer knows."""
         scope = self._scope
         if scope.assets is not None:
             return [a.removeprefix(STAKE) for a in scope.assets if a.startswith(STAKE)]
@@ -112,9 +113,9 @@ class Listing:
         return pools
 
 
-def find_start(ledger: Ledger, listed: list[Listed], transfers: list[TransferRow]) -> Point:
-    """Return the block before the account's first change that is listed."""
-    heights = [each.height for each in listed[:1]] + [row.height - 1 for row in transfers[:1]]
+def find_start(ledger: Ledger, listed: list[ListedTx], transfers: list[TransferRow]) -> Point:
+    """Return the block before the first listed change of the account."""
+    heights = [*(tx.height for tx in listed[:1]), *(row.height - 1 for row in transfers[:1])]
     first = min(heights, default=0)
     if first:
         return block_before(ledger, first)
@@ -122,25 +123,25 @@ def find_start(ledger: Ledger, listed: list[Listed], transfers: list[TransferRow
 
 
 def add_unlisted(
-    ledger: Ledger, listed: list[Listed], transfers: list[TransferRow], again: Iterable[str]
-) -> tuple[list[Listed], list[TransferRow]]:
-    """Add the transactions of transfers, and of `again`; return also transfers without one."""
+    ledger: Ledger, listed: list[ListedTx], transfers: list[TransferRow], unfinished: Iterable[str]
+) -> tuple[list[ListedTx], list[TransferRow]]:
+    """Add unfinished transactions and those of transfers; return also transfers without one."""
     hashes = dict.fromkeys(row.transaction_id for row in transfers if row.transaction_id)
-    known = {each.tx_hash for each in listed}
-    hashes.update((tx_hash, None) for tx_hash in again if tx_hash not in known)
+    listed_hashes = {transaction.tx_hash for transaction in listed}
+    hashes.update(dict.fromkeys(h for h in unfinished if h not in listed_hashes))
     unlisted = {}
-    for tx_hash, document in found_documents(ledger, hashes):
+    for tx_hash, document in available_documents(ledger, hashes):
         outcome = document.result.transaction_outcome
         if outcome is not None and outcome.block_height is not None:
-            unlisted[tx_hash] = Listed(outcome.block_height, 0, tx_hash)
-    alone = [row for row in transfers if row.transaction_id not in unlisted]
-    return sorted([*listed, *unlisted.values()]), alone
+            unlisted[tx_hash] = ListedTx(outcome.block_height, 0, tx_hash)
+    without_document = [row for row in transfers if row.transaction_id not in unlisted]
+    return sorted([*listed, *unlisted.values()]), without_document
 
 
-def found_documents(
+def available_documents(
     ledger: Ledger, hashes: Iterable[str]
 ) -> Iterator[tuple[str, TransactionResponse]]:
-    """Yield the documents of transactions, but for those that the service does not know."""
+    """Yield the documents of transactions, leaving out transactions that the service lacks."""
     for batch in stream_documents(ledger, hashes):
         for tx_hash, document in batch:
             if isinstance(document, UnknownTransactionError):
@@ -154,7 +155,7 @@ def found_documents(
 
 
 def indexed_entry(row: TransferRow) -> Entry | None:
-    """Build the entry of a row; None if its amount is cut off at what 128 signed bits can hold."""
+    """Build the entry of a row; None if the service cut its amount off at 128 signed bits."""
     change = row.change
     if change is None:
         return None
@@ -182,38 +183,37 @@ def _cause(row: TransferRow, change: int) -> str:
     return "deposit" if row.transfer_type == "AttachedDeposit" or row.method_name else "transfer"
 
 
-def placed_by_balances(entries: list[Entry], reader: BalanceReader) -> Iterator[Entry]:
+def locate_by_balances(entries: list[Entry], reader: BalanceReader) -> Iterator[Entry]:
     """
-    Yield entries in the blocks in which balances changed, with the evidence that these are.
+    Yield entries in the blocks in which balances changed; proved if the balances agree.
 
-    The service lists NEAR in the block in which it arrived. From its sender it was gone when the
-    receipt was created, mostly in the block before.
+    The service lists NEAR in the block in which it arrived. It left the sender when the receipt was
+    created, mostly in the block before.
     """
-    # Source: fastnear/transfers-indexer, and the deposit of 1,000 NEAR in block 161,048,664 that a
-    # test of petersalomonsen/near-accounting-export has.
+    # Source: fastnear/transfers-indexer, and a test of petersalomonsen/near-accounting-export with
+    # the deposit of 1,000 NEAR in block 161,048,664.
     reader.read(
         (entry.asset, height)
         for entry in entries
         for height in range(entry.block_height - 2, entry.block_height + 1)
     )
-    moved = [_moved(entry, reader) for entry in entries]
-    sums: dict[tuple[str, int], int] = {}
-    for entry in moved:
-        place = entry.asset, entry.block_height
-        sums[place] = sums.get(place, 0) + entry.change
-    for entry in moved:
+    located = [_move_to_departure(entry, reader) for entry in entries]
+    sums: Counter[tuple[str, int]] = Counter()
+    for entry in located:
+        sums[entry.asset, entry.block_height] += entry.change
+    for entry in located:
         change = _change(reader, entry.asset, entry.block_height)
         is_proved = change == sums[entry.asset, entry.block_height]
         yield entry._replace(evidence="proved") if is_proved else entry
 
 
-def _moved(entry: Entry, reader: BalanceReader) -> Entry:
-    """Return an entry, one block earlier if NEAR left the account there."""
+def _move_to_departure(entry: Entry, reader: BalanceReader) -> Entry:
+    """Return the entry, one block earlier if NEAR left the account there."""
     if entry.asset != NEAR or entry.change > 0:
         return entry
-    here = _change(reader, NEAR, entry.block_height)
-    before = _change(reader, NEAR, entry.block_height - 1)
-    if here is None or before is None or before >= here:
+    arrival = _change(reader, NEAR, entry.block_height)
+    departure = _change(reader, NEAR, entry.block_height - 1)
+    if arrival is None or departure is None or departure >= arrival:
         return entry
     height = entry.block_height - 1
     return entry._replace(block_height=height, timestamp_ns=reader.time_ns(height))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc
 from ledgerkit.errors import LedgerError
-from ledgerkit.reconciling.listing import found_documents, indexed_entry
+from ledgerkit.reconciling.listing import available_documents, indexed_entry
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.reconciling.plan import first_height
 from ledgerkit.reconciling.reconcile import BalanceReader
-from ledgerkit.reconciling.rewards import listed_pools, rewards_of
+from ledgerkit.reconciling.rewards import listed_pools, read_rewards
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 def lockup_rewards(
     ledger: Ledger, owner_id: str, start: Block, stop: Block, *, progress: bool = True
 ) -> list[Reward]:
-    """Read the rewards of an owner's lockup contract with its pools; none if there is none."""
+    """Read the rewards of an owner's lockup contract; none if there is no such contract."""
     account_id = lockup_id(owner_id)
     if ledger.network.name == "testnet" or not _exists(ledger, account_id, stop):
         return []
     selected = [_selected_pool(ledger, account_id, block) for block in (start, stop)]
-    known = [*listed_pools(ledger, account_id), *filter(None, selected)]
-    flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(known))]
-    pools = [*known, *(entry.counterparty_id for entry in flows if entry.counterparty_id)]
+    pools = [*listed_pools(ledger, account_id), *filter(None, selected)]
+    flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(pools))]
+    pools += [entry.counterparty_id for entry in flows if entry.counterparty_id]
     reader = BalanceReader(ledger, account_id, progress=progress)
-    return rewards_of(ledger, account_id, pools, start, stop, flows, reader)
+    return read_rewards(ledger, account_id, pools, start, stop, flows, reader)
 
 
 def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
     call = unless_refused(rpc.view_account(account_id, block.reference))
-    # `send` would warn that the embedded ledger has no such account, which is nothing unusual.
+    # `send` would warn if the embedded ledger has no such account, which is the usual case.
     [[state]] = ledger.stream([call])
     if isinstance(state, LedgerError):
         raise state
@@ -67,7 +67,7 @@ def _stake_flows(
     rows = transaction_rows(ledger, account_id, first_height(start.height), stop.height)
     read_hashes: set[str] = set()
     receipt_ids: set[str] = set()
-    for tx_hash, document in found_documents(ledger, (row.transaction_hash for row in rows)):
+    for tx_hash, document in available_documents(ledger, (row.transaction_hash for row in rows)):
         read_hashes.add(tx_hash)
         receipt_ids |= document.result.receipt_ids()
         yield from stake_entries(Trace(document.result, document.body), account_id, is_pool)

@@ -62,11 +62,11 @@ class Entry(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """An amount that balances changed by and no entry explains."""
+    """A change of a balance that no entry explains."""
 
     asset: str
     start_height: int  # the balance is known after this block
-    stop_height: int  # and after this one
+    stop_height: int  # the balance is known after this block, too
     missing: int | None  # real change less the sum of the entries; None: a balance is unknown
     note: str
 
@@ -92,12 +92,12 @@ class Block(NamedTuple):
 
     @property
     def reference(self) -> BlockReference:
-        """The reference by which it is requested."""
+        """The reference that requests name the block by."""
         return validation.block_reference(self.block_hash or self.height)
 
 
 class Reward(NamedTuple):
-    """The growth of a balance with a staking pool between two blocks, as a rule of an epoch."""
+    """The growth of a balance with a staking pool between two blocks, usually of one epoch."""
 
     pool_id: str
     epoch_id: str | None
@@ -109,27 +109,27 @@ class Reward(NamedTuple):
     withdrawals: int
     total_after: int
     apy: float | None
-    account_id: str | None = None  # whose balance it is; None: the statement's own account
+    account_id: str | None = None  # the owner of the balance; None: the account of the statement
 
     @property
     def reward(self) -> int:
-        """Growth of the balance by itself; a pool rounds down by a few yoctoNEAR."""
+        """The growth without deposits and withdrawals; a pool rounds down by a few yoctoNEAR."""
         return self.total_after - self.total_before - self.deposits + self.withdrawals
 
 
 @dataclass(slots=True)
-class Facts:
-    """The parts of a statement beside its entries."""
+class StatementData:
+    """All parts of a statement except its entries."""
 
     account_id: str
     network: str
-    start: Block  # the last one before the entries
-    stop: Block  # the last one with entries
+    start: Block  # the last block before the entries
+    stop: Block  # the last block with entries
     opening: dict[str, int | None] = field(default_factory=dict)  # balances after `start`, by asset
-    closing: dict[str, int | None] = field(default_factory=dict)  # and after `stop`
+    closing: dict[str, int | None] = field(default_factory=dict)  # balances after `stop`, by asset
     tokens: dict[str, Token] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     rewards: list[Reward] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)  # hashes of transactions still running
     notes: list[str] = field(default_factory=list)
-    assets: list[str] | None = None  # the only ones of the statement; None: all
+    assets: list[str] | None = None  # the chosen assets; None: all

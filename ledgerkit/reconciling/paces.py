@@ -1,9 +1,9 @@
 """
-The pace of a staking pool: what stakes with it grew by between two blocks, as others show it.
+The pace of a staking pool: the growth of stakes between two blocks, taken from other accounts.
 
-A pool's rewards raise the price of its shares, so all stakes grow in the same proportion. What the
-stake of an account grew by is a reward only if the stakes of others grew as much; all else is a
-deposit or a withdrawal that no source lists. The owner of a pool has its fee on top.
+A pool's rewards raise the price of its shares, so all stakes grow in the same proportion. The
+growth of an account's stake is a reward only if the stakes of others grew as much; all else is a
+deposit or a withdrawal that no source lists. The owner of a pool gets the fee on top.
 """
 
 # Source: near/core-contracts, `staking-pool/src/internal.rs` (internal_ping) and `lib.rs`
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.rewards import StakeReading
 
 _N_WITNESSES = 30  # accounts of a pool whose stakes are compared
-_LEAST_STAKE = 10**20  # yoctoNEAR: what a smaller one grew by is not exact enough
-_NOBODY = ""  # has the stake of a pool itself
-ROUNDING = 10  # yoctoNEAR: a pool rounds each time it stakes or unstakes
+_LEAST_STAKE = 10**20  # yoctoNEAR; the growth of a smaller stake is not exact enough
+_NOBODY = ""  # stands for the stake that no account has
+ROUNDING = 10  # yoctoNEAR; a pool rounds each time it stakes or unstakes
 
 
 class _Fee(NamedTuple):
-    """The stakes with a pool in all, and the share of rewards that its owner keeps."""
+    """All stakes with a pool, and the share of rewards that its owner gets."""
 
     total_staked: int
     share: Fraction
 
     def of(self, growth: Fraction) -> Fraction:
-        """Return what the owner gets when stakes grow by a factor."""
+        """Return the fee of the owner when stakes grow by a factor."""
         return max(Fraction(0), self.total_staked * (growth - 1) * self.share / (1 - self.share))
 
 
@@ -51,13 +51,13 @@ _NO_FEE = _Fee(0, Fraction(0))
 
 
 class _Witness(NamedTuple):
-    """What another account has with a pool; to unstake some of it leaves the sum."""
+    """The balance of another account with a pool; unstaking does not change the sum."""
 
     staked: int
     unstaked: int
 
     def growth(self, after: _Witness) -> _Growth:
-        """Return how its stake grew, before anything of it was unstaked."""
+        """Return the growth of the stake, before any of it was unstaked."""
         rounded = 0 if after.unstaked == self.unstaked else ROUNDING
         grown = after.staked + after.unstaked - self.unstaked
         return _Growth(
@@ -75,33 +75,33 @@ class _Growth(NamedTuple):
 @dataclass(frozen=True)
 class Pace:
     """
-    What a pool paid to others than an account.
+    The payments of a pool to other accounts.
 
     Parameters
     ----------
     stakes
         The stakes of other accounts after blocks, by height.
     fees
-        What its owner gets, by height; empty if the account is another one.
+        The fees of the owner, by height; empty if the account is not the owner.
     doubtful
-        Heights at which a few yoctoNEAR of the account are unexplained: a growth may contain them.
+        Heights at which a few yoctoNEAR of the account are unexplained: growth may include them.
     """
 
     stakes: Mapping[int, Mapping[str, _Witness]]
     fees: Mapping[int, _Fee]
     doubtful: Collection[int]
 
-    def shows(self, growth: int, before: StakeReading, after: StakeReading) -> bool:
-        """Return True if an account's balance grew by so much because the pool paid it."""
+    def is_reward(self, growth: int, before: StakeReading, after: StakeReading) -> bool:
+        """Return True if the growth of an account's balance is a payment of the pool."""
         if any(before.height < height <= after.height for height in self.doubtful):
             return False
         fee = self.fees.get(before.height, _NO_FEE)
         if fee is _NO_FEE and after.total == growth:
-            return False  # nothing grows from nothing: no source lists the deposit
+            return False  # a balance that grows from zero is an unlisted deposit
         pace = _common_growth(self.stakes[before.height], self.stakes[after.height])
         if pace is None:
             return False
-        # The stake at the beginning grew, before anything was added or taken; or that at the end.
+        # Stakes may be added or withdrawn before or after the payment: either stake may have grown.
         bases = Fraction(before.staked), after.staked / pace.low
         return any(
             floor(base * (pace.low - 1) + fee.of(pace.low)) - ROUNDING
@@ -113,10 +113,10 @@ class Pace:
 
 def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]) -> _Growth | None:
     """
-    Return the growth that most stakes share; others were deposited to, or withdrawn from.
+    Return the growth that most stakes share; the others have deposits or withdrawals.
 
-    Where no two agree it is the lowest: what is deposited adds to it, and of what is withdrawn in
-    the same blocks a stake nearly always shrinks.
+    If no two stakes agree it is the lowest growth: a deposit adds to it, and a withdrawal in the
+    same blocks nearly always makes the stake shrink, which does not count.
     """
     witnesses = (
         witness.growth(after[name])
@@ -125,13 +125,13 @@ def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]
     )
     growths = [growth for growth in witnesses if growth.high >= 1]
     agreeing = [
-        [each for each in growths if each.low <= growth.high and growth.low <= each.high]
+        [other for other in growths if other.low <= growth.high and growth.low <= other.high]
         for growth in growths
     ]
     most = max(agreeing, key=lambda group: (len(group), -group[0].low), default=[])
     if not most:
         return None
-    low, high = max(each.low for each in most), min(each.high for each in most)
+    low, high = max(growth.low for growth in most), min(growth.high for growth in most)
     return _Growth(low, high) if low <= high else None
 
 
@@ -145,7 +145,7 @@ def read_pace(
     doubtful: Collection[int],
     readings: Sequence[StakeReading],
 ) -> Pace:
-    """Read what a pool paid to others, at the blocks of an account's readings."""
+    """Read the stakes of others with a pool, at the blocks of an account's readings."""
     heights = [reading.height for reading in readings]
     if not any(reading.staked for reading in readings):
         return Pace({height: {} for height in heights}, {}, doubtful)
@@ -153,59 +153,58 @@ def read_pace(
     [owner_id] = view("get_owner_id", str, heights[-1:])
     pages = view("get_accounts", list[chain.Delegator], heights, from_index=0, limit=_N_WITNESSES)
     listed = [_stakes(page or ()) for page in pages]
-    is_owner, left_out = owner_id == account_id, (account_id, owner_id)
-    is_alone = any(not stakes.keys() - left_out for stakes in listed)
+    is_owner, excluded = owner_id == account_id, (account_id, owner_id)
+    is_alone = any(not stakes.keys() - excluded for stakes in listed)
     totals = view("get_total_staked_balance", str | int, heights) if is_owner or is_alone else []
     if is_alone:
-        for page, each, total in zip(pages, listed, totals, strict=True):
-            if page is not None and len(each) == len(page) < _N_WITNESSES:  # all are listed
-                theirs = sum(witness.staked for witness in each.values())
-                each[_NOBODY] = _Witness(_plain(total) - theirs - len(each), 0)  # and round down
-    stakes = {
-        height: {name: stake for name, stake in each.items() if name not in left_out}
-        for height, each in zip(heights, listed, strict=True)
+        for page, stakes, total in zip(pages, listed, totals, strict=True):
+            # On a full page accounts may be missing. Each stake is rounded down.
+            if page is not None and len(stakes) == len(page) < _N_WITNESSES:
+                listed_stake = sum(witness.staked for witness in stakes.values())
+                stakes[_NOBODY] = _Witness(_amount_or_zero(total) - listed_stake - len(stakes), 0)
+    by_height = {
+        height: {name: stake for name, stake in stakes.items() if name not in excluded}
+        for height, stakes in zip(heights, listed, strict=True)
     }
     if not is_owner:
-        return Pace(stakes, {}, doubtful)
+        return Pace(by_height, {}, doubtful)
     shares = view("get_reward_fee_fraction", chain.FeeFraction, heights)
-    read = zip(heights, totals, shares, strict=True)
-    fees = {height: _fee(total, share) for height, total, share in read}
-    return Pace(stakes, fees, doubtful)
+    fees = dict(zip(heights, map(_fee, totals, shares), strict=True))
+    return Pace(by_height, fees, doubtful)
 
 
 def _fee(total: str | int | None, share: chain.FeeFraction | None) -> _Fee:
     if share is None or not 0 <= share.numerator < share.denominator:
         return _NO_FEE
-    return _Fee(_plain(total), Fraction(share.numerator, share.denominator))
+    return _Fee(_amount_or_zero(total), Fraction(share.numerator, share.denominator))
 
 
-def _plain(value: str | int | None) -> int:
-    """Return an amount; 0 if it is none, of which nothing can be a share."""
+def _amount_or_zero(value: str | int | None) -> int:
     return (amounts.plain(["-" if value is None else str(value)]) or [0])[0]
 
 
 def _stakes(page: Iterable[chain.Delegator]) -> dict[str, _Witness]:
-    """Return what accounts have with a pool; nothing if one of it is no amount."""
+    """Return the balances of accounts with a pool; none if one of them is not an amount."""
     delegators = list(page)
-    staked = amounts.plain([str(each.staked_balance) for each in delegators])
-    unstaked = amounts.plain([str(each.unstaked_balance) for each in delegators])
+    staked = amounts.plain([str(delegator.staked_balance) for delegator in delegators])
+    unstaked = amounts.plain([str(delegator.unstaked_balance) for delegator in delegators])
     if staked is None or unstaked is None:
         return {}
-    names = (each.account_id for each in delegators)
+    names = (delegator.account_id for delegator in delegators)
     return dict(zip(names, map(_Witness, staked, unstaked), strict=True))
 
 
 def _view(
     ledger: Ledger, pool_id: str, method: str, kind: Any, heights: Sequence[int], **args: int
 ) -> list[Any]:
-    """Call a view method after blocks; None where the pool has none like a staking pool's."""
+    """Call a view method after blocks; None where it fails or returns another type."""
     packed = validation.json_args(args)
     calls = [
-        unless_refused(rpc.call_function(pool_id, method, packed, validation.block_reference(at)))
-        for at in heights
+        unless_refused(rpc.call_function(pool_id, method, packed, block))
+        for block in map(validation.block_reference, heights)
     ]
     results: list[Any] = ledger.send_many(calls, progress=False)
-    return [None if each is None else _value(each, kind, method) for each in results]
+    return [None if result is None else _value(result, kind, method) for result in results]
 
 
 def _value(result: chain.CallResult, kind: Any, method: str) -> Any:

@@ -33,8 +33,8 @@ _SERVICES: dict[Surface, str] = {
     "api": "REST API",
 }
 
-# Blocks before the start, in which transactions may begin that go on after it: a yield ends after
-# 200 blocks (nearcore, yield_timeout_length_in_blocks), and what waits for it may yield again.
+# A transaction may begin this many blocks before the start and go on after it: a yield ends after
+# 200 blocks (nearcore, yield_timeout_length_in_blocks), and its callback may yield again.
 _MARGIN = 1_000
 
 
@@ -48,14 +48,14 @@ class StatementPlan:
     account_id
         The account.
     start_height
-        The first height; None is that of the account's first change.
+        The first height; None is the height of the account's first change.
     stop_height
         The height after the last one, as in `range`.
     transactions
         Number of transactions that the Transactions API counts; it may count some twice.
     requests
-        Least number of requests by service. Each further page of transfers, each token, each
-        epoch with a staking pool and each gap that is searched adds to it.
+        Minimum number of requests by service. Further pages of transfers, tokens, epochs with a
+        staking pool and gaps to search add to it.
     limits
         Rate limit of each service.
 
@@ -111,7 +111,7 @@ def plan_statement(
     has_archive = settings.network.address("archival_rpc") is not None
     node: Surface = "archival_rpc" if has_archive else "rpc"
     n_documents = -(-count // services.MAX_HASHES)
-    # The blocks at both ends, the balances there, and the rules at the first and last transaction.
+    # Blocks and balances at both ends, and the protocol rules at the first and last transaction.
     n_node = 2 + 2 * len(assets or [NEAR]) + min(count, 2)
     requests: dict[Surface, int] = {
         "transactions": 1 + count // services.ACCOUNT_PAGE + n_documents,
@@ -121,14 +121,14 @@ def plan_statement(
     if assets is None:
         requests["api"] = 2  # pools and tokens
         requests[node] += settings.network.name != "testnet"  # the lockup contract
-    known = [surface for surface in requests if settings.network.address(surface)]
+    available = [surface for surface in requests if settings.network.address(surface)]
     return StatementPlan(
         account_id,
         start_height,
         stop_height,
         count,
-        {_SERVICES[surface]: requests[surface] for surface in known},
-        {_SERVICES[surface]: settings.limit(surface) for surface in known},
+        {_SERVICES[surface]: requests[surface] for surface in available},
+        {_SERVICES[surface]: settings.limit(surface) for surface in available},
     )
 
 
@@ -138,11 +138,11 @@ def plan_statement(
 @dataclass(frozen=True)
 class Scope:
     """
-    The account and the period of a statement, and how they are read.
+    The account, period and assets of a statement, and the ledger to read from.
 
-    Balances are read after block `start`, the last one below the interval, and after block `stop`,
-    its last one. Without a start the interval begins with the account's first transaction. Without
-    `assets` the statement has all.
+    Balances are read after block `start`, the last block before the period, and after `stop`, the
+    last block of the period. Without a start the period begins with the account's first
+    transaction. Without `assets` the statement has all assets.
     """
 
     ledger: Ledger
@@ -175,13 +175,13 @@ def locate_ends(ledger: Ledger, ends: Ends) -> tuple[Point | None, Point]:
 
 
 def block_before(ledger: Ledger, height: int) -> Point:
-    """Return the last block below a height; for the first block of the chain, itself."""
+    """Return the last block below a height, or the first block of the chain if there is none."""
     [point] = ledger.locate_many([max(0, height - 1)])
     if isinstance(point, UnknownBlockError):
-        [at] = ledger.locate_many([height])
+        [first] = ledger.locate_many([height])
         # Nothing happens in the first block: its balances are those that the chain begins with.
-        if isinstance(at, Point) and at.prev_hash == NO_HASH:
-            return at
+        if isinstance(first, Point) and first.prev_hash == NO_HASH:
+            return first
     if isinstance(point, LedgerError):
         raise point
     return point

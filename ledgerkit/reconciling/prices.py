@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COLUMNS = ("asset", "time", "price", "currency")
-# A product of two numbers has as many digits as both together: no value is rounded.
+# A product has at most as many digits as both factors together: no value is rounded.
 _MAX_DIGITS = 60
 _EXACT = Context(prec=200)
 
@@ -33,7 +33,7 @@ class Price(NamedTuple):
 
 class Prices:
     """
-    The prices of a frame as `Statement.to_csv` takes it, looked up by asset and time.
+    The prices of the frame passed to `Statement.to_csv`, by asset and time.
 
     A float counts as its shortest decimal text.
     """
@@ -58,8 +58,8 @@ class Prices:
         """Return the last price at or before a time; None if there is none."""
         if time_ns is None:
             return None
-        place = bisect_right(self._times.get(asset, []), time_ns)
-        return self._prices[asset][place - 1] if place else None
+        count = bisect_right(self._times.get(asset, []), time_ns)
+        return self._prices[asset][count - 1] if count else None
 
 
 def _rows(frame: pd.DataFrame | None) -> Iterator[tuple[str, int, Price]]:

@@ -1,10 +1,9 @@
 """
 Comparing the entries of an account with its balances: where they differ, and by how much.
 
-The difference between the real balance and the sum of the entries is known at both ends. Where it
-is not the same, the blocks in between are bisected, all assets and intervals at once, until each
-change of the difference is found in one block. Two changes that cancel out between two readings
-cannot be noticed.
+The difference between the real balance and the sum of the entries is known at both ends. If it
+changed, the blocks in between are bisected, all assets and intervals at once, until each change is
+located in one block. Two changes that cancel out between two readings cannot be noticed.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ class BalanceReader:
         """The number of balances read so far."""
         return len(self._balances)
 
-    def read(self, places: Iterable[tuple[str, int]]) -> None:
-        """Read balances of assets after heights, those that are not known yet."""
-        missing = [place for place in dict.fromkeys(places) if place not in self._balances]
+    def read(self, keys: Iterable[tuple[str, int]]) -> None:
+        """Read the balances of assets after heights that have not been read yet."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._balances]
         heights = [height for _, height in missing if height not in self._points]
         self.locate(dict.fromkeys(heights))
         points = [(asset, self._points[height]) for asset, height in missing]
@@ -56,7 +55,7 @@ class BalanceReader:
         self._balances.update(zip(missing, balances, strict=True))
 
     def locate(self, heights: Iterable[int]) -> None:
-        """Find the blocks at heights; for a skipped height, the last block below it."""
+        """Locate the blocks at heights; for a skipped height, the last block below it."""
         unknown = [height for height in heights if height not in self._points]
         for height, point in zip(unknown, self._ledger.locate_many(unknown), strict=True):
             if isinstance(point, LedgerError):
@@ -88,11 +87,11 @@ class Sums:
 
     def add(self, height: int, change: int) -> None:
         """Add a change; it is fast in the order of heights."""
-        at = bisect_left(self._heights, height)
-        if at == len(self._heights) or self._heights[at] != height:
-            self._heights.insert(at, height)
-            self._sums.insert(at + 1, self._sums[at])
-        for later in range(at + 1, len(self._sums)):
+        index = bisect_left(self._heights, height)
+        if index == len(self._heights) or self._heights[index] != height:
+            self._heights.insert(index, height)
+            self._sums.insert(index + 1, self._sums[index])
+        for later in range(index + 1, len(self._sums)):
             self._sums[later] += change
 
     def up_to(self, height: int) -> int:
@@ -100,13 +99,13 @@ class Sums:
         return self._sums[bisect_right(self._heights, height)]
 
     def probe(self, low: int, high: int) -> int:
-        """Return a height between two others at which to read: beside an entry, if there is one."""
+        """Return a height between two others to read at: next to an entry, if there is one."""
         first, last = bisect_right(self._borders, low), bisect_left(self._borders, high)
         return self._borders[(first + last) // 2] if first < last else (low + high) // 2
 
     @cached_property
     def _borders(self) -> array[int]:
-        """The blocks after which an entry's balance before and after it can be read."""
+        """The heights that show the balances before and after each entry."""
         return array("q", sorted({h - 1 for h in self._heights} | set(self._heights)))
 
 
@@ -135,22 +134,25 @@ def find_gaps(
     reader.read((asset, height) for asset in sums for height in (start_height, stop_height))
     gaps: list[Gap] = []
     open_intervals = []
-    for asset, own_sums in sums.items():
+    for asset, asset_sums in sums.items():
         ends = start_height, stop_height
-        low, high = (_difference(reader, own_sums, asset, height) for height in ends)
-        if low is not None and high is not None:  # totals say that a balance is unknown
+        low, high = (_difference(reader, asset_sums, asset, height) for height in ends)
+        if low is not None and high is not None:  # the totals report an unknown balance
             open_intervals.append(_Interval(asset, *ends, low, high))
     while open_intervals:
         open_intervals = [
-            each for each in open_intervals if each.low_difference != each.high_difference
+            interval
+            for interval in open_intervals
+            if interval.low_difference != interval.high_difference
         ]
-        gaps += [_gap(each, _NO_SOURCE) for each in open_intervals if each.high - each.low == 1]
-        wide = [each for each in open_intervals if each.high - each.low > 1]
+        narrow = [interval for interval in open_intervals if interval.high - interval.low == 1]
+        gaps += [_gap(interval, _NO_SOURCE) for interval in narrow]
+        wide = [interval for interval in open_intervals if interval.high - interval.low > 1]
         if reader.n_readings > _MAX_READINGS:
-            gaps += [_gap(each, _TOO_MANY) for each in wide]
+            gaps += [_gap(interval, _TOO_MANY) for interval in wide]
             break
         open_intervals, unreadable = _split(reader, sums, wide)
-        gaps += [_gap(each, _UNREADABLE) for each in unreadable]
+        gaps += [_gap(interval, _UNREADABLE) for interval in unreadable]
     return sorted(gaps, key=lambda gap: (gap.stop_height, gap.asset))
 
 
@@ -162,16 +164,16 @@ def _difference(reader: BalanceReader, sums: Sums, asset: str, height: int) -> i
 def _split(
     reader: BalanceReader, sums: dict[str, Sums], intervals: Sequence[_Interval]
 ) -> tuple[list[_Interval], list[_Interval]]:
-    probes = [(each.asset, sums[each.asset].probe(each.low, each.high)) for each in intervals]
+    probes = [(asset, sums[asset].probe(low, high)) for asset, low, high, *_ in intervals]
     reader.read(probes)
     halves, unreadable = [], []
-    for each, (asset, height) in zip(intervals, probes, strict=True):
+    for interval, (asset, height) in zip(intervals, probes, strict=True):
         difference = _difference(reader, sums[asset], asset, height)
         if difference is None:
-            unreadable.append(each)
+            unreadable.append(interval)
             continue
-        halves.append(each._replace(high=height, high_difference=difference))
-        halves.append(each._replace(low=height, low_difference=difference))
+        halves.append(interval._replace(high=height, high_difference=difference))
+        halves.append(interval._replace(low=height, low_difference=difference))
     return halves, unreadable
 
 

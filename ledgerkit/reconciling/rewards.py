@@ -1,14 +1,15 @@
 """
-Rewards of staking: what a balance with a pool grew by itself, epoch by epoch.
+Rewards of staking: the growth of a balance with a pool, epoch by epoch.
 
-A pool reports no rewards. What an account's balance grew between two blocks, less what the account
-deposited and plus what it withdrew, is its reward if the stakes of others grew as much (`paces`):
-it is exact, and includes the few yoctoNEAR by which a pool rounds when it stakes or unstakes.
-Without that evidence it is none: a deposit that no source lists looks the same.
+Pools do not report rewards. The growth of an account's balance between two blocks, less deposits
+and plus withdrawals, is its reward if the stakes of others grew as much (`paces`). The reward is
+exact, and includes the few yoctoNEAR by which a pool rounds when it stakes or unstakes. Without
+that evidence the growth does not count: a deposit that no source lists looks the same.
 
 Balances are read at the first block of each epoch, in which the protocol pays the rewards of the
-epoch before. A pool distributes them when it is next called, so they may show an epoch later. Where
-a balance grew unlike those of others, the blocks in which it did are found, and compared alone.
+previous epoch. A pool distributes them at the next call, so they may show an epoch later. Where a
+balance and those of others grew differently, the blocks of the change are located, and compared
+separately.
 """
 
 # Source: near/core-contracts, `staking-pool/src/internal.rs` (internal_ping, internal_stake).
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
 
     ReadHoldings = Callable[[Sequence[chain.BlockHeader]], list["Holding | None"]]
-    Shows = Callable[[int, "StakeReading", "StakeReading"], bool]
+    RewardTest = Callable[[int, "StakeReading", "StakeReading"], bool]
 
 _YEAR_NS = 365 * 24 * 3600 * 10**9
 
 
 class Holding(NamedTuple):
-    """What an account has with a pool, or in a liquid token, after a block."""
+    """The balance of an account with a pool, or in a liquid token, after a block."""
 
     total: int  # staked and unstaked, or the value of the token, in yoctoNEAR
     staked: int  # the part that earns: the stake in yoctoNEAR, or the token in its smallest unit
@@ -74,7 +75,7 @@ def listed_pools(ledger: Ledger, account_id: str) -> list[str]:
     return [pool.pool_id for pool in pools or ()]
 
 
-def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
+def read_rewards(  # noqa: PLR0917 - an account and a period, as everywhere
     ledger: Ledger,
     account_id: str,
     pools: Iterable[str],
@@ -87,42 +88,42 @@ def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
     """
     Read the rewards of an account with pools between two blocks: by pool, oldest first.
 
-    `flows` are the account's entries, of which those of pools other than rewards count: all between
-    the two blocks are needed. At `doubtful` heights a few yoctoNEAR of the account are unexplained,
-    which nobody can distinguish from what a pool rounded. Epochs in which nothing was with a pool
-    are not read.
+    `flows` must have all deposits and withdrawals between the two blocks; other entries are
+    ignored. At `doubtful` heights a few yoctoNEAR of the account are unexplained, which look like
+    the rounding of a pool. Epochs with an empty balance are not read.
     """
     moves_by_pool = _moves_by_pool(flows)
     rewards: list[Reward] = []
     for pool_id in dict.fromkeys(pools):
         moves = moves_by_pool.get(pool_id, [])
         read = partial(_read_stakes, ledger, account_id, pool_id, progress=reader.progress)
-        read_its_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
-        compute = partial(_shown_rewards, account_id, pool_id, moves, read_its_pace)
+        read_pool_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
+        compute = partial(_proven_rewards, account_id, pool_id, moves, read_pool_pace)
         readings = read_at_epochs(ledger, (start, stop), [height for height, _ in moves], read)
         rows = compute(readings)
         while borders := _unexplained_borders(STAKE + pool_id, readings, moves, rows, reader):
             headers = [_header(ledger, block) for block in borders]
-            known, readings = readings, sorted({*readings, *_readings(headers, read(headers))})
-            if readings == known:  # the height before a gap's block may be skipped
+            n_readings = len(readings)
+            readings = sorted({*readings, *_readings(headers, read(headers))})
+            if len(readings) == n_readings:  # the height before a gap's block may be skipped
                 break
             rows = compute(readings)
         rewards += rows
     return rewards
 
 
-def _shown_rewards(
+def _proven_rewards(
     account_id: str,
     pool_id: str,
     moves: Sequence[tuple[int, int]],
-    read_its_pace: Callable[[Sequence[StakeReading]], Pace],
+    read_pool_pace: Callable[[Sequence[StakeReading]], Pace],
     readings: Sequence[StakeReading],
 ) -> list[Reward]:
-    """Compute the rewards that a pool's pace shows, which is read where the balance grew."""
+    """Compute the rewards that agree with a pool's pace, which is read where the balance grew."""
     grown = compute_rewards(account_id, pool_id, readings, moves, lambda *_: True)
     heights = {height for row in grown for height in (row.start_height, row.stop_height)}
-    pace = read_its_pace([reading for reading in readings if reading.height in heights])
-    return compute_rewards(account_id, pool_id, readings, moves, pace.shows)
+    pace = read_pool_pace([reading for reading in readings if reading.height in heights])
+    return compute_rewards(account_id, pool_id, readings, moves, pace.is_reward)
 
 
 def _unexplained_borders(
@@ -132,17 +133,17 @@ def _unexplained_borders(
     rewards: Iterable[Reward],
     reader: BalanceReader,
 ) -> list[BlockReference]:
-    """Find the blocks in which a balance changed otherwise; return new ones of them and before."""
+    """Return the unread blocks around unexplained changes of a balance."""
     changes = [*moves, *((reward.stop_height, reward.reward) for reward in rewards)]
     if len(readings) < 2:  # noqa: PLR2004 - nothing between them
         return []
     first, last = readings[0], readings[-1]
-    known = sum(change for height, change in changes if first.height < height <= last.height)
-    if last.total - first.total == known:
+    explained = sum(change for height, change in changes if first.height < height <= last.height)
+    if last.total - first.total == explained:
         return []
     gaps = find_gaps(reader, {asset: Sums(sorted(changes))}, first.height, last.height)
-    placed = [gap for gap in gaps if gap.has_block]
-    heights = {height for gap in placed for height in (gap.start_height, gap.stop_height)}
+    located = [gap for gap in gaps if gap.has_block]
+    heights = {height for gap in located for height in (gap.start_height, gap.stop_height)}
     heights -= {reading.height for reading in readings}
     return [validation.received_hash(reader.point(height).hash) for height in sorted(heights)]
 
@@ -153,8 +154,8 @@ def read_at_epochs(
     """
     Read a balance at two blocks, and between them at the first block of each epoch.
 
-    Epochs before the first flow into an empty balance, and after the last flow out of it, are
-    left out, and so are blocks at which the balance is unknown.
+    Epochs with an empty balance before the first flow or after the last one are left out, and so
+    are blocks at which the balance is unknown.
     """
     start, stop = (_header(ledger, block.reference) for block in ends)
     opening, closing = read([start, stop])
@@ -183,16 +184,16 @@ def compute_rewards(
     pool_id: str,
     readings: Sequence[StakeReading],
     moves: Iterable[tuple[int, int]],
-    shows: Shows,
+    is_reward: RewardTest,
 ) -> list[Reward]:
     """
-    Compute the rewards between consecutive readings; without one there is no row.
+    Compute the rewards between consecutive readings; no reward gives no row.
 
-    A balance that appears without a deposit is no reward, but for the owner of a pool: that gets
-    its fee as a balance, and the first one is left out here.
+    A balance that appears without a deposit is not a reward, except for the pool's owner, who gets
+    the fee as a balance; the first fee is left out.
 
-    `moves` are heights and amounts: deposits positive, withdrawals negative. `shows` is asked, of a
-    growth and the readings around it, if it is a reward.
+    `moves` are heights and amounts: deposits positive, withdrawals negative. `is_reward` gets a
+    growth and the readings around it.
     """
     moves, rewards = list(moves), []
     for before, after in pairwise(readings):
@@ -211,8 +212,8 @@ def compute_rewards(
             apy=None,
             account_id=account_id,
         )
-        if reward.reward and shows(reward.reward, before, after):
-            # Of a deposit it is not known from when on it earned.
+        if reward.reward and is_reward(reward.reward, before, after):
+            # It is unknown when a deposit began to earn.
             is_even = is_whole and not reward.deposits
             apy = annual_yield(reward.reward, before, after) if is_even else None
             rewards.append(reward._replace(apy=apy))
@@ -258,8 +259,8 @@ def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
 # Reading ----------------------------------------------------------------------------------
 
 
-def _header(ledger: Ledger, at: BlockReference) -> chain.BlockHeader:
-    return ledger.send(rpc.block(at)).header
+def _header(ledger: Ledger, block: BlockReference) -> chain.BlockHeader:
+    return ledger.send(rpc.block(block)).header
 
 
 def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]]:
@@ -279,7 +280,7 @@ def _active_starts(
 ) -> list[chain.BlockHeader]:
     first, last = ends
     start_height = first.height
-    opening, closing = (None if each is None else each.total for each in holdings)
+    opening, closing = (None if holding is None else holding.total for holding in holdings)
     is_idle = opening == closing == 0 and not flow_heights
     if is_idle or (opening is None and closing is None):
         return []
@@ -299,10 +300,9 @@ def _read_stakes(
     progress: bool = False,
 ) -> list[Holding | None]:
     """Read an account's balances with a pool after blocks; None where the contract is no pool."""
-    hashes = [validation.received_hash(header.hash) for header in headers]
-    calls = [stake_call(account_id, pool_id, at) for at in hashes]
-    options: Any = {"progress": progress, "label": "stakes"}
-    readings: list[Any] = ledger.send_many(calls, **options)
+    blocks = [validation.received_hash(header.hash) for header in headers]
+    calls = [stake_call(account_id, pool_id, block) for block in blocks]
+    readings: list[Any] = ledger.send_many(calls, progress=progress, label="stakes")
     return [
         None if reading.total is None else Holding(reading.total, reading.staked or 0)
         for reading in readings

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     PoolTest = Callable[[str], bool]
 
-# The accounts of the factories of pools, which alone can create them, and which the whitelist of
-# lockup contracts trusts.
+# Only the factories can create accounts with these names, and the whitelist of lockup contracts
+# trusts them.
 # Source: near/core-contracts, `staking-pool-factory/src/lib.rs`, and Nearblocks/nearblocks, which
 # reads staking events of contracts with these names (POOL_PATTERN).
 _POOL_ID = re.compile(r".+\.pool(v1)?\.near|.+\.pool\..+\.m0", re.ASCII)
@@ -23,23 +23,23 @@ _DEPOSIT_METHODS = frozenset({"deposit", "deposit_and_stake"})
 
 
 def pool_test(listed: Iterable[str]) -> PoolTest:
-    """Return a function that is True for staking pools: those listed, and by their names."""
-    known = frozenset(listed)
-    return lambda contract_id: contract_id in known or bool(_POOL_ID.fullmatch(contract_id))
+    """Return a function that recognizes staking pools: the listed ones, and others by name."""
+    pool_ids = frozenset(listed)
+    return lambda contract_id: contract_id in pool_ids or bool(_POOL_ID.fullmatch(contract_id))
 
 
 def stake_entries(trace: Trace, account_id: str, is_pool: PoolTest) -> list[Entry]:
     """
     Return an account's deposits with pools and withdrawals in a transaction, from pools' logs.
 
-    The transaction may be anybody's: a lockup contract calls pools on behalf of its owner. What was
-    staked or unstaked within a pool has a change of 0. Receipts of unknown height are left out.
+    Anybody may have signed the transaction: a lockup contract calls pools on behalf of its owner.
+    Staking and unstaking within a pool is a change of 0. Receipts of unknown height are left out.
     """
     entries = []
     for change in trace.stake_timeline():
         pool_id, amount = change.counterparty_id, change.change
-        is_own = change.account_id == account_id and pool_id is not None and is_pool(pool_id)
-        if is_own and change.height is not None and amount is not None:
+        is_flow = change.account_id == account_id and pool_id is not None and is_pool(pool_id)
+        if is_flow and change.height is not None and amount is not None:
             entry = Entry(
                 block_height=change.height,
                 timestamp_ns=change.time_ns,
@@ -57,10 +57,10 @@ def stake_entries(trace: Trace, account_id: str, is_pool: PoolTest) -> list[Entr
 
 def stake_of_transfer(entry: Entry, is_pool: PoolTest) -> Entry | None:
     """
-    Return the other side of a transfer of NEAR to a pool or from one; None if it has none.
+    Return the entry of the stake for a transfer of NEAR to or from a pool; None if there is none.
 
-    For transfers that only a service lists. NEAR sent to a pool without a deposit's method is no
-    deposit: it belongs to all who stake there. Refunds come from the system, not from the pool.
+    Only for transfers without a document. NEAR sent to a pool without a deposit's method is not a
+    deposit: it belongs to all delegators. Refunds come from the system, not from the pool.
     """
     pool_id = entry.counterparty_id
     if entry.asset != NEAR or pool_id is None or not is_pool(pool_id):
@@ -71,7 +71,7 @@ def stake_of_transfer(entry: Entry, is_pool: PoolTest) -> Entry | None:
     return entry._replace(asset=STAKE + pool_id, cause=cause, change=-entry.change)
 
 
-def with_pool(entry: Entry, is_pool: Callable[[str], bool]) -> Entry:
-    """Return an entry of NEAR; of a deposit with a pool or a withdrawal, with that as its cause."""
+def set_pool_cause(entry: Entry, is_pool: PoolTest) -> Entry:
+    """Relabel a deposit with a pool as `stake` and a withdrawal as `withdraw`."""
     flow = stake_of_transfer(entry, is_pool) if entry.cause in {"deposit", "transfer"} else None
     return entry if flow is None else entry._replace(cause=flow.cause)

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.model import Facts
+    from ledgerkit.reconciling.model import StatementData
 
 
 class Statement:
     """
     Everything that changed the balances of an account in an interval of blocks.
 
-    Opening balance plus all entries is the closing balance, to the smallest unit; where it is not,
-    `gaps` lists in which block, and by how much.
+    The opening balance plus all entries is the closing balance, to the smallest unit. Otherwise
+    `gaps` lists the blocks and the missing amounts.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ class Statement:
     4  stake:south.poolv1.near  100000000000000000123456789        0
     """
 
-    def __init__(self, facts: Facts, store: EntryStore) -> None:
+    def __init__(self, facts: StatementData, store: EntryStore) -> None:
         self.facts, self.store = facts, store
 
     @property
     def account_id(self) -> str:
-        """The account."""
+        """The id of the account."""
         return self.facts.account_id
 
     @cached_property
     def entries(self) -> pd.DataFrame:
         """One row per change of one asset, in causal order, typed as ``schema("statement")``."""
-        return self._described(frames.entries_frame(self.facts, self.store))
+        return self._with_attrs(frames.entries_frame(self.facts, self.store))
 
     @cached_property
     def by_transaction(self) -> pd.DataFrame:
@@ -69,22 +69,22 @@ class Statement:
         An entry without a transaction has a row of its own. Rows are in the order of their first
         entries, typed as ``schema("statement_by_transaction")``.
         """
-        return self._described(frames.by_transaction_frame(self.facts, self.store))
+        return self._with_attrs(frames.by_transaction_frame(self.facts, self.store))
 
     @cached_property
     def gaps(self) -> pd.DataFrame:
         """One row per change that no entry explains, typed as ``schema("statement_gaps")``."""
-        return self._described(frames.gaps_frame(self.facts))
+        return self._with_attrs(frames.gaps_frame(self.facts))
 
     @cached_property
     def totals(self) -> pd.DataFrame:
         """One row per asset: the sums of its entries, typed as ``schema("statement_totals")``."""
-        return self._described(frames.totals_frame(self.facts, self.store))
+        return self._with_attrs(frames.totals_frame(self.facts, self.store))
 
     @cached_property
     def rewards(self) -> pd.DataFrame:
         """One row per pool and epoch, typed as ``schema("statement_rewards")``."""
-        return self._described(rewards_frame(self.facts.account_id, self.facts.rewards))
+        return self._with_attrs(rewards_frame(self.facts.account_id, self.facts.rewards))
 
     def extend(
         self, stop: object = None, *, progress: bool = True, ledger: Ledger | None = None
@@ -92,8 +92,8 @@ class Statement:
         """
         Return the statement with a later `stop`, without reading everything again.
 
-        It equals the statement that is read in one go. Transactions that were still running are
-        read again, and so are the last 1,000 blocks if something was missing there.
+        The result equals a statement that is read in one go. Transactions that were still running
+        are read again, and so are the last 1,000 blocks if something was missing there.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Statement:
 
         Notes
         -----
-        Source: as `statement`. The rewards of staking and the balances at both ends are read anew.
+        Source: as `statement`. The rewards of staking and the balances at both ends are read again.
 
         Examples
         --------
@@ -132,7 +132,7 @@ class Statement:
 
         ledger = client.current(ledger)
         _, last = plan.locate_ends(ledger, intervals.parse(None, stop))
-        later = extending.Continuation(ledger, self.facts, self.store, last, progress=progress)
+        later = extending.Continuation(ledger, self, last, progress=progress)
         return Statement(*later.build())
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -216,11 +216,11 @@ class Statement:
         path
             The file; an existing one is replaced, and appears complete or not at all.
         format
-            ``plain`` has the columns of `entries`. ``koinly`` and ``cointracking`` have those that
-            Koinly's universal template and CoinTracking's CSV import document: one row per
-            transaction that swaps an asset for another, with its fee, otherwise one per asset.
-            There the stake with a pool counts as NEAR of the account: deposits and withdrawals
-            have no row, rewards do. Times are UTC: choose UTC in CoinTracking.
+            ``plain`` has the columns of `entries`. ``koinly`` and ``cointracking`` have the columns
+            of Koinly's universal template and of CoinTracking's CSV import: one row per transaction
+            that swaps one asset for another, with its fee, otherwise one row per asset. There the
+            stake with a pool counts as NEAR of the account: deposits and withdrawals have no row,
+            rewards do. Times are UTC: choose UTC in CoinTracking.
         price
             Prices of whole tokens, with the columns asset (as in `entries`), time (with a time
             zone), price (a Decimal, integer, decimal text or float) and currency. The value of an
@@ -235,8 +235,8 @@ class Statement:
         Raises
         ------
         InvalidRequestError
-            If an argument is malformed; for a column of `price` its name is in the message. Also
-            if a tax program needs the time of a block that is not known.
+            If an argument is malformed; the message names a wrong column of `price`. Also if the
+            format needs the time of a block, and it is unknown.
         FileError
             If the file can't be written.
 
@@ -247,10 +247,10 @@ class Statement:
 
         Notes
         -----
-        Amounts have all digits and no exponents. Texts are safe for spreadsheets: one that begins
-        like a formula gets an apostrophe. A token is named by its symbol, or by its id if another
-        token of the statement has the same symbol, or if its decimals are not known: then the
-        amount is in smallest units.
+        Amounts have all digits and no exponents. Texts are safe for spreadsheets: a text that
+        begins like a formula gets an apostrophe. A token is named by its symbol, or by its id if
+        another token of the statement has the same symbol, or if its decimals are unknown: then
+        the amount is in smallest units.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class Statement:
         Parameters
         ----------
         asset
-            One of the assets, as in `entries`; None draws NEAR and the largest others.
+            An asset, as in `entries`; None draws NEAR and the largest others.
         ax
             The axes to draw on; None makes a figure.
 
@@ -313,7 +313,7 @@ class Statement:
             network=self.facts.network,
         )
 
-    def _described(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _with_attrs(self, frame: pd.DataFrame) -> pd.DataFrame:
         facts = self.facts
         frame.attrs.update(
             network=facts.network,

@@ -1,4 +1,4 @@
-"""The Parquet file of a statement: its entries, and all else as a document in the metadata."""
+"""The Parquet file of a statement: its entries as rows, all else as JSON in the metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.files import check_format, file_errors, replacing
 from ledgerkit.reconciling import entry_store
 from ledgerkit.reconciling.entry_store import REMEDY, EntryStore
-from ledgerkit.reconciling.model import Facts
+from ledgerkit.reconciling.model import StatementData
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import MAX_DECIMALS, U128_MAX
 
@@ -30,14 +30,12 @@ _MAX_MISSING = 2**160  # a sum of many amounts
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """The document in the metadata."""
-
     n_entries: int
-    facts: Facts
+    facts: StatementData
 
 
-def write(path: str | PathLike[str], facts: Facts, entries: EntryStore) -> Path:
-    """Write a statement to a file, which appears complete or not at all; return its path."""
+def write(path: str | PathLike[str], facts: StatementData, entries: EntryStore) -> Path:
+    """Write a statement to a file, which appears complete or not at all."""
     target = validation.file_path(path, "path")
     document = {"format": FORMAT, "n_entries": len(entries), "facts": facts}
     body = msgspec.json.encode(document)
@@ -51,7 +49,7 @@ def write(path: str | PathLike[str], facts: Facts, entries: EntryStore) -> Path:
     return target
 
 
-def read(path: str | PathLike[str]) -> tuple[Facts, EntryStore]:
+def read(path: str | PathLike[str]) -> tuple[StatementData, EntryStore]:
     """
     Read the file of a statement.
 
@@ -84,31 +82,31 @@ def _read_document(source: Path) -> _Document:
     return document
 
 
-def _problems(facts: Facts) -> Iterator[str]:
+def _problems(facts: StatementData) -> Iterator[str]:
     try:
         validation.account_id(facts.account_id, "account_id")
     except InvalidRequestError as error:
         yield error.sentence
     amounts = [*facts.opening.values(), *facts.closing.values(), *_reward_amounts(facts)]
     missing = [None if gap.missing is None else abs(gap.missing) for gap in facts.gaps]
-    spans = [(each.start_height, each.stop_height) for each in facts.gaps]
-    spans += [(each.start_height, each.stop_height) for each in facts.rewards]
+    spans = [(gap.start_height, gap.stop_height) for gap in facts.gaps]
+    spans += [(reward.start_height, reward.stop_height) for reward in facts.rewards]
     heights = [facts.start.height, facts.stop.height, *chain.from_iterable(spans)]
     if facts.start.height > facts.stop.height:
         yield "it starts after its stop"
-    for name, values, most in (
+    for name, values, maximum in (
         ("the height", heights, _MAX_HEIGHT),
         ("the amount", amounts, U128_MAX),
         ("the missing amount", missing, _MAX_MISSING),
         ("the number of decimals", [t.decimals for t in facts.tokens.values()], MAX_DECIMALS),
     ):
         for value in values:
-            if value is not None and not 0 <= value <= most:
+            if value is not None and not 0 <= value <= maximum:
                 yield f"{name} {cut(value)} is impossible"
     if not all(math.isfinite(reward.apy or 0.0) for reward in facts.rewards):
         yield "a yearly rate is no number"
 
 
-def _reward_amounts(facts: Facts) -> Iterator[Any]:
+def _reward_amounts(facts: StatementData) -> Iterator[Any]:
     for reward in facts.rewards:
         yield from (reward.total_before, reward.deposits, reward.withdrawals, reward.total_after)

@@ -1,4 +1,4 @@
-"""A statement in words: its period, whether it adds up, and its balances."""
+"""The text of a statement: its period, whether it adds up, and its balances."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ledgerkit.reconciling import earnings
 from ledgerkit.reconciling.model import NEAR
 
 if TYPE_CHECKING:
-    from ledgerkit.reconciling.model import Block, Facts
+    from ledgerkit.reconciling.model import Block, StatementData
 
-_MAX_LINES = 10  # of assets, and of gaps
+_MAX_LINES = 10  # assets, and gaps
 _MAX_NOTE = 200  # characters
 
 
-def headline(facts: Facts) -> str:
-    """Return whose statement it is."""
+def headline(facts: StatementData) -> str:
+    """Return the title of a statement."""
     return f"Statement of {facts.account_id}"
 
 
-def sentences(facts: Facts, n_entries: int, totals: pd.DataFrame) -> list[str]:
-    """Return the period, the number of entries, the earnings, and what is not final."""
+def sentences(facts: StatementData, n_entries: int, totals: pd.DataFrame) -> list[str]:
+    """Return sentences on the period, the entries, the earnings and pending transactions."""
     entries = "1 entry" if n_entries == 1 else f"{n_entries:,} entries"
     start, stop = facts.start, facts.stop
-    first, last = (f"after block {each.height}{_time(each)}" for each in (start, stop))
+    first, last = (f"after block {block.height}{_time(block)}" for block in (start, stop))
     lines = [
         f"{entries} between the balances {first} and {last}",
         *earnings.sentences(facts, totals),
@@ -74,7 +74,7 @@ def _assets(totals: pd.DataFrame) -> str:
     return f"{', '.join(names[:_MAX_LINES])}{more}"
 
 
-def text(facts: Facts, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
+def text(facts: StatementData, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
     """Return a statement as a few lines of text."""
     lines = [
         f"{headline(facts)} on {facts.network}",

@@ -20,7 +20,7 @@ class TaxFormat:
     fee_is_included
         Whether the amounts contain the fee.
     currency_of
-        Whose one currency the values are in; None if rows name theirs.
+        The account whose currency the values are in; None if each row names its currency.
     """
 
     columns: dict[str, str]

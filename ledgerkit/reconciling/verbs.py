@@ -57,29 +57,29 @@ def statement(
     Parameters
     ----------
     assets
-        The only assets: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
-        ``stake:pool`` or ``gas_key:public_key``; the contract of a token alone names it too. None
-        is all that any source names.
+        The assets to read: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
+        ``stake:pool`` or ``gas_key:public_key``; the contract alone is short for
+        ``nep141:contract``. None reads all assets that any source names.
     dry_run
         Whether to only print how many requests it would send. The blocks at the ends and the first
-        page of transactions are requested all the same.
+        page of transactions are requested even so.
 
     Returns
     -------
     statement
         Its `entries`, `by_transaction`, `gaps`, `totals` and `rewards` are frames, and its text
-        says what was earned. The opening balances are those before block `start`, the closing ones
-        those after the last block before `stop`. Opening balance plus entries is the closing
-        balance of each asset, to the smallest unit; where it is not, `gaps` has the missing amount.
-        With ``dry_run=True`` a `StatementPlan`.
+        sums up the earnings. Opening balances are read before block `start`, closing balances after
+        the last block before `stop`. The opening balance plus the entries is the closing balance of
+        each asset, to the smallest unit; otherwise `gaps` has the missing amount. With
+        ``dry_run=True`` a `StatementPlan`.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed, `stop` is before `start`, or the network has no Transactions
-        API. Nothing has been sent for a malformed argument.
+        API. Malformed arguments are refused before anything is sent.
     UnknownAccountError
-        If there is no such account, and no trace of it in the period.
+        If the account does not exist, and nothing lists it in the period.
     GarbageCollectedBlockError
         If the node no longer has the balances at an end. Connect with `archival_rpc_url`.
     LedgerError
@@ -102,9 +102,9 @@ def statement(
     2  nep141:wrap.near          2        0
     """
     if validation.flag(dry_run, "dry_run"):
-        planned = plan(account_id, start, stop, assets, ledger)
-        print(planned)  # noqa: T201 - the purpose of a dry run
-        return planned
+        statement_plan = plan(account_id, start, stop, assets, ledger)
+        print(statement_plan)  # noqa: T201 - the purpose of a dry run
+        return statement_plan
     scope = _scope(account_id, start, stop, assets, ledger, progress=progress)
     return Statement(*Builder(scope).build())
 

@@ -166,7 +166,7 @@ def test_the_flows_are_what_was_deposited_and_withdrawn(chain: Chain) -> None:
 def test_rewards_and_flows_add_up_to_the_balance(chain: Chain) -> None:
     """Rewards add up to all that was not deposited, and each is of one epoch of the chain."""
     flows, (start, stop) = chain.flows("alice.near"), chain.ends()
-    rows = rewards.rewards_of(
+    rows = rewards.read_rewards(
         chain.ledger, "alice.near", [POOL], start, stop, flows, chain.reader()
     )
     assert sum(r.reward for r in rows) + sum(e.change for e in flows) == chain.total("alice.near")

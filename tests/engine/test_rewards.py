@@ -33,7 +33,7 @@ def test_a_yield_is_compounded_by_the_recorded_times(history: lk.Ledger) -> None
     # Source: shared/vectors/history/account.json, blocks 171,072,000 and 171,115,200.
     start, stop = Block(171_072_000, 0), Block(171_115_200, 0)
     account_id = read_history().account_id
-    [row] = rewards.rewards_of(
+    [row] = rewards.read_rewards(
         history, account_id, [POOL], start, stop, [], BalanceReader(history, account_id)
     )
     growth = 1 + Fraction(39967482501013975895146, 1018658351440092249855366042)
@@ -48,7 +48,7 @@ def test_what_was_never_staked_is_not_read() -> None:
     with serve_history(recorded) as server, connect_history(server) as ledger:
         start, stop = Block(recorded.first, 0), Block(161_000_000, 0)
         assert (
-            rewards.rewards_of(
+            rewards.read_rewards(
                 ledger,
                 recorded.account_id,
                 [POOL],
@@ -67,7 +67,7 @@ def test_epochs_before_the_first_deposit_are_not_read() -> None:
     recorded = read_history()
     with serve_history(recorded) as server, connect_history(server) as ledger:
         start, stop = Block(recorded.first, 0), Block(recorded.last, 0)
-        rewards.rewards_of(
+        rewards.read_rewards(
             ledger,
             recorded.account_id,
             [POOL],

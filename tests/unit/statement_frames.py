@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.reconciling.frames import entries_frame, gaps_frame, totals_frame
-from ledgerkit.reconciling.model import Block, Entry, Facts, Gap, Token
+from ledgerkit.reconciling.model import Block, Entry, Gap, StatementData, Token
 from ledgerkit.reconciling.rewards import rewards_frame
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Frames(NamedTuple):
     gaps: pd.DataFrame
     totals: pd.DataFrame
     rewards: pd.DataFrame
-    facts: Facts
+    facts: StatementData
     rows: Sequence[Entry]
 
 
@@ -47,7 +47,7 @@ def statement(
     stop: int = 200,
 ) -> Frames:
     """Build a statement of alice.near from block 100 on; closings include the gaps."""
-    facts = Facts(
+    facts = StatementData(
         OWNER,
         "testnet",
         Block(FIRST, START_NS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ledgerkit as lk
-from ledgerkit.reconciling.document_entries import entries_of
+from ledgerkit.reconciling.document_entries import ordered_entries
 
 TRANSFER = "8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"
 
@@ -17,7 +17,7 @@ def test_a_transaction_that_cannot_be_described_keeps_its_entries():
     transfers = []
     for deposit in ("5" + "0" * 24, "five"):
         document["transaction"]["actions"][0]["Transfer"]["deposit"] = deposit
-        placed, is_complete = entries_of(lk.Trace.from_json(document), "bob.near")
+        placed, is_complete = ordered_entries(lk.Trace.from_json(document), "bob.near")
         assert is_complete
         transfers += [each.entry for each in placed]
     described, malformed = transfers

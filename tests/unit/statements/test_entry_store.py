@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError
 from ledgerkit.reconciling import entry_store, statement_files
 from ledgerkit.reconciling.entry_store import EntryStore
-from ledgerkit.reconciling.model import CAUSES, Block, Entry, Facts, Gap, Reward, Token
+from ledgerkit.reconciling.model import CAUSES, Block, Entry, Gap, Reward, StatementData, Token
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ REWARDS = st.builds(
 )
 BALANCES = st.dictionaries(ASSETS, st.none() | AMOUNTS)
 FACTS = st.builds(
-    Facts,
+    StatementData,
     account_id=st.just("alice.near"),
     network=st.just("mainnet"),
     start=st.builds(Block, st.just(0), st.just(0), TEXTS),
@@ -184,7 +184,7 @@ def test_a_file_without_headlines_is_read(tmp_path_factory, entries, facts):
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    facts = Facts("alice.near", "mainnet", Block(1, 0), Block(9, 0), {"near": 7})
+    facts = StatementData("alice.near", "mainnet", Block(1, 0), Block(9, 0), {"near": 7})
     facts.tokens["near"] = Token("NEAR", 24)
     facts.gaps.append(Gap("near", 3, 4, -1, "a note"))
     path = tmp_path / "statement.parquet"
