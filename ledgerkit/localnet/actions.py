@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
 MAX_BALANCE_TO_BURN = 10**24  # yoctoNEAR; nearcore: GasKeyInfo::MAX_BALANCE_TO_BURN
-_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
+_NO_ID = CryptoHash(bytes(32))  # a placeholder until the runtime assigns the receipt's id
 
 
 class EthereumWallet(Contract, code_name="ledgerkit.localnet.contracts.wallet.ImplicitWallet"):
@@ -83,9 +83,9 @@ class ReceiptRun:
         self.state = State(store)
         self.actor_id = receipt.predecessor_id
         self.account = self.state.account(receipt.receiver_id)
-        self.index = 0  # of the current action
+        self.index = 0  # the current action's position
         self.gas_burnt = self.gas_used = profile.new_receipt_execute
-        self.call_gas = 0  # burnt inside calls, of which the contract gets a share
+        self.call_gas = 0  # burnt inside calls; the contract gets a share
         self.tokens_burnt = 0  # yoctoNEAR that actions burn, in addition to the price of gas
         self.tokens_minted = 0  # yoctoNEAR that the chain adds to deposits
         self.logs: list[str] = []
@@ -156,11 +156,11 @@ class ReceiptRun:
         """Return True if an action other than CreateAccount may create its receiver."""
         if not isinstance(action, kinds.Transfer):
             return isinstance(action, kinds.DeterministicStateInit | kinds.UniversalStateInit)
-        # A transfer must be no refund, and alone: what follows it could take the account from its
-        # owner, but not a universal one, which accepts nothing before its initial state.
+        # A refund creates no account, nor does a transfer with other actions, which could take the
+        # account from its owner; but a universal account accepts none before its initial state.
         kind = self.profile.account_kind(self.receipt.receiver_id)
-        is_enough = kind == "universal" or (kind != "named" and len(self.receipt.actions) == 1)
-        return is_enough and not self.receipt.is_refund
+        is_allowed = kind == "universal" or (kind != "named" and len(self.receipt.actions) == 1)
+        return is_allowed and not self.receipt.is_refund
 
     def _check_storage(self) -> None:
         account = self.account
@@ -198,7 +198,7 @@ def contract_of(account: Account | None) -> tuple[str, CryptoHash | str] | None:
 
 
 def _fail(name: str, **payload: Any) -> Never:
-    """Fail the current action, with an error that names no account of its own."""
+    """Fail the current action with an error without the receiver's id."""
     raise ActionError(variant(name, payload or None))
 
 
@@ -224,7 +224,7 @@ def _create_account(run: ReceiptRun, _: kinds.CreateAccount) -> None:
 
 
 def _transfer(run: ReceiptRun, action: kinds.Transfer) -> None:
-    """Add to the receiver's balance; a gas refund to the key that paid for the gas."""
+    """Add to the receiver's balance, or return a gas refund to the gas key that paid."""
     receiver_id = run.receipt.receiver_id
     if run.account is None:
         _create_implicit(run, AccountId(receiver_id), action.deposit)
@@ -262,7 +262,7 @@ def _first_nonce(run: ReceiptRun) -> int:
 
 
 def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
-    """Add a gas refund to the allowance that paid for the gas."""
+    """Add a gas refund to the allowance of the key that paid."""
     account_id, packed = run.receipt.receiver_id, run.receipt.signer_public_key.stored
     access_key = run.state.access_key(account_id, packed)
     permission = None if access_key is None else access_key.permission
@@ -310,7 +310,7 @@ def _delete_key(run: ReceiptRun, action: kinds.DeleteKey) -> None:
 
 
 def _burn_gas_keys(run: ReceiptRun, balance: int, public_key: str | None) -> None:
-    """Burn the balance of a deleted gas key, or of all of an account's; fail if it is large."""
+    """Burn the balance of deleted gas keys; fail if it is too large."""
     if balance > MAX_BALANCE_TO_BURN:
         run.fail("GasKeyBalanceTooHigh", public_key=public_key, balance=str(balance))
     run.tokens_burnt += balance
@@ -363,7 +363,7 @@ def _transfer_to_gas_key(run: ReceiptRun, action: kinds.TransferToGasKey) -> Non
 
 
 def _withdraw_from_gas_key(run: ReceiptRun, action: kinds.WithdrawFromGasKey) -> None:
-    """Move a part of a gas key's balance to the account's."""
+    """Move part of a gas key's balance to its account."""
     key = action.public_key
     access_key = run.state.access_key(run.receipt.receiver_id, key.stored)
     if access_key is None or not isinstance(access_key.permission, GasKey):
@@ -411,9 +411,9 @@ def _code_bytes(run: ReceiptRun, account: Account) -> int:
 
 def _deploy_global(run: ReceiptRun, action: kinds.DeployGlobalContract) -> None:
     """
-    Publish a global contract (NEP-591); its bytes are paid for once, and that burns.
+    Publish a global contract (NEP-591); the payment for its bytes burns.
 
-    A receipt delivers it, so that it cannot be used yet by the next action.
+    A receipt delivers the contract, so the next action cannot use it yet.
     """
     cost = fees.GLOBAL_BYTE * len(action.code)
     account = run.existing_account()
@@ -485,7 +485,7 @@ def _write_records(run: ReceiptRun, records: Mapping[bytes, bytes]) -> None:
 
 
 def _keep_needed_deposit(run: ReceiptRun, deposit: int) -> None:
-    """Keep of a deposit what the receiver's storage needs, and return the rest."""
+    """Keep the part of a deposit that the receiver's storage needs; refund the remainder."""
     account = run.existing_account()
     missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
     needed = min(missing, deposit)
@@ -578,9 +578,9 @@ def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
                 is_promise_yield=draft.is_yield,
             )
         )
-    own_id = receipt.receiver_id
+    account_id = receipt.receiver_id
     run.new_receipts.extend(
-        DataReceipt(_NO_ID, own_id, own_id, data_id, payload, is_promise_resume=True)
+        DataReceipt(_NO_ID, account_id, account_id, data_id, payload, is_promise_resume=True)
         for data_id, payload in vm.resumed
     )
     if isinstance(result, Promise):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3
-_MAX_TREES = 256  # of the outcomes of a shard, which are computed when one is proved
+_MAX_TREES = 256  # in memory; a shard's outcomes get a tree when one of them is proved
 
 
 def digest(*parts: object) -> CryptoHash:
@@ -56,7 +56,7 @@ class Chain:
 
     def __init__(self, settings: Settings, genesis: Genesis) -> None:
         self.settings = settings
-        self.tree = MerkleTree()  # of the hashes of all blocks
+        self.tree = MerkleTree()  # its leaves are the hashes of all blocks
         self._secret_keys = genesis.secret_keys
         self.finality_held = False
         self.next_timestamp_ns: int | None = None  # None: the block time after the head
@@ -91,7 +91,7 @@ class Chain:
             author=validators[0].account_id if validators else "validator.local",
             next_bp_hash=commitments.validators_hash(validators),
         )
-        return self._sealed(block, None)
+        return self._seal_block(block, None)
 
     # Reading -----------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Chain:
     def above(self, height: int) -> Iterator[Block]:
         """Iterate over the blocks above a height."""
         heights = range(height + 1, self.head.height + 1)
-        return (self._by_height[each] for each in heights if each in self._by_height)
+        return (self._by_height[number] for number in heights if number in self._by_height)
 
     def changes(self, height: int) -> tuple[Change, ...]:
         """Return the changes of state of a block's application."""
@@ -148,15 +148,15 @@ class Chain:
 
     def outcome_path(self, outcome: Outcome) -> list[PathItem]:
         """Return the path from an outcome to the root of its shard's outcomes."""
-        place = outcome.block_height, outcome.shard_id
-        if place not in self._outcome_trees:
+        height, shard_id = key = outcome.block_height, outcome.shard_id
+        if key not in self._outcome_trees:
             if len(self._outcome_trees) >= _MAX_TREES:
                 self._outcome_trees.clear()
-            shard = [o for o in self.outcomes_at(place[0]) if o.shard_id == place[1]]
-            tree = MerkleTree(map(commitments.outcome_leaf, shard))
-            positions = {each.id: position for position, each in enumerate(shard)}
-            self._outcome_trees[place] = tree, positions
-        tree, positions = self._outcome_trees[place]
+            outcomes = [o for o in self.outcomes_at(height) if o.shard_id == shard_id]
+            tree = MerkleTree(map(commitments.outcome_leaf, outcomes))
+            positions = {o.id: position for position, o in enumerate(outcomes)}
+            self._outcome_trees[key] = tree, positions
+        tree, positions = self._outcome_trees[key]
         return tree.path(positions[outcome.id])
 
     # Production --------------------------------------------------------------------------
@@ -225,20 +225,20 @@ class Chain:
             block_merkle_root=self.tree.root(),
             approvals=self._approvals(height, validators),
         )
-        self.head = self._sealed(block, epochs.current.validators.get(prev.author))
+        self.head = self._seal_block(block, epochs.current.validators.get(prev.author))
         self._add(self.head)
         return self.head
 
-    def _sealed(self, block: Block, producer: Proposal | None) -> Block:
-        """Return a block with its hash, and its producer's signature."""
+    def _seal_block(self, block: Block, producer: Proposal | None) -> Block:
+        """Add a block's hash and its producer's signature."""
         roots = commitments.block_roots(block)
         version = fees.PROFILES[self.settings.profile].version
-        rest = commitments.rest_hash(block, version, roots)
-        inner = commitments.inner_hash(block, rest, roots)
+        rest_hash = commitments.rest_hash(block, version, roots)
+        inner = commitments.inner_hash(block, rest_hash, roots)
         block_hash = commitments.combine(inner, block.prev_hash)
         key = self._secret_keys.get(producer.public_key) if producer else None
         signature = key.sign_as_validator(block_hash) if key else None
-        return replace(block, hash=block_hash, rest_hash=rest, signature=signature)
+        return replace(block, hash=block_hash, rest_hash=rest_hash, signature=signature)
 
     def _approvals(
         self, height: int, validators: Iterable[Proposal]

@@ -18,7 +18,7 @@ from ledgerkit.protocol import (
 
 # The code hash of an account without code, and the Merkle root of an empty list.
 NO_CODE = CryptoHash(bytes(32))
-ACCOUNT_BYTES = 100  # of storage, for an account without keys, code and records
+ACCOUNT_BYTES = 100  # the storage of an account without keys, code and records
 SYSTEM = "system"  # the predecessor of refunds
 SYSTEM_KEY = PublicKey("ed25519", bytes(32))
 
@@ -31,7 +31,7 @@ class Account(Struct, frozen=True, gc=False):
     code_hash: CryptoHash = NO_CODE
     storage_usage: int = ACCOUNT_BYTES
     global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
-    bootstrap_nonce: int | None = None  # of a universal account without its initial state
+    bootstrap_nonce: int | None = None  # set in a universal account without its initial state
 
     def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:
         """Return the account with changed balances in yoctoNEAR and bytes of storage."""
@@ -147,7 +147,7 @@ class Proposal(Struct, frozen=True, gc=False):
 
 
 class Chunk(Struct, frozen=True):
-    """One shard's part of a block; its results are of the previous chunk's application."""
+    """One shard's part of a block, with the results of the previous chunk's application."""
 
     shard_id: int
     chunk_hash: CryptoHash
@@ -175,23 +175,23 @@ class Block(Struct, frozen=True, kw_only=True):
     prev_height: int | None = None
     prev_hash: CryptoHash = NO_CODE
     timestamp_ns: int
-    epoch_id: CryptoHash = NO_CODE  # of genesis and of the epoch after it, as in nearcore
+    epoch_id: CryptoHash = NO_CODE  # zeros in genesis and the epoch after it, as in nearcore
     next_epoch_id: CryptoHash = NO_CODE
     epoch_height: int = 0
     epoch_start_height: int
     ordinal: int = 0
-    gas_price: int  # of the next block
+    gas_price: int  # the next block's
     total_supply: int
     random_value: CryptoHash
     last_final_block: CryptoHash = NO_CODE
     last_ds_final_block: CryptoHash = NO_CODE
     chunks: tuple[Chunk, ...]
     author: str
-    next_bp_hash: CryptoHash = NO_CODE  # of the next epoch's validators
-    block_merkle_root: CryptoHash = NO_CODE  # of the hashes of all blocks before
-    approvals: tuple[Signature | None, ...] = ()  # of the block before, by validator
-    rest_hash: CryptoHash = NO_CODE  # of what light clients do not read of the header
-    signature: Signature | None = None  # of the hash; None if the producer's key is unknown
+    next_bp_hash: CryptoHash = NO_CODE  # commits to the next epoch's validators
+    block_merkle_root: CryptoHash = NO_CODE  # over the hashes of all earlier blocks
+    approvals: tuple[Signature | None, ...] = ()  # approvals of the previous block, by validator
+    rest_hash: CryptoHash = NO_CODE  # the hash of the header's part that light clients do not read
+    signature: Signature | None = None  # signs the hash; None if the producer's key is unknown
 
     @property
     def new_chunks(self) -> list[Chunk]:
@@ -210,8 +210,8 @@ class Change(Struct, frozen=True, gc=False):
     cause: tuple[str, CryptoHash | None]  # such as ("receipt_processing", receipt_id)
     kind: str  # account, access_key, gas_key_nonce, data, global_code or code
     account_id: str
-    # The packed public key of an access key, followed by the index for a gas key's nonce; the key
-    # of a storage record.
+    # The packed public key of an access key, with the index for a gas key's nonce; or a storage
+    # record's key.
     key: bytes
     value: Account | AccessKey | int | bytes | None  # the new value; None: deleted
 
@@ -220,8 +220,8 @@ class TransactionRecord(Struct):
     """A transaction that is in a block, with its outcome and its receipt."""
 
     signed: SignedTransaction
-    outcome: Outcome  # of its conversion
-    receipt: ActionReceipt  # the result of its conversion
+    outcome: Outcome  # the conversion's
+    receipt: ActionReceipt  # the conversion's result
     is_local: bool  # signer is receiver: the receipt is executed in the transaction's own block
 
 
@@ -257,7 +257,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
     promise_results: tuple[bytes | None, ...] = ()
     data_receivers: tuple[str, ...] = ()  # the accounts that wait for this call's result
     is_view: bool = False
-    fixed_gas: int | None = None  # burnt in place of the sum of the host functions
+    fixed_gas: int | None = None  # replaces the sum of the host functions' gas
     code_size: int = 0
     chain_id: str = ""
     validator_stakes: Mapping[str, int] = field(default_factory=dict)  # yoctoNEAR, of this epoch

@@ -1,9 +1,9 @@
 """
-The time of requests: how one waits for a block, and which reads produce a block.
+The clock of requests: how they wait for a block, and which reads produce a block.
 
 In logical time, blocks come only when a request waits for one. While something is not final yet,
-two kinds of reads produce a block too: those that are behind the head, and, once a request has
-sent a transaction, those that were already answered since the last block.
+two kinds of reads produce a block too: reads of blocks behind the head, and, once a request has
+sent a transaction, reads that repeat an earlier one since the last block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 class UnansweredError(Exception):
-    """A request that gets no response; `error` is the one that its client gets."""
+    """A request that gets no response; `error` is the exception that its client gets."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -40,7 +40,7 @@ class UnansweredError(Exception):
 
 
 class WaitEndedError(UnansweredError):
-    """A request that waits is given up."""
+    """A waiting request that was given up."""
 
 
 async def pass_time(world: World, clock: Clock, *read: object, is_behind: bool = False) -> None:

@@ -3,7 +3,7 @@ What a chain commits to: Merkle trees of outcomes and blocks, hashes of headers,
 
 Source: nearcore, core/primitives/src/merkle.rs, block_header.rs (version 5 of a header), and
 transaction.rs (ExecutionOutcomeWithId::to_hashes). The roots of the state, of the receipts
-that a shard sent, and of a block's body are hashes of another content than the node's.
+that a shard sent, and of a block's body hash other contents than the node's.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _width(level: int, size: int) -> int:
 
 
 def root_of_leaves(leaves: list[bytes]) -> CryptoHash:
-    """Return the root of leaves of which no path is needed; zeros if there are none."""
+    """Compute the root of leaves without their paths; zeros if there are none."""
     while len(leaves) > 1:
         pairs = zip(leaves[::2], leaves[1::2], strict=False)
         above = [sha256(left + right).digest() for left, right in pairs]
@@ -152,7 +152,7 @@ def block_roots(block: Block) -> Roots:
 
 
 def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
-    """Return the hash of the other part of a header, at a protocol version."""
+    """Return the hash of the part of a header that light clients do not read."""
     mask = block.chunk_mask
     parts = (
         *(roots.chunks, roots.receipts, roots.chunks, roots.transactions, NO_CODE),
@@ -166,11 +166,11 @@ def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
     return CryptoHash.of(b"".join(parts))
 
 
-def inner_hash(block: Block, rest: bytes, roots: Roots) -> CryptoHash:
-    """Return the hash of both parts of a header, of which light clients read the first."""
+def inner_hash(block: Block, rest_digest: bytes, roots: Roots) -> CryptoHash:
+    """Return the hash of both parts of a header; light clients read only the first."""
     parts = u64(block.height), block.epoch_id, block.next_epoch_id, roots.state, roots.outcomes
     end = u64(block.timestamp_ns), block.next_bp_hash, block.block_merkle_root
-    return combine(sha256(b"".join((*parts, *end))).digest(), rest)
+    return combine(sha256(b"".join((*parts, *end))).digest(), rest_digest)
 
 
 def proposals(block: Block) -> list[Proposal]:
@@ -179,15 +179,15 @@ def proposals(block: Block) -> list[Proposal]:
 
 
 def endorsements(block: Block) -> list[list[int]]:
-    """Return the bits of the endorsements of each chunk: all of those of a new one."""
+    """Return the endorsement bits of each chunk: all set in a new one, none in a repeated one."""
     return [[255] if is_new else [] for is_new in block.chunk_mask]
 
 
 def encode_validators(validators: Iterable[Proposal]) -> bytes:
     """Encode validators, each with the tag of its version."""
     return items([
-        _ABSENT + text(each.account_id) + each.public_key.encode() + u128(each.stake)
-        for each in validators
+        _ABSENT + text(validator.account_id) + validator.public_key.encode() + u128(validator.stake)
+        for validator in validators
     ])  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def validators_hash(validators: Iterable[Proposal]) -> CryptoHash:
 
 
 def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
-    """Return the bytes that validators sign to approve a block, for the one at a height."""
+    """Return the bytes that validators sign to approve a block for the next one's height."""
     if height == prev_height + 1:
         return _ENDORSEMENT + prev_hash + u64(height)
     return _SKIP + u64(prev_height) + u64(height)

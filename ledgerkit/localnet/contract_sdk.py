@@ -152,8 +152,7 @@ class Contract:
         """
         Collect the marked methods, and build the code that names the class.
 
-        A class that was moved passes its first name as `code_name`, so that its code and
-        the hashes of the worlds it is deployed in stay the same.
+        Keep the old name of a moved class as `code_name`: code and hashes of worlds include it.
         """
         super().__init_subclass__(**options)
         cls.methods = {
@@ -223,7 +222,7 @@ def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise
     contract = cls(vm)
     old_state = _load_state(cls, contract, init=options.init)
     arguments = _decode_arguments(function, vm.input)
-    returned = _run(function, contract, arguments)
+    returned = _invoke(function, contract, arguments)
     if options.writes and contract.state is not None:
         new_state = to_json(contract.state)
         if new_state != old_state:
@@ -235,8 +234,8 @@ def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise
     return vm.finish()
 
 
-def _run(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
-    """Run a contract's own code; its exceptions become panics."""
+def _invoke(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
+    """Run a method; its exceptions become panics."""
     try:
         return function(contract, **arguments)
     except LocalnetError:

@@ -41,7 +41,7 @@ def deployment(
     block_hash: CryptoHash,
 ) -> SignedTransaction:
     """Sign, for the parent account, the creation of an account with a balance, a key and code."""
-    code = _code(contract)
+    code = _read_code(contract)
     new_id = AccountId(account_id)
     parent_id = new_id.parent
     secret_text = secret_keys.get(parent_id or "")
@@ -63,8 +63,7 @@ def deployment(
     )
 
 
-def _code(contract: type[Contract] | bytes | PathLike[str]) -> bytes:
-    """Return the code of a Python contract, of a compiled one, or of a file."""
+def _read_code(contract: type[Contract] | bytes | PathLike[str]) -> bytes:
     if isinstance(contract, type) and issubclass(contract, Contract):
         return contract.code
     if isinstance(contract, bytes):

@@ -32,7 +32,7 @@ class Epochs:
         self._settings = settings
         genesis_validators = {proposal.account_id: proposal for proposal in validators}
         self.all = [Epoch(0, settings.genesis_height, genesis_validators, {}, {})]
-        self.next_validators = genesis_validators  # of the epoch after the current one
+        self.next_validators = genesis_validators  # the validators after the current epoch
 
     @property
     def current(self) -> Epoch:
@@ -47,7 +47,7 @@ class Epochs:
 
     def stakes(self) -> dict[str, int]:
         """Return the stakes of the current epoch's validators, in yoctoNEAR."""
-        return {name: each.stake for name, each in self.current.validators.items()}
+        return {name: proposal.stake for name, proposal in self.current.validators.items()}
 
     def add_proposals(self, proposals: Iterable[Proposal]) -> None:
         """Add the proposals of a block to the current epoch."""
@@ -69,7 +69,7 @@ class Epochs:
         self.all.append(Epoch(previous.height + 1, start_height, current, {}, rewards))
         heads = store.accounts.head.items()
         for account_id in [name for name, values in heads if values and values[b""].locked]:
-            _unlock(account_id, [previous.validators, current, later], store)
+            _unlock_excess(account_id, [previous.validators, current, later], store)
         return sum(rewards.values())
 
     def _pay_rewards(self, epoch: Epoch, store: StateStore) -> dict[str, int]:
@@ -83,8 +83,8 @@ class Epochs:
         return rewards
 
 
-def _unlock(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
-    """Unlock the balance of an account that exceeds its highest stake in the given epochs."""
+def _unlock_excess(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
+    """Unlock the part of an account's stake above its highest stake in the epochs."""
     account = store.accounts.get(account_id)
     if account is None:
         return

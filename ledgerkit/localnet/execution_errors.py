@@ -35,7 +35,7 @@ class ActionError(LocalnetError):
     def __init__(self, kind: Json, index: int | None = None) -> None:
         super().__init__(kind, index)
         self.kind = kind
-        self.index = index  # of the action; None: the error concerns the whole receipt
+        self.index = index  # the action's position; None: the error concerns the whole receipt
 
 
 class CallError(LocalnetError):
@@ -45,7 +45,7 @@ class CallError(LocalnetError):
         super().__init__(text)
         self.text, self.failure = text, failure
         self.view_message = view_message  # Rust's debug output
-        self.logs: tuple[str, ...] = ()  # of a view call, before it failed
+        self.logs: tuple[str, ...] = ()  # a view call's logs before it failed
 
 
 class PanicError(CallError):
@@ -105,7 +105,7 @@ class TrapError(CallError):
 
 
 class UnavailableError(CallError):
-    """A call of a module where the library that runs modules is not installed."""
+    """A call of a module without the library that runs modules."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, {"ExecutionError": message}, message)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEADER = "x-ledgerkit-fault"
 MAX_LATENCY_S = 60.0
 
-_BARE_WORDS = {"html": "true", "drop": "before"}  # the value of a word without one
+_BARE_WORDS = {"html": "true", "drop": "before"}  # the values of words written without a value
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -37,7 +37,7 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
     status: Annotated[int, Meta(ge=400, le=599)] | None = None
     retry_after: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_ ,:.+-]{1,40}$")] | None = None
     html: bool = False  # an HTML page in place of JSON; without `status` its status is 502
-    drop: Literal["before", "after"] | None = None  # the connection, before or after processing
+    drop: Literal["before", "after"] | None = None  # when to close the connection
     truncate: Annotated[int, Meta(ge=0)] | None = None  # the bytes of the body that are sent
     times: Count | None = None  # the requests that fail; None: every request
     drop_transactions: Count | None = None  # accepted next, but never included in a block

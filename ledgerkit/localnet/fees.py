@@ -27,17 +27,17 @@ ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)
 MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
 VIEW_GAS = 1000 * TGAS  # nearcore: max_gas_burnt_view
-MAX_GAS_BURNT = 1000 * TGAS  # of one call
+MAX_GAS_BURNT = 1000 * TGAS  # the limit of one call
 STORAGE_BYTE = 10**19  # yoctoNEAR locked for a byte
 GLOBAL_BYTE = 10**20  # yoctoNEAR burnt for a byte of a global contract
 STORAGE_FREE = 770  # bytes that need no balance (NEP-448, zero-balance accounts)
-IMPLICIT_BYTES = 182  # of an implicit account with its one key
-RECORD_BYTES = 40  # of an access key or a storage record, beside its key and value
+IMPLICIT_BYTES = 182  # an implicit account with its one key
+RECORD_BYTES = 40  # an access key's or a storage record's, besides key and value
 NONCE_BYTES = 8
-INDEX_BYTES = 2  # of a gas key's nonce
-_GAS_KEY_INFO_BYTES = 18  # of a gas key's balance and number of nonces
-_MIN_GAS_KEY_BYTES = 27  # of an encoded gas key with full access
-_DERIVED_LENGTHS = (42, 54, 64)  # of account ids that are derived from a key, address or state
+INDEX_BYTES = 2  # the index of a gas key's nonce
+_GAS_KEY_INFO_BYTES = 18  # a gas key's balance and number of nonces
+_MIN_GAS_KEY_BYTES = 27  # an encoded gas key with full access
+_DERIVED_LENGTHS = (42, 54, 64)  # account ids derived from a key, address or state
 
 
 class Fee(NamedTuple):
@@ -47,9 +47,9 @@ class Fee(NamedTuple):
     send_other: int
     execute: int
 
-    def send(self, *, sir: bool) -> int:
-        """Return the gas to send; sir means that the sender is the receiver."""
-        return self.send_sir if sir else self.send_other
+    def send(self, *, to_self: bool) -> int:
+        """Return the gas to send; nearcore calls a sender that is the receiver `sir`."""
+        return self.send_sir if to_self else self.send_other
 
     def times(self, count: int) -> Fee:
         """Multiply a fee per byte."""
@@ -106,7 +106,7 @@ _TABLE_85 = _TABLE | {
 # The gas of host functions, from the same files. Python code has no instructions to count, so
 # CALL_BASE is burnt for the rest of a Python contract's computation.
 CALL_BASE = TGAS
-REGULAR_OP = 822_756  # of a Wasm instruction
+REGULAR_OP = 822_756  # a Wasm instruction
 HOST_COSTS = {
     "CONTRACT_LOADING_BASE": 35_445_963,
     "CONTRACT_LOADING_BYTES": 1_089_295,
@@ -208,7 +208,7 @@ class Profile:
     table: dict[str, Fee]
     min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
-    reward_percent: int  # of the gas burnt inside calls, to the contract
+    reward_percent: int  # the contract's share of the gas burnt inside its calls
 
     def has(self, feature: Feature) -> bool:
         """Return True if the protocol version has a feature."""
@@ -240,7 +240,7 @@ class Profile:
                 size = sum(len(key) + len(value) for key, value in state.data.items())
                 parts = self._state_init_parts("DETERMINISTIC_STATE_INIT", len(state.data), size)
             case kinds.UniversalStateInit(state_init=data):
-                # At the same rates (nearcore #16103), but for all bytes, and for each key.
+                # The rates are the same (nearcore #16103), but all bytes and each key are charged.
                 universal = action.decoded or kinds.UniversalStateInitV1()
                 n_records, n_keys = len(universal.data), len(universal.access_keys)
                 parts = self._state_init_parts("UNIVERSAL_STATE_INIT", n_records, len(data))
@@ -276,7 +276,7 @@ class Profile:
 
     def verification_gas(self, public_key: PublicKey, actions: Iterable[Action]) -> int:
         """Sum the gas to verify the signatures of a transaction when it is converted."""
-        # Classical signatures cost nothing beside the other fees (nearcore,
+        # Classical signatures cost nothing besides the other fees (nearcore,
         # runtime/runtime/src/config.rs, signature_verification_cost).
         gas = ML_DSA_VERIFICATION if public_key.curve == "ml-dsa-65" else 0
         if self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED):
@@ -320,21 +320,21 @@ class Profile:
         self, count: int, size: int, kind: str = "DETERMINISTIC_STATE_INIT"
     ) -> list[tuple[str, Fee]]:
         """Return the fees of records in an initial state, and of the bytes in them."""
-        entry, byte = (self.table[f"deterministic_state_init_{each}"] for each in ("entry", "byte"))
+        entry, byte = (self.table[f"deterministic_state_init_{unit}"] for unit in ("entry", "byte"))
         return [(f"{kind}_ENTRY", entry.times(count)), (f"{kind}_BYTE", byte.times(size))]
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
-        return self._send(actions, receiver_id, sir=sender_id == receiver_id)
+        return self._send(actions, receiver_id, to_self=sender_id == receiver_id)
 
-    def _send(self, actions: Iterable[Action], receiver_id: str, *, sir: bool) -> int:
+    def _send(self, actions: Iterable[Action], receiver_id: str, *, to_self: bool) -> int:
         """Sum the gas to send actions, delegated actions at the rate of their receipt."""
         total = 0
         for action in actions:
-            total += self.fee(action, receiver_id).send(sir=sir)
+            total += self.fee(action, receiver_id).send(to_self=to_self)
             if isinstance(action, kinds.SignedDelegate):
                 inner = action.delegate_action
-                total += self._send(inner.actions, inner.receiver_id, sir=sir)
+                total += self._send(inner.actions, inner.receiver_id, to_self=to_self)
         return total
 
     def prepaid_gas(self, actions: Sequence[Action], receiver_id: str) -> int:
@@ -354,9 +354,9 @@ class Profile:
                 total += self.prepaid_execution(inner.actions, inner.receiver_id)
         return total
 
-    def new_receipt_send(self, *, sir: bool) -> int:
+    def new_receipt_send(self, *, to_self: bool) -> int:
         """Return the gas to send a receipt, without its actions."""
-        return self.table["new_action_receipt"].send(sir=sir)
+        return self.table["new_action_receipt"].send(to_self=to_self)
 
     @property
     def new_receipt_execute(self) -> int:

@@ -60,12 +60,12 @@ def _decoding() -> Iterator[None]:
         raise DecodeError(reason, path="$.result") from error
 
 
-def _once(
+def _read_once(
     read: Callable[Concatenate[Source, P], V],
 ) -> Callable[Concatenate[Source, P], V]:
 
     @wraps(read)
-    def read_once(source: Source, /, *args: P.args, **kwargs: P.kwargs) -> V:
+    def read_value(source: Source, /, *args: P.args, **kwargs: P.kwargs) -> V:
         key = (read.__name__, *args)
         if key not in source.values:
             try:
@@ -76,7 +76,7 @@ def _once(
         value: V = source.values[key]
         return value
 
-    return read_once
+    return read_value
 
 
 class Source:
@@ -88,7 +88,7 @@ class Source:
         self.codes = _Codes(self)
 
     def _query(self, request_type: str, **fields: Any) -> dict[str, Any]:
-        # JSON has no account ids, which are texts of their own class.
+        # An account id is a text of its own class, which JSON does not have.
         texts = {name: str(v) if isinstance(v, str) else v for name, v in fields.items()}
         query = {"request_type": request_type, "block_id": self.block_hash, **texts}
         result = self._read("query", query)
@@ -97,7 +97,7 @@ class Source:
             raise DecodeError(msg, path="$.result.block_hash")
         return result
 
-    @_once
+    @_read_once
     def account(self, account_id: str) -> Account | None:
         """Return an account, or None."""
         try:
@@ -117,17 +117,17 @@ class Source:
             return self.access_keys(account_id).get(packed)
         return self._single_key(account_id, packed)
 
-    @_once
+    @_read_once
     def _single_key(self, account_id: str, packed: bytes) -> AccessKey | None:
         key = str(PublicKey.from_stored(packed))
         result = self._query("view_access_key", account_id=account_id, public_key=key)
-        return None if "error" in result else _access_key(result)
+        return None if "error" in result else _parse_access_key(result)
 
     def access_keys(self, account_id: str) -> dict[bytes, AccessKey]:
         """Return all access keys of an account, by packed public key."""
         return self._listed_keys(account_id) if self.account(account_id) else {}
 
-    @_once
+    @_read_once
     def _listed_keys(self, account_id: str) -> dict[bytes, AccessKey]:
         keys: dict[bytes, AccessKey] = {}
         page: dict[str, Any] = {}
@@ -135,7 +135,7 @@ class Source:
             result = self._query("view_access_key_list", account_id=account_id, **page)
             for entry in params.member(result, "keys", params.many(params.members)):
                 packed = params.member(entry, "public_key", params.stored_key).stored
-                keys[packed] = params.member(entry, "access_key", _access_key)
+                keys[packed] = params.member(entry, "access_key", _parse_access_key)
             last_key = result.get("last_key")
             if last_key is None or last_key == page.get("after_key"):
                 return keys
@@ -144,7 +144,7 @@ class Source:
     def nonce(self, account_id: str, key: bytes) -> int | None:
         """Return the nonce at an index of a gas key, or None."""
         packed, index = split_nonce_key(key)
-        nonces = self._nonces_of(account_id, packed)
+        nonces = self._nonces_of_key(account_id, packed)
         return nonces[index] if index < len(nonces) else None
 
     def nonces(self, account_id: str) -> dict[bytes, int]:
@@ -152,15 +152,15 @@ class Source:
         return {
             nonce_key(packed, index): nonce
             for packed in self.access_keys(account_id)
-            for index, nonce in enumerate(self._nonces_of(account_id, packed))
+            for index, nonce in enumerate(self._nonces_of_key(account_id, packed))
         }
 
-    def _nonces_of(self, account_id: str, packed: bytes) -> list[int]:
+    def _nonces_of_key(self, account_id: str, packed: bytes) -> list[int]:
         key = self.access_key(account_id, packed)
         is_gas_key = key is not None and isinstance(key.permission, GasKey)
         return self._gas_key_nonces(account_id, packed) if is_gas_key else []
 
-    @_once
+    @_read_once
     def _gas_key_nonces(self, account_id: str, packed: bytes) -> list[int]:
         fields = {"account_id": account_id, "public_key": str(PublicKey.from_stored(packed))}
         result = self._query("view_gas_key_nonces", **fields)
@@ -173,7 +173,7 @@ class Source:
             state = self.values.get(("_paged_state", account_id))
         return self._single_record(account_id, key) if state is None else state.get(key)
 
-    @_once
+    @_read_once
     def _single_record(self, account_id: str, key: bytes) -> bytes | None:
         return self._view_state(account_id, key, limit=1)[0].get(key)
 
@@ -182,7 +182,7 @@ class Source:
         state = self._state(account_id)
         return self._paged_state(account_id) if state is None else state
 
-    @_once
+    @_read_once
     def _paged_state(self, account_id: str) -> dict[bytes, bytes]:
         return self._all_pages(account_id, limit=_STATE_PER_PAGE)
 
@@ -190,7 +190,7 @@ class Source:
         """Return the whole state of a contract; None if the network does not list it."""
         return self._listed_state(account_id) if self.account(account_id) else {}
 
-    @_once
+    @_read_once
     def _listed_state(self, account_id: str) -> dict[bytes, bytes] | None:
         try:
             return self._all_pages(account_id)
@@ -215,26 +215,26 @@ class Source:
         """Return the records of a page, and the last key if more pages follow."""
         encoded = b64encode(prefix).decode()
         result = self._query("view_state", account_id=account_id, prefix_base64=encoded, **page)
-        records = params.member(result, "values", params.many(_record))
+        records = params.member(result, "values", params.many(_parse_record))
         return dict(records), params.optional(result, "last_key", params.text)
 
-    @_once
+    @_read_once
     def code(self, account_id: str, code_hash: CryptoHash) -> bytes:
-        """Return the code of an account, whose hash is known."""
-        return _code(self._query("view_code", account_id=account_id), code_hash)
+        """Return the code of an account; its hash must match."""
+        return _parse_code(self._query("view_code", account_id=account_id), code_hash)
 
-    @_once
+    @_read_once
     def global_code(self, name: str) -> CryptoHash | None:
-        """Return the hash of a global contract, or None; its code is then known."""
+        """Return the hash of a global contract, or None; store its code too."""
         try:
-            result = self._query(**_global_request(name))
+            result = self._query(**_global_code_query(name))
         except (NoGlobalContractCodeError, NoContractCodeError, UnknownAccountError):
             return None
         code_hash = params.member(result, "hash", params.crypto_hash)
-        self.codes.setdefault(code_hash, _code(result, code_hash))
+        self.codes.setdefault(code_hash, _parse_code(result, code_hash))
         return code_hash
 
-    @_once
+    @_read_once
     def height_of(self, block_hash: CryptoHash) -> int | None:
         """Return the height of a block of the network, or None."""
         try:
@@ -245,31 +245,31 @@ class Source:
         return params.member(header, "height", params.u64)
 
 
-def _global_request(name: str) -> dict[str, str]:
-    """Return the request for a global contract by its name in the state: a hash or an owner."""
+def _global_code_query(name: str) -> dict[str, str]:
+    """Build the query for a global contract by its name in the state: a hash or an owner."""
     if len(name) == 2 * len(NO_CODE) and all(char in "0123456789abcdef" for char in name):
         code_hash = str(CryptoHash(bytes.fromhex(name)))
         return {"request_type": "view_global_contract_code", "code_hash": code_hash}
     return {"request_type": "view_global_contract_code_by_account_id", "account_id": name}
 
 
-def _access_key(result: Any) -> AccessKey:
-    """Read an access key, whose permission for calls with gas is one object in a node's views."""
+def _parse_access_key(result: Any) -> AccessKey:
+    """Parse an access key; a node writes the two parts of a gas key for calls as one object."""
     permission = params.member(params.members(result), "permission", params.anything)
     if isinstance(permission, dict) and "GasKeyFunctionCall" in permission:
-        both = permission["GasKeyFunctionCall"]
-        result = result | {"permission": {"GasKeyFunctionCall": [both, both]}}
+        call = permission["GasKeyFunctionCall"]
+        result = result | {"permission": {"GasKeyFunctionCall": [call, call]}}
     return state_records.access_key(result)
 
 
-def _record(value: Any) -> tuple[bytes, bytes]:
+def _parse_record(value: Any) -> tuple[bytes, bytes]:
     members = params.members(value)
     key = params.member(members, "key", params.base64)
     return key, params.member(members, "value", params.base64)
 
 
-def _code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:
-    """Read code, which must have the hash."""
+def _parse_code(result: dict[str, Any], code_hash: CryptoHash) -> bytes:
+    """Parse code, whose hash must match."""
     code = params.member(result, "code_base64", params.base64)
     if CryptoHash.of(code) != code_hash:
         raise DecodeError(f"the code of {code_hash} has another hash", path="$.result.code_base64")
@@ -315,7 +315,7 @@ class _ForkedTable(VersionedTable[Any]):
 
 
 class _Codes(dict[CryptoHash, bytes]):
-    """The code by its hash, read from the network for the accounts that were met."""
+    """Code by hash, read from the network through an account that runs it."""
 
     def __init__(self, source: Source) -> None:
         super().__init__({NO_CODE: b""})
@@ -338,7 +338,7 @@ class ForkedStore(StateStore):
         super().__init__()
         self.codes = source.codes
         tables: tuple[tuple[str, Callable[..., Any], Callable[[str], Iterable[bytes]]], ...] = (
-            # Accounts and global contracts have one value a name.
+            # Accounts and global contracts have one value per name.
             ("account", lambda account_id, _: source.account(account_id), lambda _: ()),
             ("access_key", source.access_key, source.access_keys),
             ("gas_key_nonce", source.nonce, source.nonces),
@@ -353,7 +353,7 @@ class ForkedStore(StateStore):
 
 
 class ForkedWorld(World):
-    """A world that continues another network, named for messages, after one of its blocks."""
+    """A world that continues a network after one of its blocks."""
 
     def __init__(self, read: Read, network: str, block_hash: str) -> None:
         block = read("block", {"block_id": block_hash})
@@ -366,7 +366,7 @@ class ForkedWorld(World):
             genesis.total_supply = params.member(header, "total_supply", state_records.balance)
             settings = Settings(
                 chain_id=f"fork-of-{network}",
-                profile=_profile(params.member(status, "protocol_version", params.u64)),
+                profile=_newest_profile(params.member(status, "protocol_version", params.u64)),
                 genesis_height=params.member(header, "height", params.u64),
                 genesis_time_ns=params.member(header, "timestamp_nanosec", state_records.balance),
                 gas_price=params.member(header, "gas_price", state_records.balance),
@@ -390,7 +390,7 @@ class ForkedWorld(World):
 
     def _make_block(self, height: int, missing: frozenset[int]) -> None:
         """Produce a block, or none if a value could not be read."""
-        saved = self._saved() if self.is_busy else None
+        saved = self._copy_state() if self.is_busy else None
         try:
             super()._make_block(height, missing)
         except SourceError:
@@ -398,17 +398,17 @@ class ForkedWorld(World):
                 self.__dict__.update(saved)
             raise
 
-    def _saved(self) -> dict[str, Any]:
+    def _copy_state(self) -> dict[str, Any]:
         shared = (self.source, self.lock, self.settings, self._memo, self.summary)
-        saved: dict[str, Any] = copy.deepcopy(self.__dict__, {id(each): each for each in shared})
-        return saved
+        state: dict[str, Any] = copy.deepcopy(self.__dict__, {id(value): value for value in shared})
+        return state
 
 
-def _profile(version: int) -> Any:
-    """Return the rules of a protocol version: those of the newest one that is not newer."""
-    known = [name for name in PROFILES if int(name) <= version]
-    if not known:
+def _newest_profile(version: int) -> Any:
+    """Return the newest supported version that is not above a protocol version."""
+    supported = [name for name in PROFILES if int(name) <= version]
+    if not supported:
         oldest = min(PROFILES, key=int)
         msg = f"the network runs protocol version {version}; the embedded ledger knows {oldest} on"
         raise InvalidRequestError(msg, field="fork", value=version)
-    return max(known, key=int)
+    return max(supported, key=int)

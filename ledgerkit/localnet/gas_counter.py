@@ -31,7 +31,7 @@ class GasCounter:
             self.burn(fees.HOST_COSTS[cost] * count, HOST, cost)
 
     def burn(self, gas: int, category: str, cost: str) -> None:
-        """Burn gas; what exceeds the remaining gas burns of the reserved gas too."""
+        """Burn gas; an excess over the remaining gas burns from the reserved gas and fails."""
         self._check_overflow(self.burnt + gas)
         is_enough = gas <= self.remaining
         burnt = gas if is_enough else min(gas, self.limit - self.burnt)
@@ -56,7 +56,7 @@ class GasCounter:
             raise HostError("Integer overflow.", "IntegerOverflow")
 
     def exceeded(self) -> HostError:
-        """Build the error of a call without gas, or with as much as a call may burn at most."""
+        """Build the error of a call at its own gas limit, or at the limit of every call."""
         if self._is_view or self.burnt >= fees.MAX_GAS_BURNT:
             text = "Exceeded the maximum amount of gas allowed to burn per contract."
             return HostError(text, "GasLimitExceeded")

@@ -1,8 +1,8 @@
 """
 The HTTP gateway of the embedded ledger: one request in, one response out.
 
-A response is computed by a coroutine that waits with the clock it is given, and with nothing else:
-in an event loop a waiting request needs no thread, and elsewhere no loop.
+A coroutine computes a response and waits with the given clock only. So a waiting request needs no
+thread in an event loop, and no loop elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Surface = Literal["rpc", "rest", "node"] | services.Service
 
 _READING = ("GET", "HEAD")
-_METHODS: dict[Surface, tuple[str, ...]] = {  # of the surfaces that are not only for reading
+_METHODS: dict[Surface, tuple[str, ...]] = {  # surfaces that are not for reading only
     "rpc": ("POST",),
     "transactions": ("POST",),
     "transfers": ("POST",),
@@ -41,7 +41,7 @@ _METHODS: dict[Surface, tuple[str, ...]] = {  # of the surfaces that are not onl
 _API = "/api"
 _PROXY_ERRORS = (401, 402, 403, 429)  # in the REST API's form
 _NO_KEY = "Unauthorized: this ledger requires an API key, and the request has no valid one"
-_PAGE = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1></body></html>\n"
+_HTML = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1></body></html>\n"
 _LOG = logging.getLogger("ledgerkit.localnet")
 
 
@@ -94,7 +94,7 @@ class Gateway:
         if surface == "blocks":
             return await block_documents.respond(world, request, clock)
         if world.lags or (surface != "node" and world.index_lags):
-            await clock.next_block()  # these read final blocks: polling them advances the chain
+            await clock.next_block()  # so that polling final blocks advances the chain
         with world.lock:
             if surface == "rest":
                 return rest_api.respond(world, request.path.removeprefix(_API) or "/")
@@ -103,9 +103,9 @@ class Gateway:
             return services.respond(surface, world, request)
 
     def _refuse_key(self, surface: Surface, request: HttpRequest) -> HttpResponse | None:
-        """Refuse a request without a required API key; None accepts it."""
+        """Return the refusal of a request without a required API key, or None."""
         required = self.world.settings.api_keys
-        # Sets compare hashes, so that the time does not tell how much of a wrong key is right.
+        # Sets compare hashes, so the time does not reveal how many characters of a key are right.
         if not required or not {*required}.isdisjoint(_api_keys(request)):
             return None
         if request.path == "/metrics":
@@ -136,8 +136,8 @@ def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse
     headers = (("retry-after", fault.retry_after),) if fault.retry_after is not None else ()
     if not fault.html:
         return _failure(status, surface, body, *headers)
-    page = _PAGE.format(f"{status} {responses.get(status, 'Failure')}")
-    return text_response(page, status, *headers, kind="html")
+    html = _HTML.format(f"{status} {responses.get(status, 'Failure')}")
+    return text_response(html, status, *headers, kind="html")
 
 
 def _failure(

@@ -102,7 +102,7 @@ class ContractPairs:
     def accounts(self, contract_id: str) -> list[tuple[str, Heights]]:
         """List a contract's accounts, sorted by id."""
         account_ids = sorted(self._accounts.get(contract_id, ()))
-        return [(each, self._contracts[each][contract_id]) for each in account_ids]
+        return [(name, self._contracts[name][contract_id]) for name in account_ids]
 
 
 class KeyIndex:

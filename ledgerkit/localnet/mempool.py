@@ -33,14 +33,14 @@ class Mempool:
         if signed.hash in self._hashes:
             return
         self._hashes.add(signed.hash)
-        self._queue(signed)
+        self._enqueue(signed)
 
-    def _queue(self, signed: SignedTransaction) -> None:
+    def _enqueue(self, signed: SignedTransaction) -> None:
         tx = signed.transaction
         queues = self._queues.setdefault(self._shard_of(tx.signer_id), {})
         queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), deque())
         if queue and tx.nonce < queue[-1].transaction.nonce:
-            insort(queue, signed, key=lambda each: each.transaction.nonce)
+            insort(queue, signed, key=lambda queued: queued.transaction.nonce)
         else:
             queue.append(signed)
 
@@ -58,20 +58,20 @@ class Mempool:
 
 
 class ChunkMempool(Mempool):
-    """A mempool whose chunks are made ahead: a transaction waits for the one after the next."""
+    """A mempool for chunks that are made ahead: a transaction waits for the chunk after next."""
 
     # Source: nearcore, Client::on_block_accepted_with_optional_chunk_produce: the chunks of the
     # next block are produced once a block is accepted.
 
     def __init__(self, shard_of: Callable[[str], int]) -> None:
         super().__init__(shard_of)
-        self._late: list[SignedTransaction] = []
+        self._new_transactions: list[SignedTransaction] = []
 
     def begin_chunks(self) -> None:
-        """Begin the chunks of the next block, with the transactions that came so far."""
-        for signed in self._late:
-            super()._queue(signed)
-        self._late = []
+        """Begin the next block's chunks with the transactions that arrived so far."""
+        for signed in self._new_transactions:
+            super()._enqueue(signed)
+        self._new_transactions = []
 
-    def _queue(self, signed: SignedTransaction) -> None:
-        self._late.append(signed)
+    def _enqueue(self, signed: SignedTransaction) -> None:
+        self._new_transactions.append(signed)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # The limits of nearcore (LimitConfig), from the same files as the fees.
 MAX_PROMISES = 1024
 MAX_INPUT_DATA = 128
-MAX_INPUT_BYTES = 4_194_944  # of a callback's results, with 5 for each; since version 87
+MAX_INPUT_BYTES = 4_194_944  # a callback's results, with 5 bytes for each; since version 87
 MAX_YIELD_PAYLOAD_BYTES = 1024
 YIELD_ID_BYTES = 32
 
@@ -95,7 +95,7 @@ class PromiseHost:
         """Create a receipt that waits for the results of a promise."""
         self.host_call("promise_batch_then")
         new_id = parse_account_id(receiver_id)
-        data_gas = sum(self._data_gas(sir=draft.receiver_id == new_id) for draft in promise.drafts)
+        data_gas = sum(self._data_gas(to_self=d.receiver_id == new_id) for d in promise.drafts)
         data_ids = [self._new_data_id() for _ in promise.drafts]
         new_promise = self._new_receipt(new_id, data_ids, data_gas)
         for draft, new_data_id in zip(promise.drafts, data_ids, strict=True):
@@ -110,7 +110,7 @@ class PromiseHost:
         drafts: list[ReceiptDraft] = []
         for promise in promises:
             drafts.extend(promise.drafts)
-            _check_dependencies(len(drafts))  # the error has the number at which it fails
+            _check_dependencies(len(drafts))  # fails at the first number above the limit
         self._count_promise()
         return Promise(self, drafts, is_joint=True)
 
@@ -138,7 +138,7 @@ class PromiseHost:
 
     def burn_fee(self, name: str, fee: Fee, receiver_id: str) -> None:
         """Burn the gas to send a part of an action, and reserve the gas to execute it."""
-        self.gas.burn(fee.send(sir=receiver_id == self.current_account_id), ACTION, name)
+        self.gas.burn(fee.send(to_self=receiver_id == self.current_account_id), ACTION, name)
         self.gas.reserve(fee.execute)
 
     def distribute_gas(self) -> None:
@@ -160,7 +160,7 @@ class PromiseHost:
     ) -> Promise:
         """Create a receipt and burn its fee, with the gas of the data that it waits for."""
         receiver_id = parse_account_id(receiver_id)
-        gas = self.profile.new_receipt_send(sir=receiver_id == self.current_account_id)
+        gas = self.profile.new_receipt_send(to_self=receiver_id == self.current_account_id)
         self.gas.burn(gas + data_gas, ACTION, "NEW_ACTION_RECEIPT")
         self.gas.reserve(self.profile.new_receipt_execute)
         self._count_promise()
@@ -177,10 +177,10 @@ class PromiseHost:
             name = "NumberPromisesExceeded"
             raise HostError(text, name, number_of_promises=count, limit=limit)
 
-    def _data_gas(self, *, sir: bool) -> int:
+    def _data_gas(self, *, to_self: bool) -> int:
         """Return the gas of data that a new receipt waits for; the sender pays for all of it."""
         fee = self.profile.table["data_receipt_base"]
-        return fee.send(sir=sir) + fee.execute
+        return fee.send(to_self=to_self) + fee.execute
 
     def _new_data_id(self) -> CryptoHash:
         new_id = data_id(self.context.action_hash, self.context.block_height, self._data_id_count)
@@ -220,7 +220,7 @@ class PromiseHost:
         self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
     ) -> tuple[Promise, CryptoHash]:
         new_id = self._new_data_id()
-        promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(sir=True))
+        promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(to_self=True))
         promise.drafts[0].is_yield = True
         promise.add_call(method_name, args, deposit=deposit, gas=gas, weight=weight)
         self.yielded.append(new_id)
@@ -250,7 +250,7 @@ class PromiseHost:
             raise HostError(text, "YieldPayloadLength", length=length, limit=limit)
 
     def _resume(self, yielded_id: CryptoHash, payload: bytes) -> bool:
-        """Send a yielded call its data, unless it has data or is not there."""
+        """Send a yielded call its data; return False if it has data or does not wait."""
         if yielded_id not in self.yielded and not self._waiting_yields.is_waiting(yielded_id):
             return False
         if any(resumed_id == yielded_id for resumed_id, _ in self.resumed):
@@ -411,7 +411,7 @@ class Promise:
     def set_state_init_entry(self, action_index: int, key: bytes, value: bytes) -> None:
         """Add a record to an initial state."""
         self.vm.host_call("set_state_init_data_entry")
-        draft = self._single()
+        draft = self._single_draft()
         for name, fee in self.vm.profile.state_record_parts(1, len(key) + len(value)):
             self.vm.burn_fee(name, fee, draft.receiver_id)
         actions = draft.actions
@@ -432,8 +432,8 @@ class Promise:
         state_init = replace(action.state_init, data={**records, key: value})
         actions[action_index] = replace(action, state_init=state_init)
 
-    def _single(self) -> ReceiptDraft:
-        """Return the receipt; fail for a joint promise."""
+    def _single_draft(self) -> ReceiptDraft:
+        """Return the new receipt; fail for a joint promise."""
         if self.is_joint:
             text = "Actions can only be appended to non-joint promise."
             raise HostError(text, "CannotAppendActionToJointPromise")
@@ -445,7 +445,7 @@ class Promise:
         return self._append(action)
 
     def _append(self, action: Action) -> Promise:
-        draft = self._single()
+        draft = self._single_draft()
         self.vm.burn_action_fee(action, draft.receiver_id)
         draft.actions.append(action)
         return self

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-VERSION = "0.10.0"  # of fastnear-api-server-rs, whose API this is
+VERSION = "0.10.0"  # the version of fastnear-api-server-rs, whose API this is
 MAX_HOLDERS = 100
 MAX_LATENCY_S = 10.0
 MAX_BLOCKS_BEHIND = 3
@@ -28,18 +28,18 @@ MAX_BLOCKS_BEHIND = 3
 def respond(world: World, path: str) -> HttpResponse:
     """Answer a GET request to a percent-encoded path."""
     try:
-        page = _page(world, [unquote(part, errors="strict") for part in path.split("/")[1:]])
+        body = _read_path(world, [unquote(part, errors="strict") for part in path.split("/")[1:]])
     except (InvalidRequestError, UnicodeDecodeError):
         return json_response("Invalid argument", 400)
-    return HttpResponse(404, (JSON_TYPE,)) if page is None else json_response(page)
+    return HttpResponse(404, (JSON_TYPE,)) if body is None else json_response(body)
 
 
-def _page(world: World, parts: list[str]) -> Object | None:
+def _read_path(world: World, parts: list[str]) -> Object | None:
     match parts:
         case ["status"]:
             return _status(Indexer.of(world))
         case ["health"]:
-            return {"status": _health(Indexer.of(world))}
+            return {"status": _health_text(Indexer.of(world))}
         case ["v0" | "v1", "public_key", text, *suffix] if text and suffix in ([], ["all"]):
             key = PublicKey.from_text(text)
             account_ids = Indexer.of(world).keys.accounts(key, every_kind=bool(suffix))
@@ -68,7 +68,7 @@ def _status(indexer: Indexer) -> Object:
     }
 
 
-def _health(indexer: Indexer) -> str:
+def _health_text(indexer: Indexer) -> str:
     """Return "ok", or the error of an index that is too far behind the chain."""
     latency = indexer.latency_ns() / SECOND_NS
     behind = indexer.block.height - indexer.balance_block.height
@@ -117,7 +117,7 @@ def _state(indexer: Indexer, account_id: str) -> Object | None:
     }
 
 
-# The members of each page of an account beside its id, by the version and the name of the page.
+# The members of an account's responses besides its id, by version and last part of the path.
 _LISTS: dict[tuple[str, str], dict[str, Callable[[Indexer, str], Any]]] = {
     ("v0", "staking"): {"pools": lambda index, name: _contract_ids(index.pools, name)},
     ("v0", "ft"): {"contract_ids": lambda index, name: _contract_ids(index.tokens, name)},

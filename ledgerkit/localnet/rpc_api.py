@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 MAX_BODY_BYTES = 10 * 2**20
-FAILURES = (429, errors.SERVER_ERROR)  # that have the form of JSON-RPC
+FAILURES = (429, errors.SERVER_ERROR)  # statuses whose failures have the form of JSON-RPC
 
-_TX_STATUS_VERSION = 87  # of the first nodes that have it (nearcore, pull request 16270)
+_TX_STATUS_VERSION = 87  # the first version with it (nearcore, pull request 16270)
 _NULL = msgspec.Raw(b"null")
 _FAILED = "the embedded ledger failed to answer; its log has the reason"
 _NOT_A_CALL = "JSON RPC Request format was expected"  # nearcore, chain/jsonrpc/src/lib.rs
@@ -71,11 +71,11 @@ async def respond(world: World, body: bytes, clock: Clock) -> HttpResponse:
             body.decode()  # msgspec does not check the UTF-8 of members that it skips
         call = json_decoding.decode(body, _RpcCall)
     except ValueError as error:  # not UTF-8, or not a call
-        return _explain(body, str(error))
+        return _refuse_non_call(body, str(error))
     if isinstance(call.id, msgspec.UnsetType):
         return _error_response(errors.ParseError(_NOT_A_CALL), _NULL)
     try:
-        result = await _run(world, call.method, call.params, clock)
+        result = await _run_method(world, call.method, call.params, clock)
     except errors.RpcError as error:
         return _error_response(error, call.id)
     except InvalidRequestError as error:  # a library that the request needs is not installed
@@ -99,8 +99,8 @@ def _error_response(error: errors.RpcError, call_id: msgspec.Raw) -> HttpRespons
     return json_response({"jsonrpc": "2.0", "error": error.error, "id": call_id}, error.status)
 
 
-def _explain(body: bytes, error: str) -> HttpResponse:
-    """Build the refusal of a body that is not a call: a batch, another JSON value, or no JSON."""
+def _refuse_non_call(body: bytes, error: str) -> HttpResponse:
+    """Refuse a body that is a batch, another JSON value, or not JSON."""
     # The texts of axum's extractor of JSON bodies.
     try:
         is_batch = isinstance(json_decoding.decode(body), list)
@@ -163,8 +163,8 @@ _SANDBOX_METHODS: dict[str, Callable[[sandbox.SandboxWorld, Any, Clock], Awaitab
 METHOD_NAMES = frozenset({*_METHODS, *_WAITING_METHODS})
 
 
-async def _run(world: World, name: str, params: Any, clock: Clock) -> Any:
-    """Return the result of a method, which may wait for a block."""
+async def _run_method(world: World, name: str, params: Any, clock: Clock) -> Any:
+    """Run a method, which may wait for a block; return its result."""
     if name == "tx_status" and world.runtime.profile.version < _TX_STATUS_VERSION:
         raise errors.MethodNotFoundError(name)
     if name in _WAITING_METHODS:

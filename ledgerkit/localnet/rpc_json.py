@@ -1,9 +1,9 @@
 """
 The node's JSON of accounts, actions, transactions, receipts, outcomes, blocks and changes.
 
-As in nearcore's views (core/primitives/src/views.rs): amounts are strings of digits; gas, nonces
-and heights are numbers; bytes are base64; hashes and keys are base58. The actions inside a
-delegated action keep their raw form, which differs.
+The forms are those of nearcore's views (core/primitives/src/views.rs): amounts are strings of
+digits; gas, nonces and heights are numbers; bytes are base64; hashes and keys are base58. The
+actions inside a delegated action keep their raw form, which differs.
 """
 
 from __future__ import annotations
@@ -178,27 +178,27 @@ def _delegate_v2(record: kinds.DelegateActionV2) -> Object:
 
 
 def _gas_key_call(record: GasKeyFunctionCall) -> Object:
-    """Build the JSON of a permission that the node has as a variant with two values."""
+    """Build the JSON of a gas key for calls; the node's variant has two values."""
     data = _members(record)
     gas_key = {name: data.pop(name) for name in ("balance", "num_nonces")}
     return {"GasKeyFunctionCall": [gas_key, data]}
 
 
 _AMOUNTS = frozenset({"deposit", "stake", "amount", "balance", "allowance"})
-_CONTRACTS = frozenset({"contract_identifier", "code"})  # that may be global ones
+_CONTRACTS = frozenset({"contract_identifier", "code"})  # may name a global contract
 _FORMS: dict[type, Callable[[Any], Any]] = {
     PublicKey: base58,
     Signature: str,
     bytes: base64,
     # Actions inside a delegated action, or names of methods.
-    tuple: lambda each: [{a.name: _members(a)} if isinstance(a, Action) else a for a in each],
-    dict: lambda each: {base64(key): base64(value) for key, value in each.items()},
+    tuple: lambda items: [{a.name: _members(a)} if isinstance(a, Action) else a for a in items],
+    dict: lambda data: {base64(key): base64(value) for key, value in data.items()},
     AccessKey: _members,
     FullAccess: lambda _: "FullAccess",
-    FunctionCallPermission: lambda each: {"FunctionCall": _members(each)},
-    GasKeyFullAccess: lambda each: {"GasKeyFullAccess": _members(each)},
+    FunctionCallPermission: lambda permission: {"FunctionCall": _members(permission)},
+    GasKeyFullAccess: lambda permission: {"GasKeyFullAccess": _members(permission)},
     GasKeyFunctionCall: _gas_key_call,
-    kinds.StateInit: lambda each: {"V1": _members(each)},
+    kinds.StateInit: lambda state: {"V1": _members(state)},
     kinds.DelegateAction: _members,
     kinds.DelegateActionV2: _delegate_v2,
 }
@@ -215,7 +215,7 @@ def transaction(signed: SignedTransaction) -> Object:
         "public_key": base58(tx.public_key),
         "nonce": tx.nonce,
         "receiver_id": tx.receiver_id,
-        "actions": [action(each) for each in tx.actions],
+        "actions": [action(item) for item in tx.actions],
         "priority_fee": 0,
         "signature": str(signed.signature),
         "hash": base58(signed.hash),
@@ -234,11 +234,11 @@ def receipt(record: Receipt) -> Object:
         "priority": 0,
         "receiver_id": record.receiver_id,
         "receipt_id": base58(record.receipt_id),
-        "receipt": _contents(record),
+        "receipt": _receipt_contents(record),
     }
 
 
-def _contents(record: Receipt) -> Json:
+def _receipt_contents(record: Receipt) -> Json:
     if isinstance(record, ActionReceipt):
         return {"Action": _action_receipt(record)}
     if isinstance(record, DistributionReceipt):
@@ -266,9 +266,9 @@ def _distribution(record: DistributionReceipt) -> Object:
 
 def _action_receipt(record: ActionReceipt) -> Object:
     return {
-        "actions": [action(each) for each in record.actions],
+        "actions": [action(item) for item in record.actions],
         "gas_price": str(record.gas_price),
-        "input_data_ids": [base58(each) for each in record.input_data_ids],
+        "input_data_ids": [base58(data_id) for data_id in record.input_data_ids],
         "is_promise_yield": record.is_promise_yield,
         "output_data_receivers": [
             {"data_id": base58(data_id), "receiver_id": receiver_id}
@@ -293,7 +293,7 @@ def outcome(
     data = {
         "executor_id": record.executor_id,
         "logs": list(record.logs),
-        "receipt_ids": [base58(each) for each in record.receipt_ids],
+        "receipt_ids": [base58(receipt_id) for receipt_id in record.receipt_ids],
         "gas_burnt": record.gas_burnt,
         "tokens_burnt": str(record.tokens_burnt),
         "status": outcome_status(record),
@@ -326,7 +326,7 @@ def _metadata(record: Outcome) -> Object:
     ]
     if record.contracts is None:
         return {"version": 3, "gas_profile": lines}
-    contracts = [None if each is None else {each[0]: str(each[1])} for each in record.contracts]
+    contracts = [code and {code[0]: str(code[1])} for code in record.contracts]
     return {"version": 4, "gas_profile": lines, "contracts": contracts}
 
 
@@ -338,7 +338,7 @@ def block(record: Block, version: int) -> Object:
     return {
         "author": record.author,
         "header": block_header(record, version),
-        "chunks": [chunk_header(each) for each in record.chunks],
+        "chunks": [*map(chunk_header, record.chunks)],
     }
 
 
@@ -376,9 +376,9 @@ def block_header(record: Block, version: int) -> Object:
         "total_supply": str(record.total_supply),
         "rent_paid": "0",
         "validator_reward": "0",
-        "validator_proposals": list(map(proposal, commitments.proposals(record))),
+        "validator_proposals": [*map(proposal, commitments.proposals(record))],
         "challenges_result": [],
-        "approvals": [each and str(each) for each in record.approvals],
+        "approvals": [signature and str(signature) for signature in record.approvals],
         "signature": str(record.signature or placeholder_signature(record.hash)),
         "latest_protocol_version": version,
     }
@@ -389,8 +389,8 @@ def chunk(record: Chunk, author: str) -> Object:
     return {
         "author": author,
         "header": chunk_header(record),
-        "transactions": [transaction(signed) for signed in record.transactions],
-        "receipts": [receipt(each) for each in record.receipts],
+        "transactions": [*map(transaction, record.transactions)],
+        "receipts": [*map(receipt, record.receipts)],
     }
 
 
@@ -413,7 +413,7 @@ def chunk_header(record: Chunk) -> Object:
         "balance_burnt": str(record.balance_burnt),
         "outgoing_receipts_root": base58(record.outgoing_receipts_root),
         "tx_root": base58(record.tx_root),
-        "validator_proposals": [proposal(each) for each in record.validator_proposals],
+        "validator_proposals": [*map(proposal, record.validator_proposals)],
         "congestion_info": {
             "delayed_receipts_gas": "0",
             "buffered_receipts_gas": "0",
@@ -478,8 +478,8 @@ def _cause(record: Change) -> Object:
 
 
 def touched_accounts(records: Iterable[Change]) -> list[Object]:
-    """List the accounts with changes, each once for each kind of change."""
-    unique = dict.fromkeys((each.kind, each.account_id) for each in records)
+    """List the changed accounts, once per kind of change."""
+    unique = dict.fromkeys((record.kind, record.account_id) for record in records)
     return [
         {"type": _TOUCHED_TYPES[kind], "account_id": account_id}
         for kind, account_id in unique

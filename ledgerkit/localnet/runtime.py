@@ -1,8 +1,8 @@
 """
 The runtime: converts transactions to receipts and executes receipts.
 
-A chain has one `Runtime`. Beside the state it holds what waits at the head: data that came
-before its callback, callbacks that wait for data, and yielded calls.
+A chain has one `Runtime`. Besides the state it holds data that came before its callback, callbacks
+that wait for data, and yielded calls.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Runtime:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, ActionReceipt):
             input_ids, receiver_id = receipt.input_data_ids, receipt.receiver_id
-            missing = {each for each in input_ids if (receiver_id, each) not in self._received}
+            missing = {id_ for id_ in input_ids if (receiver_id, id_) not in self._received}
             if missing:
                 self._postpone(receipt, missing)
             else:
@@ -137,19 +137,19 @@ class Runtime:
         """
         Store a global contract, and send it on to the next shard.
 
-        All shards have one state here, so the first delivery is the one that counts.
+        All shards share one state here, so only the first delivery writes it.
         """
         if not receipt.delivered_shards:
             self.store.global_codes.put(global_name(receipt.contract), b"", receipt.code_hash)
             cause = ("receipt_processing", receipt.receipt_id)
             result.changes += self.store.commit(block.height, cause)
         delivered = sorted({*receipt.delivered_shards, receipt.target_shard})
-        following = [each for each in self.settings.shard_ids if each not in delivered]
-        if following:
+        remaining = [shard_id for shard_id in self.settings.shard_ids if shard_id not in delivered]
+        if remaining:
             forwarded = structs.replace(
                 receipt,
                 receipt_id=receipt_id_of(receipt.receipt_id, block.height, 0),
-                target_shard=following[0],
+                target_shard=remaining[0],
                 delivered_shards=tuple(delivered),
             )
             result.sent.append(forwarded)
@@ -264,7 +264,7 @@ class Runtime:
         if not receipt.is_refund:
             tokens_burnt += self._refund(run, failure, burn_price, is_created=is_created)
         elif failure is not None:
-            # A refund that cannot be paid out, as its receiver was deleted, is burnt.
+            # A refund whose receiver was deleted burns.
             result.balance_burnt += deposits(receipt.actions)
         reward = self._pay_reward(run, burn_price, result)
         sent = self._receipts_to_send(run, failure)
@@ -272,7 +272,7 @@ class Runtime:
             receipt.receipt_id,
             receipt.receiver_id,
             tuple(run.logs),
-            tuple([each.receipt_id for each in sent if isinstance(each, ActionReceipt)]),
+            tuple([new.receipt_id for new in sent if isinstance(new, ActionReceipt)]),
             run.gas_burnt,
             tokens_burnt,
             failure or _success_status(run, sent),
@@ -287,11 +287,11 @@ class Runtime:
         result.proposals += run.proposals
         result.gas_used += run.gas_burnt
         result.balance_burnt += tokens_burnt - reward - run.tokens_minted
-        for each in sent:
-            if isinstance(each, ActionReceipt) and each.is_promise_yield:
-                self._yield(each, block, result)
+        for new in sent:
+            if isinstance(new, ActionReceipt) and new.is_promise_yield:
+                self._yield(new, block, result)
             else:
-                result.sent.append(each)
+                result.sent.append(new)
 
     def _refund(
         self, run: ReceiptRun, failure: Failure | None, burn_price: int, *, is_created: bool
@@ -344,7 +344,7 @@ class Runtime:
         return sent
 
     def _yield(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
-        """Postpone a yielded call (NEP-519); it stays on the shard that created it."""
+        """Postpone a yielded call (NEP-519), which stays on its shard."""
         due = block.height + self.settings.yield_timeout
         result.yielded.append(receipt)
         timeouts = self._yield_timeouts.setdefault(result.shard, [])

@@ -58,7 +58,7 @@ class ServerClock:
         await self.sleep(0)  # lets other requests run
 
     async def sleep(self, seconds: float) -> None:
-        """Suspend the request; a long one, which lets others run, ends once the server stops."""
+        """Suspend the request; 0 seconds let others run, and raise once the server stops."""
         await asyncio.sleep(seconds)
         if self.is_stopped and not seconds:
             raise WaitEndedError(ConnectionAbortedError("the server is stopping"))
@@ -71,7 +71,7 @@ class ServerClock:
             due = max(due + interval_s, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
             self._world.advance()
-            self._wake.set()  # wakes those that wait now
+            self._wake.set()  # wakes the requests that wait now
             self._wake.clear()
 
 
@@ -109,12 +109,12 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     """Send a response, or the part of it that a fault leaves."""
     headers = {"content-length": str(len(response.body)), **dict(response.headers)}
     if response.dropped:
-        # uvicorn has no way to close a connection without a response. It closes it if a response
-        # cannot be started, and sends nothing of one that has an invalid header.
+        # uvicorn closes a connection without a response only if the response cannot be started,
+        # as with an invalid header.
         headers = {"\n": ""}
     encoded = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
     await send({"type": "http.response.start", "status": response.status, "headers": encoded})
-    # After a response that is not complete uvicorn closes the connection too.
+    # uvicorn also closes the connection after an incomplete response.
     more = response.truncated is not None
     await send({"type": "http.response.body", "body": response.sent_body, "more_body": more})
 
@@ -126,9 +126,9 @@ def serve(
     port: int = 3030,  # 0: any free port
     allow_remote: bool = False,
     allow_hosts: Collection[str] = (),  # other names of the server
-    allow_origins: Collection[str] = (),  # of web pages, beside those on localhost
+    allow_origins: Collection[str] = (),  # sites of web pages, besides localhost
     ready: Callable[[str], object] | None = None,  # called with the URL
-    with_parent: bool = False,  # stop too when the process ends that started this one
+    with_parent: bool = False,  # also stop when the parent process ends
 ) -> None:
     """Serve a world over HTTP until SIGINT or SIGTERM."""
     if not (allow_remote or is_loopback(host)):
@@ -207,7 +207,7 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         expected = f"a free port on {host} ({error})"
         raise InvalidRequestError.refuse("port", port, expected) from None
-    # Connections inherit it. Without it a body waits until its head is acknowledged, about 40 ms.
+    # Connections inherit the option. Without it a body waits about 40 ms for its head's ACK.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 

@@ -29,7 +29,7 @@ class VersionedTable(Generic[V]):
     def __init__(self, kind: str, journal: Journal) -> None:
         self.kind = kind
         self.head: dict[str, dict[bytes, V]] = {}
-        # By account and key: the heights of changes, and the value before each.
+        # By account and key: the heights of changes, and the values they replaced.
         self._history: dict[str, dict[bytes, tuple[list[int], list[V | None]]]] = {}
         self._journal = journal
 
@@ -64,7 +64,7 @@ class VersionedTable(Generic[V]):
             values[key] = value
 
     def add_history(self, account_id: str, key: bytes, value: V | None, height: int) -> None:
-        """Record the value that was replaced at a height; the first of a height counts."""
+        """Record the value that was replaced at a height; later ones at the height are ignored."""
         histories = self._history.setdefault(account_id, {})
         history = histories.get(key)
         if history is None:

@@ -51,7 +51,7 @@ class Cost(Struct, frozen=True):
     """The cost of a transaction to its signer."""
 
     gas_burnt: int  # by its conversion to a receipt
-    purchase_price: int  # of the receipt's prepaid gas, in yoctoNEAR
+    purchase_price: int  # the price of the receipt's prepaid gas, in yoctoNEAR
     gas_cost: int  # yoctoNEAR
     total: int  # yoctoNEAR, with deposits
 
@@ -69,8 +69,8 @@ def check(
     is_signed: bool = True,
 ) -> tuple[Cost, Account, AccessKey | None]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
-    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound, and
-    # contents, which cannot have changed since, are not checked again.
+    # A submission has no chunk height. On inclusion the nonce has an upper bound, and the contents,
+    # which cannot have changed since, are not checked again.
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:
@@ -106,7 +106,7 @@ def check_age(
 
 
 def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bool = True) -> None:
-    """Check what does not depend on the state: actions, version, size, and the signature."""
+    """Check the parts that the state does not affect: actions, version, size, signature."""
     tx = signed.transaction
     check_actions(tx.actions, tx.receiver_id, profile)
     has_post_quantum = profile.has(Feature.POST_QUANTUM_SIGNATURES)
@@ -153,8 +153,8 @@ def check_nonce(
 
 def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
     """Compute the cost of a transaction."""
-    sir = tx.signer_id == tx.receiver_id
-    burnt = profile.new_receipt_send(sir=sir)
+    to_self = tx.signer_id == tx.receiver_id
+    burnt = profile.new_receipt_send(to_self=to_self)
     burnt += profile.send(tx.actions, tx.signer_id, tx.receiver_id)
     burnt += profile.verification_gas(tx.public_key, tx.actions)
     price = profile.purchase_price(gas_price)
@@ -183,7 +183,6 @@ def _pay(
 
 
 def _debit(tx: Transaction, account: Account, cost: Cost) -> Account:
-    """Deduct the cost from the signer's balance."""
     if account.amount < cost.total:
         balance, total = str(account.amount), str(cost.total)
         _refuse("NotEnoughBalance", signer_id=str(tx.signer_id), balance=balance, cost=total)
@@ -214,7 +213,7 @@ def _pay_from_gas_key(
 
 
 def _refuse_deposit(signer_id: str, balance: int, cost: int, reason: str) -> Never:
-    """Raise the error for deposits that the signer cannot pay beside the gas of its gas key."""
+    """Raise the error for deposits that the signer's balance does not cover."""
     _refuse(
         "NotEnoughBalanceForDeposit",
         signer_id=signer_id,
@@ -267,7 +266,7 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
     if any(map(_has_ml_dsa_key, actions)):
         _require(Feature.POST_QUANTUM_SIGNATURES, profile)
     count = sum(
-        isinstance(each, kinds.DeployContract | kinds.DeployGlobalContract) for each in actions
+        isinstance(action, kinds.DeployContract | kinds.DeployGlobalContract) for action in actions
     )
     name = "TotalNumberOfDeployActionsExceeded"
     _limit(name, limits.MAX_DEPLOY_ACTIONS, number_of_deploy_actions=count)
@@ -431,7 +430,7 @@ def _refuse_key(name: str, **payload: Any) -> Never:
 
 
 def _limit(name: str, limit: int, **number: int) -> None:
-    """Refuse actions of which a number, the member of the error, is above its limit."""
+    """Refuse actions if a number, which the error repeats, is above its limit."""
     [value] = number.values()
     if value > limit:
         _refuse_actions(name, **number, limit=limit)

@@ -199,7 +199,7 @@ class Vm(PromiseHost):
         self.logs.append(text)
 
     def check_log_bytes(self, size: int) -> None:
-        """Fail if a text of this size exceeds what all logs of a call may have together."""
+        """Fail if a log of this size exceeds the limit of all logs of a call."""
         length = self.log_bytes + size
         self._check_length("log message", "TotalLogLengthExceeded", length, MAX_LOG_BYTES)
 
@@ -230,7 +230,7 @@ class Vm(PromiseHost):
         )
         fee = self.profile.table["data_receipt_byte"]
         for receiver_id in self.context.data_receivers:
-            gas = fee.send(sir=receiver_id == self.current_account_id) + fee.execute
+            gas = fee.send(to_self=receiver_id == self.current_account_id) + fee.execute
             self.gas.burn(gas * len(value), ACTION, "NEW_DATA_RECEIPT_BYTE")
         self.result = value
 

@@ -125,7 +125,7 @@ class World:
         self._receipts: dict[CryptoHash, Receipt] = {}
         self._origins: dict[CryptoHash, CryptoHash] = {}  # transactions by receipt
         self._remaining_drops = 0
-        self._interrupt: KeyboardInterrupt | None = None  # in a contract, until the block is whole
+        self._interrupt: KeyboardInterrupt | None = None  # Ctrl-C, until the block is complete
         self.burnt = 0
         self.minted = 0
         self._memo: dict[str, Any] = {}
@@ -190,10 +190,10 @@ class World:
     @property
     def lags(self) -> bool:
         """
-        True if something has happened, or waits to, that is not final yet, and no clock runs.
+        True in logical time while an event is pending or not final.
 
-        Blocks then come only when a request waits for one. So that a client can poll, each read of
-        what lags behind the head produces a block while this is true.
+        Blocks then come only when a request waits for one. So that a client can poll, reads of
+        blocks behind the head produce a block while this is true.
         """
         if self.settings.real_time:
             return False
@@ -201,7 +201,7 @@ class World:
 
     @property
     def index_lags(self) -> bool:
-        """True if no clock runs and the index does not have all that requests have sent."""
+        """True in logical time while the index lacks transactions that requests have sent."""
         lag = self.settings.indexer_lag + self.settings.balance_lag
         is_behind = self.chain.final.height - lag < self._last_event_height
         return self.is_used and is_behind and not self.settings.real_time
@@ -342,7 +342,7 @@ class World:
     def keys(self) -> dict[str, str]:
         """Return the published secret keys by account id; anybody may use them."""
         accounts = self.summary.accounts
-        return {each.account_id: each.secret_key for each in accounts if each.secret_key}
+        return {entry.account_id: entry.secret_key for entry in accounts if entry.secret_key}
 
     def deploy(
         self,
@@ -408,12 +408,12 @@ class World:
         block = self.chain.make_block(
             height, transactions, previous, missing=missing, minted=minted, epochs=self.epochs
         )
-        self._route(block)
+        self._route_receipts(block)
         new_results = [result for result in results if result.shard not in missing]
         for result in new_results:
             local = [record.receipt for record in included[result.shard] if record.is_local]
             self._apply(result, local, context)
-        self._record(block, new_results, epoch_changes)
+        self._record_results(block, new_results, epoch_changes)
         if any(included) or any(result.outcomes for result in new_results):
             self._last_event_height = height
         self.answered_reads.clear()
@@ -431,14 +431,14 @@ class World:
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
     def _include(self, block: BlockContext, result: ShardResult) -> list[TransactionRecord]:
-        """Include transactions in a shard's chunk; drop invalid ones."""
+        """Move transactions from the mempool to a shard's chunk; drop invalid ones."""
         included: list[TransactionRecord] = []
         postponed: list[SignedTransaction] = []
         for signed in self.mempool.pop_rounds(result.shard):
             if result.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
                 postponed.append(signed)
                 continue
-            record = self._convert(signed, block, result)
+            record = self._convert_if_valid(signed, block, result)
             if record is not None:
                 included.append(record)
         for signed in postponed:
@@ -461,10 +461,10 @@ class World:
             return False
         return tx.nonce > ak_nonce + 1
 
-    def _convert(
+    def _convert_if_valid(
         self, signed: SignedTransaction, block: BlockContext, result: ShardResult
     ) -> TransactionRecord | None:
-        """Convert a transaction to a receipt; None if it is no longer valid."""
+        """Convert a transaction; return None if it is no longer valid."""
         try:
             charge = self._check(signed, block.gas_price, block.height)
         except InvalidTransactionError:
@@ -474,7 +474,7 @@ class World:
         self._receipts[record.receipt.receipt_id] = record.receipt
         return record
 
-    def _route(self, block: Block) -> None:
+    def _route_receipts(self, block: Block) -> None:
         for chunk in block.new_chunks:
             for receipt in chunk.receipts:
                 self._arrived[self._shard_of(receipt)].append(receipt)
@@ -503,7 +503,7 @@ class World:
                 self._delayed[result.shard].append(receipt)
         self.runtime.resume_timed_out(block, result)
 
-    def _record(
+    def _record_results(
         self, block: Block, results: list[ShardResult], epoch_changes: list[Change]
     ) -> None:
         self.chain.add_results(block.height, results, epoch_changes)
@@ -542,13 +542,13 @@ class World:
 
     def value_in_receipts(self) -> int:
         """Sum the yoctoNEAR in receipts not yet executed."""
-        receipts: list[Receipt] = [each for result in self._last_results for each in result.sent]
+        receipts: list[Receipt] = [r for result in self._last_results for r in result.sent]
         for shard in range(self._shards):
             receipts += [*self._arrived[shard], *self._delayed[shard]]
         receipts += self.runtime.postponed()
         prepaid_gas = self.runtime.profile.prepaid_gas
         return sum(
-            deposits(each.actions) + prepaid_gas(each.actions, each.receiver_id) * each.gas_price
-            for each in receipts
-            if isinstance(each, ActionReceipt)
+            deposits(r.actions) + prepaid_gas(r.actions, r.receiver_id) * r.gas_price
+            for r in receipts
+            if isinstance(r, ActionReceipt)
         )

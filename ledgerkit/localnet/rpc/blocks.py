@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def resolve(world: World, reference: Reference) -> Block | None:
-    """Return the block of a reference, None if there is none."""
+    """Return the block of a reference, or None."""
     chain, value = world.chain, reference.value
     if isinstance(value, int):
         return chain.by_height(value)

@@ -28,7 +28,7 @@ _KINDS = {"account_changes": "account", "contract_code_changes": "code", "data_c
 
 
 def changes(world: World, params: Any) -> Object:
-    """Return the result of `changes`: those of one kind, of the requested accounts or keys."""
+    """Return the result of `changes`: the changes of one kind, by account or key."""
     members = read.members(params)
     reference = read.reference(members)
     changes_type = read.member(members, "changes_type", read.one_of(_TYPES))
@@ -58,7 +58,7 @@ def of_block(world: World, block: Block) -> list[Change]:
 def _code_change(
     world: World, block: Block, change: Change, code_hashes: dict[str, CryptoHash]
 ) -> Iterator[Change]:
-    """Yield the code change in a change of an account, and update `code_hashes`."""
+    """Yield the change of code within an account's change, and update `code_hashes`."""
     account_id = change.account_id
     if account_id not in code_hashes:
         account = world.state(block.prev_height).account(account_id)

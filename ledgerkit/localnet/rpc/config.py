@@ -44,7 +44,7 @@ def protocol_config(world: World, params: Any) -> Object:
 
 def client_config(world: World) -> Object:
     """
-    Return the result of `client_config`: what the configuration of a node says of this ledger.
+    Return the result of `client_config`: the part of a node's configuration that applies here.
 
     Members about peers, synchronization and threads, which this ledger does not have, are absent.
     """

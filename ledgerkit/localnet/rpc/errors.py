@@ -48,8 +48,8 @@ class HandlerError(RpcError):
         data: object,  # the message, in the member that older clients read
         info: Object | None = None,  # the details, if the cause has any
         *,
-        status: int = OK,  # of the HTTP response
-        query_message: str | None = None,  # a result of `query` in place of this error
+        status: int = OK,  # the HTTP status
+        query_message: str | None = None,  # `query` returns it as a result, without an error
     ) -> None:
         cause_object: Object = {"name": cause}
         if info is not None:

@@ -28,7 +28,7 @@ def next_block(world: World, params: Any) -> Object:
     value = (
         items[0] if items else read.member(read.members(params), "last_block_hash", read.anything)
     )
-    last, head = _block(world, read.crypto_hash(value)), world.chain.head
+    last, head = _find_block(world, read.crypto_hash(value)), world.chain.head
     if head.epoch_id in (last.epoch_id, last.next_epoch_id):
         block = _light_block(world.chain, head)
         is_newer = block is not None and block.height > last.height
@@ -39,34 +39,34 @@ def next_block(world: World, params: Any) -> Object:
 
 
 def _light_block(chain: Chain, head: Block) -> Block | None:
-    """Return the last final block that is followed by two of its epoch, as of a head."""
+    """Return the last final block with two later blocks of its epoch, as seen from a head."""
     final = chain.by_hash(head.last_final_block)
     if final is None:
         return None
     for ahead in (2, 1):
         later = chain.by_height(final.height + ahead)
         if later is not None and later.epoch_id == final.epoch_id:
-            if ahead == 2:  # noqa: PLR2004 - both blocks after it are of its epoch
+            if ahead == 2:  # noqa: PLR2004 - both later blocks are of its epoch
                 return final
             return chain.by_hash(later.last_final_block)
     return chain.by_hash(final.last_final_block)
 
 
 def _light_client_block(world: World, block: Block) -> Object:
-    following = _after(world.chain, block)
-    after_next = _after(world.chain, following)
-    later = world.epochs.validators_after(world.epochs.all[block.epoch_height])
+    following = _following(world.chain, block)
+    after_next = _following(world.chain, following)
+    validators = world.epochs.validators_after(world.epochs.all[block.epoch_height])
     roots = commitments.block_roots(following)
     inner = commitments.inner_hash(following, following.rest_hash, roots)
     return _lite_block(block) | {
         "next_block_inner_hash": rpc_json.base58(inner),
-        "next_bps": [rpc_json.proposal(each) for each in later],
-        "approvals_after_next": [each and str(each) for each in after_next.approvals],
+        "next_bps": [*map(rpc_json.proposal, validators)],
+        "approvals_after_next": [approval and str(approval) for approval in after_next.approvals],
     }
 
 
-def _after(chain: Chain, block: Block) -> Block:
-    """Return the block after one that is final, which follows at the next height."""
+def _following(chain: Chain, block: Block) -> Block:
+    """Return the block after a final one, which is at the next height."""
     following = chain.by_height(block.height + 1)
     if following is None:
         raise InternalError(f"no block follows {block.hash} at the next height")
@@ -74,7 +74,7 @@ def _after(chain: Chain, block: Block) -> Block:
 
 
 def _lite_block(block: Block) -> Object:
-    """Build the JSON of what the hash of a block is made of."""
+    """Build the JSON of the parts that a block's hash covers."""
     header = rpc_json.block_header(block, 0)
     names = (
         *("height", "epoch_id", "next_epoch_id", "prev_state_root", "outcome_root", "timestamp"),
@@ -118,7 +118,7 @@ def outcome_proof(world: World, params: Any) -> Object:
 
 
 def _block_with_root(chain: Chain, outcome: Outcome) -> Block:
-    """Return the block with the root over an outcome: the next one with a chunk of its shard."""
+    """Return the block with the root over an outcome: the next block with a chunk of its shard."""
     for block in chain.above(outcome.block_height):
         if block.chunk_mask[outcome.shard_id]:
             return block
@@ -129,14 +129,14 @@ def _block_with_root(chain: Chain, outcome: Outcome) -> Block:
 def block_proof(world: World, params: Any) -> Object:
     """Return the result of `EXPERIMENTAL_light_client_block_proof`: the path from a block."""
     members = read.members(params)
-    block = _block(world, read.member(members, "block_hash", read.crypto_hash))
+    block = _find_block(world, read.member(members, "block_hash", read.crypto_hash))
     head = read.member(members, "light_client_head", read.crypto_hash)
     path = _block_path(world, block, head)
     return {"block_header_lite": _lite_block(block), "block_proof": path}
 
 
 def _block_path(world: World, block: Block, head_hash: CryptoHash) -> list[Object]:
-    head = _block(world, head_hash)
+    head = _find_block(world, head_hash)
     first = world.chain.genesis.ordinal
     size = head.ordinal - first
     if block.ordinal >= head.ordinal:
@@ -144,8 +144,8 @@ def _block_path(world: World, block: Block, head_hash: CryptoHash) -> list[Objec
     return rpc_json.merkle_path(world.chain.tree.path(block.ordinal - first, size))
 
 
-def _block(world: World, block_hash: CryptoHash) -> Block:
-    """Return a block, also one whose state was garbage collected; raise if it is unknown."""
+def _find_block(world: World, block_hash: CryptoHash) -> Block:
+    """Return a block, even if its state was garbage collected; raise if it is unknown."""
     reference = read.Reference("block_id", block_hash)
     block = blocks.resolve(world, reference)
     if block is None:

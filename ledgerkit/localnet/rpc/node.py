@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
-VERSION = "2.13.1"  # of the nearcore node whose responses these are
+VERSION = "2.13.1"  # the version of nearcore with these responses
 RPC_ADDRESS = "127.0.0.1:3030"
 
 
@@ -38,7 +38,7 @@ def status(world: World) -> Object:
         "sync_info": _sync_info(world, head),
         "validator_account_id": None,
         "validator_public_key": None,
-        # It has no secret key.
+        # There is no secret key for it.
         "node_public_key": str(PublicKey("ed25519", sha256(genesis.hash).digest())),
         "node_key": None,
         "uptime_sec": (head.timestamp_ns - genesis.timestamp_ns) // SECOND_NS,
@@ -104,7 +104,7 @@ def metrics(world: World) -> str:
     )
 
 
-# The pages that a node serves beside its JSON-RPC.
+# The pages that a node serves besides its JSON-RPC.
 PAGES: dict[str, Callable[[World], HttpResponse]] = {
     "/status": lambda world: json_response(status(world)),
     "/health": lambda _: json_response(None),

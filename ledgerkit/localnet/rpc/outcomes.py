@@ -30,12 +30,12 @@ class Execution(Struct):
     """A transaction and the outcomes of its receipts, as far as it is executed."""
 
     record: TransactionRecord
-    outcomes: list[Outcome] = []  # of its receipts, each before the receipts that it created
+    outcomes: list[Outcome] = []  # the receipts' outcomes, parents before children
     missing: list[CryptoHash] = []  # receipts that are not executed yet
 
 
 def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
-    """Return a transaction, None if it is unknown or garbage collected."""
+    """Return a transaction; None if it is unknown or garbage collected."""
     record = world.transaction(tx_hash)
     if record is None or record.outcome.block_height < world.chain.earliest.height:
         return None
@@ -43,7 +43,7 @@ def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | N
 
 
 def find_execution(world: World, tx_hash: CryptoHash) -> Execution | None:
-    """Return a transaction with its outcomes, None if it is unknown or garbage collected."""
+    """Return a transaction with its outcomes; None if it is unknown or garbage collected."""
     record = find_transaction(world, tx_hash)
     if record is None:
         return None
@@ -92,7 +92,7 @@ def result(world: World, execution: Execution, *, receipts: bool) -> Object:
 
 
 def _status(world: World, outcome: Outcome | None) -> Json:
-    """Return a transaction's status: that of the receipt that returns its result."""
+    """Return a transaction's status: the status of the receipt with its result."""
     while outcome is not None and isinstance(outcome.status, SuccessReceiptId):
         outcome = world.outcome(outcome.status.receipt_id)
     return "Started" if outcome is None else rpc_json.outcome_status(outcome)

@@ -143,13 +143,13 @@ def many(read: Read[T]) -> Read[list[T]]:
 def one_of(names: tuple[str, ...]) -> Read[str]:
     """Build the reader of a string that must be one of `names`."""
 
-    def read_word(value: Any) -> str:
+    def read_name(value: Any) -> str:
         if text(value) in names:
             return str(value)
-        known = ", ".join(f"`{name}`" for name in names)
-        raise error(f"unknown variant `{value}`, expected one of {known}")
+        variants = ", ".join(f"`{name}`" for name in names)
+        raise error(f"unknown variant `{value}`, expected one of {variants}")
 
-    return read_word
+    return read_name
 
 
 def account_id(value: Any) -> AccountId:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
-MAX_STATE_BYTES = 50_000  # of records in one response
+MAX_STATE_BYTES = 50_000  # records in one response
 MAX_ACCESS_KEYS = 100  # in one response (nearcore, default_view_access_keys_limit)
 _COLLECTED = "GARBAGE_COLLECTED_BLOCK"
 _MAX_PATH_QUERY_BYTES = 10 * 1024
@@ -60,7 +60,7 @@ class Snapshot:
         )
 
     def never_observed(self, name: str) -> str:
-        """Return the message of an error about something that the state does not have."""
+        """Return the error message for something that the state does not have."""
         return f"{name} has never been observed on the node at block #{self.block.height}"
 
 
@@ -76,11 +76,11 @@ def block_members(block: Block) -> Object:
 
 
 def query(world: World, params: Any) -> Object:
-    """Return the result of `query`, in which a failed call and a missing key are no errors."""
+    """Return the result of `query`; a failed call and a missing key are results too."""
     reference, run = _parse_query(params)
     block = _find_block(world, reference)
     try:
-        return _run(world, block, run)
+        return _run_query(world, block, run)
     except HandlerError as error:
         if error.query_message is None:
             raise
@@ -91,13 +91,13 @@ def single_type(request_type: str, world: World, params: Any) -> Object:
     """Return the result of a method with one request type, as `EXPERIMENTAL_view_account`."""
     members = read.members(params)
     reference = read.reference(members)
-    run = _parse(request_type, members)
-    block = _find_kept_block(world, reference)
+    run = _parse_type(request_type, members)
+    block = _find_state_block(world, reference)
     Snapshot(world, block).account(read.account_id(members["account_id"]))  # it must exist
-    return _run(world, block, run)
+    return _run_query(world, block, run)
 
 
-def _run(world: World, block: Block, run: Query) -> Object:
+def _run_query(world: World, block: Block, run: Query) -> Object:
     return run(Snapshot(world, block)) | block_members(block)
 
 
@@ -116,8 +116,8 @@ def _find_block(world: World, reference: Reference) -> Block:
     return block
 
 
-def _find_kept_block(world: World, reference: Reference) -> Block:
-    """Return the block of a reference, for a method that has no cause for a collected block."""
+def _find_state_block(world: World, reference: Reference) -> Block:
+    """Return the block of a reference; a collected one is an internal error in these methods."""
     # Source: nearcore, chain/jsonrpc-primitives/src/types/view_*.rs, From<RpcQueryError>.
     try:
         return _find_block(world, reference)
@@ -138,11 +138,11 @@ def _parse_query(params: Any) -> tuple[Reference, Query]:
     members = read.members(params)
     reference = read.reference(members)
     request_type = read.member(members, "request_type", read.one_of(tuple(_TYPES)))
-    return reference, _parse(request_type, members)
+    return reference, _parse_type(request_type, members)
 
 
-def _parse(request_type: str, members: Members) -> Query:
-    """Parse the members that a request type has, in their order."""
+def _parse_type(request_type: str, members: Members) -> Query:
+    """Parse the members of a request type, in their order."""
     run, required, optional = _TYPES[request_type]
     values: dict[str, Any] = {
         name: read.member(members, name, parse) for name, parse in required.items()
@@ -177,7 +177,7 @@ def _parse_path(path: str, data: str) -> Query:
         return partial(_view_state, account_id=account_id, prefix_base64=prefix)
     if command not in types:
         raise ParseError(f"Unknown path {command}")
-    return _parse(types[command], {"account_id": account_id})
+    return _parse_type(types[command], {"account_id": account_id})
 
 
 def _path_key(text: str) -> PublicKey:
@@ -352,7 +352,7 @@ _TYPES: dict[str, tuple[Callable[..., Object], _Parsers, _Parsers]] = {
     "view_global_contract_code": (_view_global_code, {"code_hash": read.crypto_hash}, {}),
     "view_global_contract_code_by_account_id": (_view_global_code, _ACCOUNT, {}),
 }
-# The types that have a method of their own.
+# The types with their own method.
 SINGLE_TYPES = (
     *("view_account", "view_code", "view_state", "view_access_key", "view_access_key_list"),
     *("view_gas_key_nonces", "call_function"),

@@ -137,11 +137,11 @@ def _limits(settings: Settings, profile: Profile) -> Object:
     return config | _MODULE_LIMITS
 
 
-# What this ledger does not compute with, from nearcore's core/parameters/src/snapshots, files
+# Values that this ledger does not use, from nearcore's core/parameters/src/snapshots, files
 # near_parameters__config_store__tests__84, 85 and 87, and runtime_configs/87.yaml there.
 
 _UNUSABLE = 300 * fees.TGAS
-_FLAGS = {  # by the protocol version that brought them
+_FLAGS = {  # with the protocol version that brought them
     "discard_custom_sections": 0,
     "global_contract_host_fns": 0,
     "reftypes_bulk_memory": 0,

@@ -1,8 +1,8 @@
 """
 The methods that send transactions and wait until they reach an execution level.
 
-In real time a method waits until a timeout. In logical time, where blocks come only when they are
-waited for, it waits until nothing more happens to the transaction.
+In real time a method waits until a timeout. In logical time, where blocks come only when a request
+waits, it waits until the transaction has no more events.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ async def _send(world: World, signed: SignedTransaction, wait_until: str, clock:
             if not _is_resent(world, signed, error.error):
                 raise _invalid_transaction(world, error) from None
     request = StatusRequest(signed.hash, signed, wait_until)
-    return await _wait(world, request, clock, receipts=False)
+    return await _wait_for_result(world, request, clock, receipts=False)
 
 
 def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
-    """Return True if the nonce was used by this same transaction."""
+    """Return True if this same transaction has used the nonce."""
     is_nonce_error = isinstance(error, dict) and "InvalidNonce" in error
     return is_nonce_error and outcomes.find_transaction(world, signed.hash) is not None
 
@@ -119,11 +119,11 @@ async def tx(world: World, params: Any, clock: Clock, *, receipts: bool) -> Obje
         await pass_time(world, clock, request.tx_hash, request.wait_until)
     elif _needs_block(world, request.tx_hash):
         await clock.next_block()  # so that polling without waiting advances the chain
-    return await _wait(world, request, clock, receipts=receipts)
+    return await _wait_for_result(world, request, clock, receipts=receipts)
 
 
 def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
-    """Return True in logical time, if the transaction is not final yet."""
+    """Return True in logical time if the transaction is not final yet."""
     if world.settings.real_time:
         return False
     with world.lock:
@@ -136,18 +136,20 @@ def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
 # Waiting ---------------------------------------------------------------------------------
 
 
-async def _wait(world: World, request: StatusRequest, clock: Clock, *, receipts: bool) -> Object:
+async def _wait_for_result(
+    world: World, request: StatusRequest, clock: Clock, *, receipts: bool
+) -> Object:
     """Return a transaction's result at the requested level; raise after the timeout."""
     timeout = Timeout(world.settings)
     while True:
         with world.lock:
-            result = _result(world, request, timeout, receipts=receipts)
+            result = _result_if_reached(world, request, timeout, receipts=receipts)
         if result is not None:
             return result
         await clock.next_block()
 
 
-def _result(
+def _result_if_reached(
     world: World, request: StatusRequest, timeout: Timeout, *, receipts: bool
 ) -> Object | None:
     """Return a transaction's result; None before the requested level."""
@@ -165,12 +167,12 @@ def _result(
     is_lost = execution is None and not world.is_pending(request.tx_hash)
     events = len(execution.outcomes) + 1 if execution else 0
     if (is_lost and not world.settings.real_time) or timeout.is_over(events):
-        raise _timeout(world, execution, receipts=receipts)
+        raise _timeout_error(world, execution, receipts=receipts)
     return None
 
 
 def _check_dropped(world: World, request: StatusRequest) -> None:
-    """Raise the error of a transaction that is not pending any more and has become invalid."""
+    """Raise the error of a transaction that left the mempool and is invalid now."""
     if request.signed is not None and not world.is_pending(request.tx_hash):
         try:
             world.check(request.signed)
@@ -190,7 +192,7 @@ def _invalid_transaction(world: World, error: InvalidTransactionError) -> Handle
     return failure
 
 
-def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
+def _timeout_error(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
     """Build the error for a timeout, with the transaction's status so far."""
     info: Object = {"cause": "NOT_OBSERVED"}
     if execution is not None:

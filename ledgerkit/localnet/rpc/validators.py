@@ -94,7 +94,7 @@ def _validator(record: Proposal, shards: list[int], produced: int) -> Object:
 
 
 def _kicked_out(world: World, epoch: Epoch) -> list[Object]:
-    """Return the validators that left: only by unstaking, as none is ever kicked out."""
+    """List the validators that left, which they do by unstaking only."""
     if not epoch.height:
         return []
     before = world.epochs.all[epoch.height - 1].validators

@@ -1,7 +1,7 @@
 """
-The services beside the node and the REST API, computed from what a world executed.
+The services besides the node and the REST API, computed from the blocks of a world.
 
-Each is served below a prefix of its own, as `/transactions/v0/account`.
+Each service has its own prefix, as in `/transactions/v0/account`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Service = Literal["transactions", "transfers", "blocks", "kv"]
 _MAX_BODY_BYTES = 2 * 2**20
 _BY_NAME: dict[str, Service] = {service: service for service in get_args(Service)}
 
-# Block documents may wait for a block, so the gateway calls them by themselves.
+# The gateway calls the block documents itself, because they may wait for a block.
 _RESPOND: dict[Service, Respond] = {
     "transactions": transactions_api.respond,
     "transfers": transfers_api.respond,

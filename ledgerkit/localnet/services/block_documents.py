@@ -1,8 +1,8 @@
 """
-The block documents: each block as one JSON document, with all that it executed.
+The block documents: each block as one JSON document with its executions.
 
-Old blocks are at another address, to which requests are redirected: below `/archive`, where the
-public service has hosts of their own. Archives of ten heights each are below `/raw`.
+Requests for old blocks are redirected to `/archive`, in place of the archive hosts of the public
+service. Tar archives of ten heights each are below `/raw`.
 """
 
 # Source: fastnear/neardata-server, src/api.rs; the document as recorded from mainnet.neardata.xyz.
@@ -36,8 +36,8 @@ Object = dict[str, Any]
 _PREFIX = "/blocks"
 _ARCHIVE = "/archive"
 _MAX_HEIGHT = 10**15
-_MAX_WAIT = 10  # blocks ahead for which a request waits
-_RECENT = 10  # blocks behind the last one that are not in the archive
+_MAX_WAIT = 10  # a request waits for a block this many blocks ahead
+_RECENT = 10  # this many last blocks are not in the archive
 _DAY = ("cache-control", f"public, max-age={24 * 60 * 60}")
 _YEAR = ("cache-control", f"public, max-age={365 * 24 * 60 * 60}")
 _LAST = re.compile(r"/v0/last_block/([^/]+)(/?.*)")
@@ -55,15 +55,15 @@ async def respond(world: World, request: HttpRequest, clock: Clock) -> HttpRespo
     await pass_time(world, clock, path)
     for _ in range(2 * _MAX_WAIT):
         with world.lock:
-            response = _read(world, path, request.query)
+            response = _read_path(world, path, request.query)
         if response is not None:
             return response
         await clock.next_block()
     return json_response("Cache error: The block is not cached", 500)
 
 
-def _read(world: World, path: str, query: str) -> HttpResponse | None:
-    """Read a path; return None before the block that it names."""
+def _read_path(world: World, path: str, query: str) -> HttpResponse | None:
+    """Answer a path; return None before its block."""
     suffix = f"?{query}" if query else ""
     in_archive = path.startswith(f"{_ARCHIVE}/")
     path = path.removeprefix(_ARCHIVE) if in_archive else path
@@ -72,11 +72,11 @@ def _read(world: World, path: str, query: str) -> HttpResponse | None:
     if path == "/v0/first_block":
         return _redirect(f"/v0/block/{world.chain.genesis.height}{suffix}", _DAY)
     if match := _LAST.fullmatch(path):
-        return _last_block(world, match[1], match[2] + suffix)
+        return _redirect_to_last(world, match[1], match[2] + suffix)
     if match := _RAW.fullmatch(path):
         return _raw_archive(world, int(match[3]))
     if match := _BLOCK.fullmatch(path):
-        return _block(world, *match.groups(), query=suffix, in_archive=in_archive)
+        return _answer_block(world, *match.groups(), query=suffix, in_archive=in_archive)
     return HttpResponse(404)
 
 
@@ -84,8 +84,8 @@ def _redirect(path: str, *headers: Header) -> HttpResponse:
     return HttpResponse(302, (("location", _PREFIX + path), *headers))
 
 
-def _last_block(world: World, finality: str, suffix: str) -> HttpResponse:
-    """Redirect to the last block; the rest of the path and the query are kept."""
+def _redirect_to_last(world: World, finality: str, suffix: str) -> HttpResponse:
+    """Redirect to the last block, with the remaining path and the query."""
     if finality == "final":
         return _redirect(f"/v0/block/{world.chain.final.height}{suffix}")
     if finality == "optimistic":
@@ -93,10 +93,10 @@ def _last_block(world: World, finality: str, suffix: str) -> HttpResponse:
     return json_response("Invalid argument", 400)
 
 
-def _block(
+def _answer_block(
     world: World, opt: str | None, height_text: str, part: str, *, query: str, in_archive: bool
 ) -> HttpResponse | None:
-    """Answer with a block or a part of it, or with its address; None before the block."""
+    """Answer with a block or a part of it, or redirect to it; None before the block."""
     is_final = opt is None
     height = _parse_u64(height_text)
     shard_id = _parse_u64(part.rpartition("/")[2]) if part.count("/") > 1 else 0
@@ -108,10 +108,10 @@ def _block(
         return refusal
     is_old = height <= world.chain.final.height - _RECENT
     if is_old != in_archive or (is_old and not is_final):
-        place = _ARCHIVE if is_old and is_final else ""
-        # An archive sends on what is recent; an old optimistic block is a final one.
+        prefix = _ARCHIVE if is_old and is_final else ""
+        # The archive redirects recent blocks. An old optimistic block is final.
         name = "block" if is_final or is_old else "block_opt"
-        return _redirect(f"{place}/v0/{name}/{height}{part}{query}", _DAY)
+        return _redirect(f"{prefix}/v0/{name}/{height}{part}{query}", _DAY)
     if height > last:
         return None
     block = world.chain.by_height(height)
@@ -121,7 +121,7 @@ def _block(
 
 
 def _parse_u64(text: str) -> int | None:
-    """Parse a height or a shard id; None if it is none."""
+    """Parse a height or a shard id; None if the text is not one."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(2**64))
     return int(text) if is_number and int(text) < 2**64 else None
 
@@ -141,7 +141,7 @@ def _error(text: str, kind: str, *headers: Header) -> HttpResponse:
 
 
 def _raw_archive(world: World, start: int) -> HttpResponse:
-    """Answer with an archive; 404 if it would be empty, or not all of its heights are final."""
+    """Answer with an archive; 404 if it would be empty, or if a height is not final."""
     heights = range(start, start + _ARCHIVE_HEIGHTS)
     present = [block for height in heights if (block := world.chain.by_height(height))]
     if start % _ARCHIVE_HEIGHTS or heights[-1] > world.chain.final.height or not present:
@@ -153,7 +153,7 @@ def _raw_archive(world: World, start: int) -> HttpResponse:
 
 
 def archive_of(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Pack files into a gzip tar, the same bytes whenever it is done."""
+    """Pack files into a gzipped tar, without times: the same files give the same bytes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, content in members:
@@ -169,7 +169,7 @@ def _part(whole: Object, part: str, shard_id: int) -> Any:
         return whole
     if part == "/headers":
         return whole["block"]
-    shard = next((each for each in whole["shards"] if each["shard_id"] == shard_id), None)
+    shard = next((s for s in whole["shards"] if s["shard_id"] == shard_id), None)
     return shard["chunk"] if shard and part.startswith("/chunk") else shard
 
 
@@ -177,7 +177,7 @@ def _part(whole: Object, part: str, shard_id: int) -> Any:
 
 
 def indexer_block(world: World, params: Any) -> Object:
-    """Return the result of `EXPERIMENTAL_indexer_block`: a document without what services add."""
+    """Return the result of `EXPERIMENTAL_indexer_block`: a document as the node has it."""
     # Source: nearcore, chain/jsonrpc/src/api/indexer.rs and the handler of its requests.
     block_hash = read.member(read.members(params), "block_hash", read.crypto_hash)
     if unknown := params.keys() - {"block_hash"}:
@@ -189,8 +189,8 @@ def indexer_block(world: World, params: Any) -> Object:
         raise HandlerError("DATA_UNAVAILABLE", {"name": "DATA_UNAVAILABLE", "info": info}, info)
     message = document(world, block)
     for shard in message["shards"]:
-        for executed in shard["receipt_execution_outcomes"]:
-            del executed["tx_hash"]
+        for execution in shard["receipt_execution_outcomes"]:
+            del execution["tx_hash"]
     return message | {"tracked_shards": [chunk.shard_id for chunk in block.chunks]}
 
 
@@ -220,13 +220,13 @@ def document(world: World, block: Block) -> Object:
 
 
 def _shard_changes(world: World, block: Block) -> list[list[Change]]:
-    """List the changes of each shard: sorted by key, and those of one key by time."""
+    """List the changes of each shard, sorted by key, then by time."""
     shards: list[list[Change]] = [[] for _ in block.chunks]
     for change in changes.of_block(world, block):
         if change.kind in _COLUMNS:
             shards[world.settings.shard_of(change.account_id)].append(change)
     for changed in shards:
-        changed.sort(key=lambda each: (_COLUMNS[each.kind], each.account_id, each.key))
+        changed.sort(key=lambda change: (_COLUMNS[change.kind], change.account_id, change.key))
     return shards
 
 
@@ -246,5 +246,5 @@ def _chunk(world: World, block: Block, chunk: Chunk) -> Object | None:
         for record in records
         if record is not None
     ]
-    local = [rpc_json.receipt(each.receipt) for each in records if each and each.is_local]
+    local = [rpc_json.receipt(r.receipt) for r in records if r and r.is_local]
     return members | {"local_receipts": local}

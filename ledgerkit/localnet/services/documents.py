@@ -1,7 +1,7 @@
 """The rows and documents of the Transactions API."""
 
 # Source: fastnear/explorer-api, src/types.rs; the documents are those of FastNEAR's indexer,
-# src/transactions.rs and src/types.rs, as recorded answers have them.
+# src/transactions.rs and src/types.rs, as in recorded responses.
 
 from __future__ import annotations
 
@@ -152,11 +152,11 @@ def _outcome(outcome: Outcome, block: Block, index: int) -> _Object:
 
 
 def _receipt(appearance: Appearance) -> _Object:
-    """Build a receipt with the block in which it first appeared."""
+    """Build a receipt with the block of its first appearance."""
     members, block = rpc_json.receipt(appearance.receipt), appearance.block
     contents = members["receipt"].get("Action", {})
     if contents.get("refund_to", "") is None:
-        del contents["refund_to"]  # left out of the recorded documents
+        del contents["refund_to"]  # absent from the recorded documents
     return members | {
         "block_hash": base58(block.hash),
         "block_height": block.height,

@@ -1,7 +1,7 @@
-"""The index behind the key-value data: what calls of `__fastdata_kv` wrote, and when."""
+"""The index behind the key-value data: the values that calls of `__fastdata_kv` wrote."""
 
 # Source: fastnear/fastdata-indexer, main-indexer/src/main.rs, and the rules of its
-# kv-sub-indexer. Calls count whether they succeed or not: accounts need no such method.
+# kv-sub-indexer. Failed calls count too: accounts need no such method.
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class KeyValueIndex(BlockFollower):
         self.by_key: dict[str, list[KeyValueRow]] = defaultdict(list)
 
     def of_writer(self, writer_id: str, account_id: str | None = None) -> list[KeyValueRow]:
-        """List the rows of a writer, of one contract or of all."""
+        """List the rows of a writer, in one contract or in all."""
         rows = self.by_writer.get(writer_id, ())
         return [row for row in rows if account_id in (None, row.current_account_id)]
 
@@ -94,7 +94,7 @@ class KeyValueIndex(BlockFollower):
 
 
 def values(args: bytes) -> Iterator[tuple[str, bytes]]:
-    """Iterate over the keys and values of a call that are accepted, by key."""
+    """Iterate over the accepted keys and values of a call, sorted by key."""
     members = from_json(args)
     if not isinstance(members, dict) or len(members) > _MAX_KEYS:
         return
@@ -107,8 +107,8 @@ def values(args: bytes) -> Iterator[tuple[str, bytes]]:
 def _as_stored(value: Any) -> Any:
     """Replace integers of more than 64 bits by floats, as serde_json does."""
     if isinstance(value, dict):
-        return {key: _as_stored(each) for key, each in value.items()}
+        return {key: _as_stored(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_as_stored(each) for each in value]
+        return [*map(_as_stored, value)]
     is_large = isinstance(value, int) and not _MIN_INTEGER <= value < _MAX_INTEGER
     return float(value) if is_large else value

@@ -29,10 +29,10 @@ _Object = dict[str, Any]
 _DEFAULT_LIMIT = 50
 _MAX_LIMIT = 200
 _MAX_KEYS = 100
-_KEY_PARTS = 3  # of a key of /v0/multi: contract, writer, key
+_KEY_PARTS = 3  # a key of /v0/multi: contract, writer, key
 _INVALID_TOKEN = "Invalid page_token"  # noqa: S105 - a text, no secret
 
-# The members of a page token and the fields of a row; a table is sorted by such fields.
+# The members of a page token, and the row fields that tables are sorted by.
 _FIELDS = {
     "k": "key",
     "b": "block_height",
@@ -91,8 +91,8 @@ def _query(index: KeyValueIndex, name: str, ids: list[str], body: bytes) -> _Obj
         case "multi", []:
             return _multi(index, requests.decode_body(body, MultiBody))
         case "history", []:
-            of_key = requests.decode_body(body, KeyBody)
-            return _page(index.by_key.get(of_key.key, ()), of_key, "bopa")
+            args = requests.decode_body(body, KeyBody)
+            return _page(index.by_key.get(args.key, ()), args, "bopa")
         case "all", [writer_id]:
             return _latest_page(index.of_writer(writer_id), requests.decode_body(body, Body), "ak")
         case "history" | "latest", [account_id, *writers] if len(ids) < _KEY_PARTS:
@@ -117,7 +117,7 @@ def _read(
 
 
 def _multi(index: KeyValueIndex, args: MultiBody) -> _Object:
-    """List the last values of several keys, in their order; null for one that was not written."""
+    """List the last values of keys, in their order; null for a key that was not written."""
     if len(args.keys) > _MAX_KEYS:
         raise _refuse(f"Maximum {_MAX_KEYS} keys per request")
     split = [text.split("/", _KEY_PARTS - 1) for text in args.keys]
@@ -153,7 +153,7 @@ def _filter(rows: Iterable[KeyValueRow], args: Body) -> list[KeyValueRow]:
 
 
 def _has_prefix(key: str, prefix: str) -> bool:
-    """Return True if a key is in the range of a prefix; that of an empty one ends at 1."""
+    """Return True if a key is in the range of a prefix; an empty prefix ends at byte 1."""
     start = prefix.encode()
     stop = start[:-1] + bytes([start[-1] + 1]) if start else b"\x01"
     return start <= key.encode() < stop
@@ -166,23 +166,23 @@ def _latest(rows: Iterable[KeyValueRow]) -> list[KeyValueRow]:
 
 
 def _latest_page(rows: Iterable[KeyValueRow], args: Body, members: str) -> _Object:
-    """Return a page of last values, whose tables have one order only."""
+    """Return a page of last values, whose tables have an ascending order only."""
     return _page(_latest(rows), structs.replace(args, asc=True), members)
 
 
 def _page(
     rows: Iterable[KeyValueRow], args: Body | KeyBody, members: str, token_members: str = ""
 ) -> _Object:
-    """Sort rows by the fields of a token's members, and return those after the page token."""
-    # A key in the body replaces the one of the token, which is then not read.
+    """Sort rows by the fields of a token's members; return the page after the token."""
+    # A key in the body replaces the key of the token, which is not read then.
     after = _parse_token(args, token_members or members)
     limit = requests.page_length(args.limit, _MAX_LIMIT, _DEFAULT_LIMIT)
-    place = _sort_key(members)
-    ordered = sorted(rows, key=place, reverse=not args.asc)
+    sort_key = _sort_key(members)
+    ordered = sorted(rows, key=sort_key, reverse=not args.asc)
     if after is not None:
         start = tuple(after[member] for member in members)
         ordered = [
-            row for row in ordered if (place(row) > start if args.asc else place(row) < start)
+            row for row in ordered if (sort_key(row) > start if args.asc else sort_key(row) < start)
         ]
     page = ordered[:limit]
     response: _Object = {"entries": [_entry(row, metadata=args.include_metadata) for row in page]}
@@ -199,7 +199,7 @@ def _sort_key(members: str) -> Callable[[KeyValueRow], tuple[Any, ...]]:
 
 
 def _parse_token(args: Body | KeyBody, members: str) -> _Object | None:
-    """Decode a page token, with the key of the body if the token need not have it."""
+    """Decode a page token; a key in the body replaces a missing one."""
     if args.page_token is None:
         return None
     try:

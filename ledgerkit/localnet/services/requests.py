@@ -1,4 +1,4 @@
-"""Request bodies of the services, and the refusals of the framework that they are built with."""
+"""Request bodies of the services, and the refusals of their web framework."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def decode_body(body: bytes, body_type: type[T]) -> T:
 
 
 def page_length(limit: int | None, most: int, default: int | None = None) -> int:
-    """Return the length of a page: the default without a limit, and between 1 and the most."""
+    """Return the length of a page, from 1 to the most; without a limit the default."""
     if limit is None:
         limit = most if default is None else default
     return max(1, min(limit, most))

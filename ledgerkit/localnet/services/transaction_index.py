@@ -1,8 +1,8 @@
 """
 The index behind the Transactions API: transactions with their receipts, by account and by block.
 
-A transaction is listed once its first receipt is executed. Its row for an account is at the block
-of the transaction, and changes with each further receipt.
+A transaction is listed once its first receipt is executed. Its row for an account is sorted by the
+transaction's block, and changes with each further receipt.
 """
 
 # Source: FastNEAR's indexer of transactions, src/transactions.rs: process_block,
@@ -52,7 +52,7 @@ _EVENT_MEMBERS = (
 
 
 class RoleFilters(Struct, kw_only=True):
-    """The roles of an account in a transaction: those that a request asks for, or excludes."""
+    """The roles of an account in a transaction that a request selects or excludes."""
 
     is_signer: bool | None = None
     is_delegated_signer: bool | None = None
@@ -79,13 +79,13 @@ class Appearance(Struct, frozen=True):
 
 
 class ReceiptRow(Struct):
-    """A receipt that was executed, or a data receipt that was used, and its position then."""
+    """An executed receipt or a used data receipt, with the block and position of that."""
 
     appearance: Appearance
     transaction: IndexedTransaction
     block: Block
     index: int
-    shard: int  # the position
+    shard: int  # the shard's position
     outcome: Outcome | None  # None for a data receipt
 
 
@@ -111,7 +111,7 @@ class IndexedTransaction(Struct):
 
     @property
     def real_accounts(self) -> tuple[str, str]:
-        """The signer and the receiver, of the delegate action if there is one."""
+        """The signer and the receiver of the delegate action, or of the transaction."""
         tx = self.record.signed.transaction
         return self.delegate or (str(tx.signer_id), str(tx.receiver_id))
 
@@ -129,7 +129,7 @@ class IndexedTransaction(Struct):
 
 
 class IndexedBlock(Struct):
-    """A block with its transactions, and the receipts that were executed or used in it."""
+    """A block with its transactions and the receipts executed or used in it."""
 
     block: Block
     transactions: list[IndexedTransaction] = []
@@ -153,7 +153,7 @@ class TransactionIndex(BlockFollower):
     # Reading -----------------------------------------------------------------------------
 
     def transaction(self, tx_hash: CryptoHash) -> IndexedTransaction | None:
-        """Return a transaction of which a receipt was executed, or None."""
+        """Return a transaction with an executed receipt, or None."""
         transaction = self._transactions.get(tx_hash)
         return transaction if transaction is not None and transaction.receipts else None
 
@@ -190,13 +190,13 @@ class TransactionIndex(BlockFollower):
         return local
 
     def _read_new_receipt(self, receipt: Receipt, entry: IndexedBlock) -> None:
-        """Note where a receipt first appears; a global contract's has no transaction."""
+        """Record where a receipt first appears; a global contract's has no transaction."""
         appearance = Appearance(receipt, entry.block, entry.appeared)
         entry.appeared += 1
         if isinstance(receipt, ActionReceipt):
             self._waiting[receipt.receipt_id] = appearance
         elif isinstance(receipt, DataReceipt):
-            # Where two resume a yielded call, the first one counts.
+            # If two data receipts resume a yielded call, the first one counts.
             self._data.setdefault((receipt.receiver_id, receipt.data_id), appearance)
 
     def _read_execution(
@@ -224,10 +224,10 @@ class TransactionIndex(BlockFollower):
         entry: IndexedBlock,
         outcome: Outcome,
     ) -> ReceiptRow:
-        """Add a receipt that was executed or used to its block."""
-        of_receipt = None if isinstance(appearance.receipt, DataReceipt) else outcome
+        """Add an executed or used receipt to its block."""
+        receipt_outcome = None if isinstance(appearance.receipt, DataReceipt) else outcome
         index, shard = len(entry.receipts), outcome.shard_id
-        row = ReceiptRow(appearance, transaction, entry.block, index, shard, of_receipt)
+        row = ReceiptRow(appearance, transaction, entry.block, index, shard, receipt_outcome)
         entry.receipts.append(row)
         self._receipts[appearance.receipt.receipt_id] = row
         return row
@@ -299,4 +299,4 @@ def _named_accounts(value: object, members: Iterable[str], role: str) -> _Roles:
     if not isinstance(value, dict):
         return []
     values = [value.get(member) for member in members]
-    return [(each, role) for each in values if is_account_id(each)]
+    return [(value, role) for value in values if is_account_id(value)]

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _MAX_TRANSACTIONS = 20
 _MAX_ROWS = 200
-_SPARE_ROWS = 50  # that the server reads beyond a page, as some are duplicates
+_SPARE_ROWS = 50  # read beyond a page, because there are duplicates
 _MAX_BLOCKS = 100
 _MAX_HEIGHT = 10**15
-_MAX_TOKEN_DIGITS = 39  # of 128 bits
+_MAX_TOKEN_DIGITS = 39  # the digits of 128 bits
 _INDEX_BITS = 32
 
 
@@ -68,9 +68,9 @@ def _account(world: World, body: bytes) -> dict[str, Any]:
     limit = requests.page_length(args.limit, _MAX_ROWS)
     copies = 1 + world.settings.duplicate_rows
     stored = chain.from_iterable(
-        repeat(each, copies) for each in _select(world, args, after, descending=descending)
+        repeat(tx_hash, copies) for tx_hash in _select(world, args, after, descending=descending)
     )
-    # With many duplicates a page is short, and seems to be the last one.
+    # With many duplicates a page is short, so it looks like the last one.
     page = list(dict.fromkeys(islice(stored, limit + _SPARE_ROWS)))[:limit]
     index = TransactionIndex.of(world)
     response: dict[str, Any] = {
@@ -106,7 +106,7 @@ def _select(
     index, account_id = TransactionIndex.of(world), str(args.account_id)
     positions = index.positions(account_id)
     start, stop = _bounds(positions, args, after, descending=descending)
-    filters = {role: each for role in ROLES if (each := getattr(args, role)) is not None}
+    filters = {role: flag for role in ROLES if (flag := getattr(args, role)) is not None}
     for number in range(stop - 1, start - 1, -1) if descending else range(start, stop):
         tx_hash = positions[number][2]
         transaction = index.transaction(tx_hash)
@@ -121,7 +121,7 @@ def _bounds(
     *,
     descending: bool,
 ) -> tuple[int, int]:
-    # A row is greater than each beginning of itself.
+    # A tuple sorts after its own prefix, so a height alone is the bound of its block.
     start = bisect_left(positions, (args.from_tx_block_height or 0,))
     stop = len(positions)
     if args.to_tx_block_height is not None:
@@ -153,13 +153,13 @@ class _TransactionsBody(Struct):
 
 
 def _transactions(world: World, body: bytes) -> dict[str, Any]:
-    """List transactions by their hashes, in the order of the table; unknown ones are left out."""
+    """List the known transactions of some hashes, in the order of the table."""
     hashes = requests.decode_body(body, _TransactionsBody).tx_hashes
     if len(hashes) > _MAX_TRANSACTIONS:
         raise _bad_request(f"Too many transactions requested. Limit is {_MAX_TRANSACTIONS}")
     index = TransactionIndex.of(world)
     transactions = map(index.transaction, sorted(set(hashes), key=base58))
-    return {"transactions": [documents.document(each) for each in transactions if each]}
+    return {"transactions": [documents.document(tx) for tx in transactions if tx]}
 
 
 class _ReceiptBody(Struct):
@@ -182,7 +182,7 @@ class _BlockBody(Struct):
 
 
 def _block(world: World, body: bytes) -> dict[str, Any]:
-    """Return a block, with its transactions and receipts if they are asked for."""
+    """Return a block, with its transactions and receipts on request."""
     args = requests.decode_body(body, _BlockBody)
     height: int | None
     if isinstance(args.block_id, str):
@@ -194,10 +194,10 @@ def _block(world: World, body: bytes) -> dict[str, Any]:
         return {"block": None}
     response: dict[str, Any] = {"block": documents.block_row(entry, world.runtime.profile.version)}
     if args.with_transactions:
-        published = [each for each in entry.transactions if each.receipts]
-        response["block_txs"] = [documents.transaction_row(world, each) for each in published]
+        published = [tx for tx in entry.transactions if tx.receipts]
+        response["block_txs"] = [documents.transaction_row(world, tx) for tx in published]
     if args.with_receipts:
-        response["block_receipts"] = [documents.receipt_row(world, each) for each in entry.receipts]
+        response["block_receipts"] = [documents.receipt_row(world, row) for row in entry.receipts]
     return response
 
 
@@ -221,7 +221,7 @@ def _blocks(world: World, body: bytes) -> dict[str, Any]:
     if args.desc is not False:
         heights = range(last, first - 1, -1)
     entries = (index.blocks[height] for height in heights if height in index.blocks)
-    return {"blocks": [documents.block_row(each, version) for each in islice(entries, limit)]}
+    return {"blocks": [documents.block_row(block, version) for block in islice(entries, limit)]}
 
 
 _HANDLERS: dict[str, Callable[[World, bytes], dict[str, Any]]] = {

@@ -1,8 +1,8 @@
 """
-The index behind the Transfers API: what counts as a transfer, by account.
+The index behind the Transfers API: the transfers of each account.
 
-Rows come from the receipts that succeeded: from their actions, from their events, and from some
-calls that move tokens without an event.
+Rows come from successful receipts: from their actions and events, and from some calls that move
+tokens without an event.
 """
 
 # Source: fastnear/transfers-indexer, src/block_indexer.rs, process_block, and src/types.rs.
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 NATIVE = "native:near"
 _WRAP = "wrap.near"
-_MULTIPLIER = 10_000  # between the transfer indices of two logs or actions
-# What is added to the transfer index of an action.
+_MULTIPLIER = 10_000  # the step of transfer indices from one log or action to the next
+# The offsets added to the transfer index of an action.
 _OFFSETS = {"NativeTransfer": 9_999, "AttachedDeposit": 9_998, "DeterministicStateInit": 9_997}
 
 
@@ -56,7 +56,7 @@ class Row(Struct, frozen=True):
 
 
 class _Tokens(NamedTuple):
-    """Tokens that moved: all that tells one transfer of a receipt from another."""
+    """Moved tokens: the fields that distinguish the transfers of a receipt."""
 
     asset_id: str
     sender_id: str | None
@@ -76,16 +76,16 @@ class TransferIndex(BlockFollower):
         return self._by_account.get(account_id, [])
 
     def _read_block(self, block: Block) -> None:
-        """Read the receipts of a block, in the order of the shards' ids."""
+        """Read the receipts of a block, in the order of the shard ids."""
         world, shard_ids = self._world, self._world.settings.shard_ids
         rows: list[Row] = []
-        count = 0  # of the logs and actions so far
-        executions = sorted(world.executions(block), key=lambda each: shard_ids[each[1].shard_id])
+        count = 0  # the number of logs and actions so far
+        executions = sorted(world.executions(block), key=lambda pair: shard_ids[pair[1].shard_id])
         for receipt, outcome in executions:
             tx_hash = str(world.origin(outcome.id))
             rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
             count += len(outcome.logs) + len(receipt.actions)
-        for row in sorted(rows, key=lambda each: each.transfer_index):
+        for row in sorted(rows, key=lambda row: row.transfer_index):
             # A transfer to oneself is one row.
             for account_id in dict.fromkeys((row.sender_id, row.receiver_id)):
                 if account_id is not None:
@@ -98,22 +98,22 @@ class _ReceiptRows:
     receipt: ActionReceipt
     outcome: Outcome
     tx_hash: str
-    count: int  # of the logs and actions before it in the block
+    count: int  # the number of logs and actions before it in the block
 
     def __post_init__(self) -> None:
         self._contract_id = str(self.receipt.receiver_id)
         self._caller_id = str(self.receipt.predecessor_id)
-        # The tokens that events tell of: a call by name that moves the same ones is not counted.
+        # The tokens of events. A call that implies the same transfer is not counted again.
         self._logged: Counter[_Tokens] = Counter()
 
     def rows(self) -> list[Row]:
-        """List the transfers, those of events first; a failed receipt has none."""
+        """List the transfers, of events first; a failed receipt has none."""
         if isinstance(self.outcome.status, Failure):
             return []
         rows = list(self._event_rows())
         first = self.count + len(self.outcome.logs)
-        for at, action in enumerate(self.receipt.actions):
-            rows += self._action_rows(action, at, (first + at) * _MULTIPLIER)
+        for index, action in enumerate(self.receipt.actions):
+            rows += self._action_rows(action, index, (first + index) * _MULTIPLIER)
         return rows
 
     def _row(self, tokens: _Tokens, transfer_index: int, kind: str, **members: Any) -> Row:
@@ -139,48 +139,48 @@ class _ReceiptRows:
 
     def _event_rows(self) -> Iterator[Row]:
         method_name = self._method_name()
-        for at, log in enumerate(self.outcome.logs):
+        for log_index, log in enumerate(self.outcome.logs):
             event = decode_event(log, _Event)
             if event is None:
                 continue
-            place = (self.count + at) * _MULTIPLIER
+            first = (self.count + log_index) * _MULTIPLIER
             read = _EVENT_MOVES.get(event.standard)
             moves = () if read is None else read(event, self._contract_id)
-            for index, tokens in enumerate(moves):
+            kind = "FtTransfer" if event.standard == "nep141" else "MtTransfer"
+            members = {"log_index": log_index, "method_name": method_name}
+            for transfer_index, tokens in enumerate(moves, first):
                 if tokens is not None:
                     self._logged[tokens] += 1
-                    kind = "FtTransfer" if event.standard == "nep141" else "MtTransfer"
-                    yield self._row(
-                        tokens, place + index, kind, log_index=at, method_name=method_name
-                    )
+                    yield self._row(tokens, transfer_index, kind, **members)
 
     def _method_name(self) -> str | None:
-        """Return the method that logged; None if the receipt calls several."""
+        """Return the method that logged; None if the receipt calls several methods."""
         names = {a.method_name for a in self.receipt.actions if isinstance(a, FunctionCall)}
         return names.pop() if len(names) == 1 else None
 
     # Actions -------------------------------------------------------------------------------
 
-    def _action_rows(self, action: Action, at: int, place: int) -> Iterator[Row]:
+    def _action_rows(self, action: Action, index: int, first: int) -> Iterator[Row]:
         if isinstance(action, FunctionCall):
-            if action.deposit > 1:
-                yield self._native("AttachedDeposit", action.deposit, at, place, action.method_name)
-            yield from self._call_rows(action, at, place)
+            name, deposit = action.method_name, action.deposit
+            if deposit > 1:
+                yield self._native("AttachedDeposit", deposit, index, first, name)
+            yield from self._call_rows(action, index, first)
         elif isinstance(action, Transfer):
-            yield self._native("NativeTransfer", action.deposit, at, place)
+            yield self._native("NativeTransfer", action.deposit, index, first)
         elif isinstance(action, DeterministicStateInit):
-            yield self._native("DeterministicStateInit", action.deposit, at, place)
+            yield self._native("DeterministicStateInit", action.deposit, index, first)
 
     def _native(
-        self, kind: str, amount: int, at: int, place: int, method_name: str | None = None
+        self, kind: str, amount: int, index: int, first: int, method_name: str | None = None
     ) -> Row:
         tokens = _Tokens(NATIVE, self._caller_id, self._contract_id, amount)
-        index = place + _OFFSETS[kind]
-        return self._row(tokens, index, kind, action_index=at, method_name=method_name)
+        transfer_index = first + _OFFSETS[kind]
+        return self._row(tokens, transfer_index, kind, action_index=index, method_name=method_name)
 
-    def _call_rows(self, call: FunctionCall, at: int, place: int) -> Iterator[Row]:
-        """Yield the transfer of tokens that a call implies, unless an event tells of it."""
-        tokens = self._called_tokens(call)
+    def _call_rows(self, call: FunctionCall, index: int, transfer_index: int) -> Iterator[Row]:
+        """Yield the transfer that a call implies, unless an event reports it."""
+        tokens = self._implied_tokens(call)
         if tokens is None:
             return
         if self._logged[tokens]:
@@ -188,9 +188,10 @@ class _ReceiptRows:
             return
         is_wrapping = call.method_name in ("near_deposit", "near_withdraw")
         kind = "WrappedNear" if is_wrapping else "FtTransfer"
-        yield self._row(tokens, place, kind, action_index=at, method_name=call.method_name)
+        name = call.method_name
+        yield self._row(tokens, transfer_index, kind, action_index=index, method_name=name)
 
-    def _called_tokens(self, call: FunctionCall) -> _Tokens | None:
+    def _implied_tokens(self, call: FunctionCall) -> _Tokens | None:
         asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):
@@ -275,7 +276,7 @@ def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
 
 
 def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
-    """Yield the tokens of a NEP-245 event; a malformed item has none."""
+    """Yield the tokens of each item of a NEP-245 event; a malformed item has none."""
     kind = _MT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
         data = from_json(raw, kind)

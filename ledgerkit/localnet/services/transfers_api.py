@@ -54,12 +54,13 @@ class Query(Struct):
 
 def respond(world: World, method: str, path: str, body: bytes) -> dict[str, Any] | None:
     """Answer a request; None for an unknown path."""
-    is_known = path == "/v0/transfers" and method == "POST"
-    return _page(world, requests.decode_body(body, Query)) if is_known else None
+    if path != "/v0/transfers" or method != "POST":
+        return None
+    return _page(world, requests.decode_body(body, Query))
 
 
 def _page(world: World, query: Query) -> dict[str, Any]:
-    """Return one page; a full one has a token, even if nothing follows."""
+    """Return a page; a full one has a token, even if no row follows."""
     limit = requests.page_length(query.limit, MAX_LIMIT)
     rows = TransferIndex.of(world).rows(str(query.account_id))
     view = _AccountView(world, str(query.account_id))
@@ -85,7 +86,7 @@ def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
     direction = {"sender": -1, "receiver": 1, None: 0}[query.direction]
 
     def matches(row: Row) -> bool:
-        # Null is neither equal nor unequal to a text: with mints and burns `system` is ignored.
+        # In SQL null is not unequal to a text, so `ignore_system` also drops mints and burns.
         return (
             start_s <= row.timestamp_ns / 1e9 < stop_s
             and resumes(row)
@@ -101,7 +102,7 @@ def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
 
 
 def _bound_s(milliseconds: int) -> float:
-    """Return an end of the range in seconds, in which the server compares."""
+    """Return an end of the range in seconds, the server's unit of comparison."""
     return min(milliseconds * 10**6, _MAX_TIMESTAMP_NS) / 1e9
 
 
@@ -109,8 +110,8 @@ def _resume_filter(query: Query) -> Callable[[Row], bool]:
     """
     Return the filter of the rows after a token.
 
-    The token's time becomes a float of seconds, whose steps are 238 ns: where it is not the exact
-    time of its block, rows of this block are repeated or lost.
+    The token's time becomes a float of seconds, in steps of 238 ns. If it is not the exact time of
+    its block, rows of this block are repeated or lost.
     """
     if query.resume_token is None:
         return lambda _: True
@@ -126,7 +127,7 @@ def _resume_filter(query: Query) -> Callable[[Row], bool]:
 
 
 class _AccountView:
-    """The rows of one account: with its sign, its balances and the token's decimals."""
+    """The rows of one account, with signed amounts, balances and the token's decimals."""
 
     def __init__(self, world: World, account_id: str) -> None:
         self._world, self._account_id = world, account_id
@@ -161,7 +162,7 @@ class _AccountView:
         }
 
     def _is_sender(self, row: Row) -> bool:
-        """Return True if the account sent the transfer; one to itself counts as received."""
+        """Return True if the account sent the transfer; a transfer to itself counts as received."""
         return row.receiver_id != self._account_id
 
     def other_id(self, row: Row) -> str | None:
@@ -179,7 +180,7 @@ class _AccountView:
         return amount is not None and abs(amount) >= least
 
     def _human_amount(self, row: Row) -> float | None:
-        """Return the signed amount in whole tokens; None if the decimals are not known."""
+        """Return the signed amount in whole tokens; None without the token's decimals."""
         factor = _NEAR_FACTOR
         if row.asset_id != NATIVE:
             decimals = self._decimals(row)
@@ -192,7 +193,7 @@ class _AccountView:
         """Return a token's decimals after the block of a transfer, or None."""
         standard, _, token = row.asset_id.partition(":")
         contract_id, _, token_id = token.partition(":")
-        if standard == "nep245" and contract_id == _INTENTS:  # which names the wrapped token
+        if standard == "nep245" and contract_id == _INTENTS:  # its token id names the wrapped token
             standard, _, token = token_id.partition(":")
             if standard in ("nep141", "nep245"):
                 contract_id, _, token_id = token.partition(":")
@@ -201,8 +202,8 @@ class _AccountView:
             return None if metadata is None else int(metadata.decimals)
         args = {"token_ids": [token_id]}
         method = "mt_metadata_base_by_token_id"
-        listed = self._view(contract_id, method, args, row.block_height, list[_Metadata])
-        return int(listed[0].decimals) if listed else None
+        metadata = self._view(contract_id, method, args, row.block_height, list[_Metadata])
+        return int(metadata[0].decimals) if metadata else None
 
     def _balance(self, row: Row, height: int) -> str | None:
         """Return the account's balance after a block; None if it cannot be read."""

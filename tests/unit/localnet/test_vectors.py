@@ -82,7 +82,7 @@ def test_recorded_transactions_burnt_what_ours_would(name):
     tx = one["transaction"]
     signer_id, receiver_id = tx["signer_id"], tx["receiver_id"]
     actions = [recorded_action(row) for row in tx["actions"]]
-    burnt = profile.new_receipt_send(sir=signer_id == receiver_id)
+    burnt = profile.new_receipt_send(to_self=signer_id == receiver_id)
     burnt += profile.send(actions, signer_id, receiver_id)
     assert burnt == one["execution_outcome"]["outcome"]["gas_burnt"]
     first = one["receipts"][0]["execution_outcome"]["outcome"]
