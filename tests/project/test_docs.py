@@ -28,6 +28,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "docs" / "explanations" / "security.md").read_text(encoding="utf-8")
 MOST_BYTES = 150_000
 BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet")
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 LOADED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\s(?:src|href)=\"([^\"]+)\"")
@@ -289,6 +290,18 @@ def test_every_guide_answers_a_question_on_the_first_page():
     names = re.findall(r"`lk\.(\w+)", "\n".join(rows))
     assert len(names) > 15
     assert [name for name in names if name not in dir(ledgerkit)] == []
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_begins_with_a_question_and_its_shortest_answer(path):
+    """A question, code that answers it, and its cost on mainnet come before the first heading."""
+    title, question, code, *_ = path.read_text(encoding="utf-8").split("\n\n")
+    opening = path.read_text(encoding="utf-8").partition("\n## ")[0]
+
+    assert title.startswith("# ")
+    assert question.endswith("?")
+    assert code.startswith("```")
+    assert len(re.findall(r"^\*\*On mainnet:\*\* .*(?:request|sign)", opening, re.MULTILINE)) == 1
 
 
 def test_the_menu_marks_its_page(site):
