@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
 MAX_BALANCE_TO_BURN = 10**24  # yoctoNEAR; nearcore: GasKeyInfo::MAX_BALANCE_TO_BURN
-_NO_ID = CryptoHash(bytes(32))  # a placeholder until the runtime assigns the receipt's id
+_NO_ID = CryptoHash(bytes(32))  # until the runtime assigns a receipt's id
 
 
 class EthereumWallet(Contract, code_name="ledgerkit.localnet.contracts.wallet.ImplicitWallet"):
@@ -363,7 +363,6 @@ def _transfer_to_gas_key(run: ReceiptRun, action: kinds.TransferToGasKey) -> Non
 
 
 def _withdraw_from_gas_key(run: ReceiptRun, action: kinds.WithdrawFromGasKey) -> None:
-    """Move part of a gas key's balance to its account."""
     key = action.public_key
     access_key = run.state.access_key(run.receipt.receiver_id, key.stored)
     if access_key is None or not isinstance(access_key.permission, GasKey):
@@ -443,7 +442,7 @@ def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
     run.put_account(Account(account.amount, account.locked, NO_CODE, storage, identifier))
 
 
-# Initial states of deterministic accounts (NEP-616) and universal ones (NEP-655) ----------
+# Initial states of deterministic (NEP-616) and universal accounts (NEP-655) ----------------
 
 
 def _init_deterministic(run: ReceiptRun, action: kinds.DeterministicStateInit) -> None:
@@ -655,7 +654,7 @@ def _use_delegate_key(run: ReceiptRun, signed: kinds.SignedDelegate) -> None:
     if access_key is None:
         _refuse_key("AccessKeyNotFound", account_id=str(account_id), public_key=str(key))
     index = inner.nonce_index if isinstance(inner, kinds.DelegateActionV2) else None
-    nonce = _delegate_nonce(run, key, access_key, index)
+    nonce = _last_delegate_nonce(run, key, access_key, index)
     if inner.nonce <= nonce:
         _fail("DelegateActionInvalidNonce", delegate_nonce=inner.nonce, ak_nonce=nonce)
     bound = run.block.height * transaction_validity.NONCES_PER_HEIGHT
@@ -672,10 +671,9 @@ def _use_delegate_key(run: ReceiptRun, signed: kinds.SignedDelegate) -> None:
         run.store.gas_key_nonces.put(account_id, nonce_key(key.stored, index), inner.nonce)
 
 
-def _delegate_nonce(
+def _last_delegate_nonce(
     run: ReceiptRun, key: PublicKey, access_key: AccessKey, index: int | None
 ) -> int:
-    """Return the last nonce of a key that signed a delegated action."""
     permission = access_key.permission
     if index is None:
         if isinstance(permission, GasKey):

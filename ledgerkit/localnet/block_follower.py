@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 class BlockFollower:
     """
-    A reader of the final blocks of a world, each once and in order.
+    A reader of the final blocks of a world, once and in order.
 
-    `block` is the last one that was read; at first that is genesis, which is not read.
+    `block` is the last block that was read; at first it is genesis, which is not read.
     """
 
     def __init__(self, world: World) -> None:

@@ -169,7 +169,7 @@ class Chunk(Struct, frozen=True):
 class Block(Struct, frozen=True, kw_only=True):
     """A block: the fields of its header by their names, and its position in the epoch."""
 
-    # The defaults are those of genesis.
+    # The defaults are the values of genesis.
     height: int
     hash: CryptoHash = NO_CODE
     prev_height: int | None = None

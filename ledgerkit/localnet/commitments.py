@@ -197,7 +197,7 @@ def validators_hash(validators: Iterable[Proposal]) -> CryptoHash:
 
 
 def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
-    """Return the bytes that validators sign to approve a block for the next one's height."""
+    """Return the bytes that validators sign to approve a block, for the next block's height."""
     if height == prev_height + 1:
         return _ENDORSEMENT + prev_hash + u64(height)
     return _SKIP + u64(prev_height) + u64(height)

@@ -145,7 +145,7 @@ class Contract:
     methods: ClassVar[dict[str, Callable[..., Any]]] = {}
     code: ClassVar[bytes] = b""  # to deploy
     code_hash: ClassVar[CryptoHash]
-    # Optional: the state, which is read before a method and written after it.
+    # Optional: the state is read before a method and written after it.
     State: ClassVar[type[msgspec.Struct]]
 
     def __init_subclass__(cls, *, code_name: str | None = None, **options: Any) -> None:
@@ -183,7 +183,7 @@ class Contract:
             raise PanicError(message)
 
     def assert_one_yocto(self) -> None:
-        """Panic unless one yoctoNEAR is attached, which only a full access key can sign."""
+        """Panic unless one yoctoNEAR is attached; only a full access key can sign for it."""
         self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
 
     def call_back(self, promise: Promise, method_name: str, gas: int, **args: Any) -> Promise:
@@ -245,7 +245,6 @@ def _invoke(function: Callable[..., Any], contract: Contract, arguments: dict[st
 
 
 def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | None:
-    """Read the contract's state if its class has one."""
     state_type = getattr(cls, "State", None)
     if state_type is None:
         return None
@@ -352,7 +351,7 @@ def decode_event(log: str, kind: Any) -> Any:
 
 
 def succeeded(vm: Vm) -> bool:
-    """Return True if the one receipt that this callback waited for succeeded."""
+    """Return True if the only receipt that this callback waited for succeeded."""
     if len(vm.promise_results) != 1:
         vm.panic(ONE_RESULT)
     return vm.promise_results[0] is not None

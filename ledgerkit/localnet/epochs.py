@@ -40,7 +40,7 @@ class Epochs:
         return self.all[-1]
 
     def validators_after(self, epoch: Epoch) -> Iterable[Proposal]:
-        """Return the validators of the epoch after another one."""
+        """Return the validators of the epoch after an epoch."""
         is_current = epoch is self.current
         later = self.next_validators if is_current else self.all[epoch.height + 1].validators
         return later.values()

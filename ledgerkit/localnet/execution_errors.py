@@ -32,10 +32,10 @@ class InvalidTransactionError(LocalnetError):
 class ActionError(LocalnetError):
     """A failed action, with which its whole receipt fails."""
 
-    def __init__(self, kind: Json, index: int | None = None) -> None:
-        super().__init__(kind, index)
+    def __init__(self, kind: Json) -> None:
+        super().__init__(kind)
         self.kind = kind
-        self.index = index  # the action's position; None: the error concerns the whole receipt
+        self.index: int | None = None  # the action's position; None: the whole receipt failed
 
 
 class CallError(LocalnetError):

@@ -191,7 +191,7 @@ class Feature(Enum):
     DELETED_GLOBAL_CODE = "FixDeleteAccountGlobalContractStorageUsage", 85
     CONTRACTS_IN_METADATA = "ExecutionMetadataV4", 85
     ONE_YOCTO_ON_PROMISE = "one_yocto_on_promise", 85
-    NO_DELEGATE_V2 = "RejectDelegateV2", 87  # in what is new; receipts made before still run
+    NO_DELEGATE_V2 = "RejectDelegateV2", 87  # in new receipts; older receipts still run
     NO_WITHDRAWAL_IN_DELEGATE = "RejectWithdrawFromGasKeyInDelegate", 87
     NO_EMPTY_METHOD_NAME = "RejectEmptyMethodName", 87
     STATE_INIT_LIMIT = "max_state_init_entries", 87
@@ -215,7 +215,7 @@ class Profile:
         return self.version >= feature.since
 
     def account_kind(self, account_id: str) -> AccountKind:
-        """Return the origin of an account id; a universal one is a name before version 87."""
+        """Return the origin of an account id; a universal id is a name before version 87."""
         if len(account_id) not in _DERIVED_LENGTHS:
             return "named"
         kind = AccountId(account_id).kind
@@ -223,7 +223,7 @@ class Profile:
         return "named" if is_name else kind
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
-        """Return the fee of an action, without the actions inside a delegated one."""
+        """Return the fee of an action, without the actions inside a delegate action."""
         first, *others = [fee for _, fee in self.fee_parts(action, receiver_id)]
         for part in others:
             first = first.plus(part)
@@ -343,7 +343,7 @@ class Profile:
         return execution + kinds.attached_gas(actions)
 
     def prepaid_execution(self, actions: Iterable[Action], receiver_id: str) -> int:
-        """Sum the gas to execute actions, and to send and execute delegated ones."""
+        """Sum the gas to execute actions, and to send and execute delegated actions."""
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).execute

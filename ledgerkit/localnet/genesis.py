@@ -30,7 +30,7 @@ class Genesis:
         wallet_hash = self.code(EthereumWallet.code)
         self.store.global_codes.head[wallet_hash.hex()] = {b"": wallet_hash}
         self.validators: list[Proposal] = []
-        # The validators' secret keys, as far as they are known, by their public ones.
+        # The known secret keys of validators, by public key.
         self.secret_keys: dict[PublicKey, SecretKey] = {}
         self._hasher = sha256()
         self.total_supply = 0

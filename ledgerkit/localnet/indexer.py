@@ -198,7 +198,7 @@ class Indexer(BlockFollower):
         ]
 
     def holders(self, contract_id: str) -> list[tuple[str, str | None]]:
-        """List the accounts that ever held a token, largest balance first, unknown ones last."""
+        """List all past and present holders of a token, largest balance first, unknown last."""
         balances = [
             (account_id, self._balance(account_id, contract_id, heights))
             for account_id, heights in self.tokens.accounts(contract_id)

@@ -1,8 +1,8 @@
 """
 Promises: the receipts that a call creates, with their actions.
 
-Each method of a `Promise` is a host function of the node, and costs what that costs without the
-bytes it reads from a module's memory.
+Each method of a `Promise` is a host function of the node, and costs the same gas, except for bytes
+read from a module's memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PromiseHost:
     def __init__(self, context: CallContext, profile: Profile, yields: Yields | None) -> None:
         self.context, self.profile = context, profile
         self.current_account_id, self.is_view = context.current_account_id, context.is_view
-        self.balance = context.balance  # yoctoNEAR, with the attached deposit, less promised ones
+        self.balance = context.balance  # yoctoNEAR, with the deposit, less promised deposits
         self.gas = GasCounter(context.prepaid_gas, context.fixed_gas, is_view=context.is_view)
         self.drafts: list[ReceiptDraft] = []
         self.weights: list[tuple[ReceiptDraft, int, kinds.FunctionCall, int]] = []
@@ -169,7 +169,7 @@ class PromiseHost:
         return Promise(self, [draft])
 
     def _count_promise(self) -> None:
-        """Fail if there are more promises than a call may create, joined ones included."""
+        """Fail if there are more promises than a call may create, joined promises included."""
         self._promise_count += 1
         count, limit = self._promise_count, MAX_PROMISES
         if count > limit:
@@ -272,10 +272,10 @@ class Promise:
         self, vm: PromiseHost, drafts: list[ReceiptDraft], *, is_joint: bool = False
     ) -> None:
         self.vm, self.drafts = vm, drafts
-        self.is_joint = is_joint  # even if it joins only one
+        self.is_joint = is_joint  # even of a single receipt
 
     def then(self, receiver_id: str) -> Promise:
-        """Create a receipt that waits for this one's result."""
+        """Create a receipt that waits for this promise's result."""
         return self.vm.promise_then(self, receiver_id)
 
     def refund_to(self, account_id: str) -> Promise:

@@ -84,7 +84,7 @@ async def respond(world: World, body: bytes, clock: Clock) -> HttpResponse:
 
 
 def failure(body: bytes, status: int, text: str, *headers: Header) -> HttpResponse:
-    """Build the failure of a call: an internal error, or that of a proxy before the node."""
+    """Build the failure of a call: the node's internal error, or a proxy's error."""
     try:
         call_id = json_decoding.decode(body, _CallId).id
     except msgspec.DecodeError:

@@ -199,7 +199,6 @@ class Runtime:
                 result.sent.append(resume)
 
     def _execute(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
-        """Execute a receipt whose data is complete."""
         receiver_id = receipt.receiver_id
         input_ids = receipt.input_data_ids
         inputs = tuple([self._received.pop((receiver_id, data_id)) for data_id in input_ids])
@@ -226,8 +225,6 @@ class Runtime:
         self._finish(run, failure, result, existed=existed)
 
     def _yields_of(self, account_id: str) -> Yields:
-        """Return the yielded calls of an account that wait to be resumed."""
-
         def is_waiting(data_id: CryptoHash) -> bool:
             receipt_id = self._waiting.get((account_id, data_id))
             return receipt_id is not None and self._postponed[receipt_id][0].is_promise_yield

@@ -142,7 +142,7 @@ def serve(
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="critical",  # its log would repeat, unescaped, what clients send
+        log_level="critical",  # its log would repeat the text of clients unescaped
         access_log=False,  # it would show an API key in a query
         proxy_headers=False,
         server_header=False,

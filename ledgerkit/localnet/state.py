@@ -56,7 +56,7 @@ class VersionedTable(Generic[V]):
         self.restore(account_id, key, value)
 
     def restore(self, account_id: str, key: bytes, value: V | None) -> None:
-        """Write a value back without recording the one it replaces."""
+        """Write a value back without recording the replaced value."""
         values = self.head[account_id]
         if value is None:
             values.pop(key, None)
@@ -214,7 +214,7 @@ class State:
         return None if code_hash is None else CryptoHash(code_hash)
 
     def code_hash(self, account: Account) -> CryptoHash | None:
-        """Return the hash of the code that an account runs, its own or a global one, or None."""
+        """Return the hash of the code that an account runs, local or global, or None."""
         if account.global_contract is not None:
             return self.global_code_hash(account.global_contract)
         return None if account.code_hash == NO_CODE else account.code_hash

@@ -126,7 +126,7 @@ def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bo
 
 
 def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
-    """Return the last nonce of a transaction's key; a gas key has one for each index."""
+    """Return the last nonce of a transaction's key; a gas key has a nonce for each index."""
     permission, index = access_key.permission, tx.nonce_index
     count = permission.num_nonces if isinstance(permission, GasKey) else 0
     if index is None and not count:
@@ -141,8 +141,8 @@ def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
 def check_nonce(
     tx: Transaction, ak_nonce: int, chunk_height: int | None, *, is_strict: bool = False
 ) -> None:
-    """Check a transaction's nonce against the last one of its access key, or of its signer."""
-    # On submission, the transactions with the nonces before a strict one may still arrive.
+    """Check a transaction's nonce against the last nonce of its access key or signer."""
+    # On submission, transactions with lower nonces than a strict one may still arrive.
     is_next = (is_strict or tx.nonce_mode == "strict") and chunk_height is not None
     if tx.nonce != ak_nonce + 1 if is_next else tx.nonce <= ak_nonce:
         _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=ak_nonce)

@@ -3,8 +3,8 @@ The virtual machine of contracts: host functions, gas, promises.
 
 A call has one `Vm`, whether its contract is a Python class or a Wasm module. The contract reads
 the call's context, reads and writes the storage records of its account, logs and creates promises.
-Each host function burns gas, and those that change something are prohibited in view calls. The
-runtime sends the promises as receipts.
+Each host function burns gas, and functions that change something are prohibited in view calls.
+The runtime sends the promises as receipts.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Vm(PromiseHost):
         self.result = value
 
     def promise_return(self, promise: Promise) -> None:
-        """Set the result of the call to that of a promise."""
+        """Set the result of the call to a promise's result."""
         self.host_call("promise_return")
         self.gas.burn_host("PROMISE_RETURN")
         if promise.is_joint:

@@ -464,7 +464,6 @@ class World:
     def _convert_if_valid(
         self, signed: SignedTransaction, block: BlockContext, result: ShardResult
     ) -> TransactionRecord | None:
-        """Convert a transaction; return None if it is no longer valid."""
         try:
             charge = self._check(signed, block.gas_price, block.height)
         except InvalidTransactionError:

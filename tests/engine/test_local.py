@@ -185,7 +185,7 @@ def test_an_interrupted_call_runs_again(signer_id: str, method: str, calls: int)
             interrupts.append(signal.SIGINT)
             with pytest.raises(KeyboardInterrupt):
                 world.settle()
-    command = re.search(r'lk\.resume\("(\w+)", ', "".join(caught.value.__notes__))
+    command = re.search(r'lk\.track\("(\w+)", ', "".join(caught.value.__notes__))
     assert command is not None
 
     assert lk.track(command[1], signer_id, timeout_s=0).wait("FINAL").fully_succeeded

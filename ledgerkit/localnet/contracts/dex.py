@@ -1,10 +1,9 @@
 """
 A decentralised exchange whose genesis has constant-product pools of two tokens.
 
-Tokens arrive by ``ft_transfer_call``. With an empty message they are deposited; with a
-message of swap actions they are swapped, and the output is sent to the sender. A paused
-exchange panics on arriving tokens, so that the token's contract refunds them; deposits can
-still be withdrawn.
+Tokens arrive by ``ft_transfer_call``. An empty message deposits them; a message of swap
+actions swaps them and sends the output to the sender. A paused exchange panics when tokens
+arrive, so that the token's contract refunds them; deposits can still be withdrawn.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +43,7 @@ Digits = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,39}\Z")]
 
 
 class Action(msgspec.Struct):
-    """A swap in one pool; in a list, each swap's input is the output of the one before."""
+    """A swap in one pool; in a list, each swap's input is the previous swap's output."""
 
     pool_id: int
     token_in: str

@@ -5,7 +5,7 @@ Fungible tokens: balances, transfers, registration and metadata (NEP-141, NEP-14
 `FungibleToken` is the plain token, which only its owner can mint, and `WrappedNear` a token whose
 smallest unit is worth one yoctoNEAR.
 
-Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes a record. Everything
+Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes per record. Everything
 else is in the state.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SPEC = "ft-1.0.0"
 PREFIX = b"a"
-ACCOUNT_BYTES = 125  # of the record with the longest account id
+ACCOUNT_BYTES = 125  # the record with the longest account id
 REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE)
 RESOLVE_GAS = 5 * TGAS
 NOT_ENOUGH = "The account doesn't have enough balance"

@@ -195,7 +195,7 @@ class LiquidStaking(
         shares, charged = self.price_purchase(amount, unstaked.amount)
         unstaked.amount -= charged
         self.unstaked.put(account_id, unstaked)
-        # Rounded up, so that the price of a share never falls.
+        # The increase is rounded up, so that the price of a share never falls.
         increase = ceil(shares * state.total_staked, state.total_supply)
         self.credit(account_id, shares)
         state.total_staked += increase
@@ -264,7 +264,7 @@ class LiquidStaking(
 
     @call(private=True)
     def validator_staked_callback(self, validator_id: AccountId, amount: U128) -> bool:
-        """Add a staked amount to the pool's record, or to the next settlement if it failed."""
+        """Add the amount to the pool's staked balance, or to the next settlement on failure."""
         if self._log_failed("epoch_stake", validator_id, amount):
             self.state.stake_to_settle += amount
             return False
@@ -288,7 +288,7 @@ class LiquidStaking(
 
     @call(private=True)
     def validator_unstaked_callback(self, validator_id: AccountId, amount: U128) -> bool:
-        """Move an unstaked amount in the pool's record, or to the next settlement if it failed."""
+        """Move the amount to the pool's unstaked balance, or to the next settlement on failure."""
         if self._log_failed("epoch_unstake", validator_id, amount):
             self.state.unstake_to_settle += amount
             return False
@@ -346,7 +346,7 @@ class LiquidStaking(
         self.state.total_staked += rewards
 
     def _net_requests(self) -> None:
-        """Net the requested stakes and unstakes against each other, once an epoch."""
+        """Offset the requested stakes and unstakes against each other, once an epoch."""
         state = self.state
         if state.settled_at == self.vm.epoch_height:
             return
@@ -381,7 +381,7 @@ class LiquidStaking(
         return self.call_back(promise, method_name, CALLBACK_GAS, **args)
 
     def _log_failed(self, event: str, pool_id: str, amount: int) -> bool:
-        """Log the result of a call of a pool; return True if it failed."""
+        """Log the result of a call to a pool; return True if it failed."""
         has_failed = self.vm.promise_results[0] is None
         self._log_pool_event(f"{event}_{'failed' if has_failed else 'success'}", pool_id, amount)
         return has_failed

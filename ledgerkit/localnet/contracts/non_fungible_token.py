@@ -2,8 +2,8 @@
 Non-fungible tokens: transfers, metadata, approvals, enumeration (NEP-171, 177, 178, 181).
 
 Storage: ``t`` + token id -> the token; ``i`` + number -> token id, in the order of minting;
-``n`` + account id -> its number of tokens; ``o`` + account id + place -> token id, in places
-without gaps. A token's record contains its place, so that no list has to be searched.
+``n`` + account id -> its number of tokens; ``o`` + account id + index -> token id, by index
+without gaps. A token's record contains its index as `place`, so no list has to be searched.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.vm import Vm
 
 SPEC = "nft-1.0.0"
-TOKENS, MINTED, OWNERS, PLACES = b"t", b"i", b"n", b"o"  # prefixes of storage keys
+TOKENS, MINTED, OWNERS, LISTS = b"t", b"i", b"n", b"o"  # prefixes of storage keys
 RESOLVE_GAS = 5 * TGAS
-APPROVAL_BYTES = 12  # of an approval, in addition to its account id
+APPROVAL_BYTES = 12  # an approval's, in addition to its account id
 NOT_FOUND = "Token not found"
 NOT_OWNER = "Predecessor must be token owner."
 NO_DEPOSIT = "Requires attached deposit of at least 1 yoctoNEAR"
@@ -90,7 +90,7 @@ class TokenRecord(Struct):
     """A token as it is stored; its metadata has no null members."""
 
     owner_id: str
-    place: int
+    place: int  # the index in its owner's list
     metadata: dict[str, Any]
     approved_account_ids: dict[str, int]
     next_approval_id: int = 1
@@ -104,17 +104,17 @@ class TokenRecord(Struct):
 EXAMPLE = CollectionMetadata(spec=SPEC, name="Example NEAR non-fungible token", symbol="EXAMPLE")
 
 
-def _new_record(owner_id: str, place: int, metadata: TokenMetadata) -> TokenRecord:
+def _new_record(owner_id: str, index: int, metadata: TokenMetadata) -> TokenRecord:
     members = {name: value for name, value in asdict(metadata).items() if value is not None}
-    return TokenRecord(str(owner_id), place, members, {})
+    return TokenRecord(str(owner_id), index, members, {})
 
 
 def _minted_key(number: int) -> bytes:
     return MINTED + number.to_bytes(8, "little")
 
 
-def _place_key(owner_id: str, place: int) -> bytes:
-    return PLACES + text(owner_id) + place.to_bytes(8, "little")
+def _list_key(owner_id: str, index: int) -> bytes:
+    return LISTS + text(owner_id) + index.to_bytes(8, "little")
 
 
 class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfungible.NonFungible"):
@@ -312,9 +312,9 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         start, count = from_index or 0, self.counts.get(account_id) or 0
         if not count:
             return []
-        places = _page_range(start, limit, count)
+        indices = _page_range(start, limit, count)
         self.require(start < count, OUT_OF_BOUNDS)
-        return [self._token_at(_place_key(account_id, place)) for place in places]
+        return [self._token_at(_list_key(account_id, index)) for index in indices]
 
     # Records -----------------------------------------------------------------------------
 
@@ -335,14 +335,14 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
     ) -> TokenRecord:
         """Transfer a token if the caller may; return its record before the transfer."""
         before = self._record(token_id)
-        authorized_id = self._authorized(before, approval_id)
+        authorized_id = self._authorize(before, approval_id)
         self.require(before.owner_id != receiver_id, "Current and next owner must differ")
         self._change_owner(replace(before, approved_account_ids={}), token_id, receiver_id)
         self._log_transfer(token_id, before.owner_id, receiver_id, authorized_id, memo)
         return before
 
-    def _authorized(self, record: TokenRecord, approval_id: int | None) -> str | None:
-        """Check that the caller may transfer a token; return its id unless it is the owner."""
+    def _authorize(self, record: TokenRecord, approval_id: int | None) -> str | None:
+        """Check that the caller may transfer a token; return its account id, None for the owner."""
         sender_id = self.vm.predecessor_id
         if sender_id == record.owner_id:
             return None
@@ -362,21 +362,21 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         self.tokens.put(token_id, record)
 
     def _append_to_list(self, owner_id: str, token_id: str) -> int:
-        place = self.counts.get(owner_id) or 0
-        self.vm.storage_write(_place_key(owner_id, place), token_id.encode())
-        self.counts.put(owner_id, place + 1)
-        return place
+        index = self.counts.get(owner_id) or 0
+        self.vm.storage_write(_list_key(owner_id, index), token_id.encode())
+        self.counts.put(owner_id, index + 1)
+        return index
 
-    def _remove_from_list(self, owner_id: str, place: int) -> None:
-        """Remove a token from its owner's list; the last token moves to its place."""
+    def _remove_from_list(self, owner_id: str, index: int) -> None:
+        """Remove a token from its owner's list; the last token moves to its index."""
         last = (self.counts.get(owner_id) or 0) - 1
-        if place != last:
-            moved_id = self.vm.storage_read(_place_key(owner_id, last)) or b""
-            self.vm.storage_write(_place_key(owner_id, place), moved_id)
+        if index != last:
+            moved_id = self.vm.storage_read(_list_key(owner_id, last)) or b""
+            self.vm.storage_write(_list_key(owner_id, index), moved_id)
             moved_record = self._record(moved_id.decode())
-            moved_record.place = place
+            moved_record.place = index
             self.tokens.put(moved_id.decode(), moved_record)
-        self.vm.storage_remove(_place_key(owner_id, last))
+        self.vm.storage_remove(_list_key(owner_id, last))
         self.counts.keep(owner_id, last)
 
     def _revoke(self, token_id: str, account_ids: list[str]) -> None:
@@ -423,11 +423,11 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         """Yield the records of a collection with tokens: id, owner and metadata, as minted."""
         total, counts = 0, dict[str, int]()
         for total, (token_id, holder_id, token_metadata) in enumerate(tokens, 1):
-            place = counts.get(holder_id, 0)
-            counts[holder_id] = place + 1
-            yield TOKENS + text(token_id), to_json(_new_record(holder_id, place, token_metadata))
+            index = counts.get(holder_id, 0)
+            counts[holder_id] = index + 1
+            yield TOKENS + text(token_id), to_json(_new_record(holder_id, index, token_metadata))
             yield _minted_key(total - 1), token_id.encode()
-            yield _place_key(holder_id, place), token_id.encode()
+            yield _list_key(holder_id, index), token_id.encode()
         for holder_id, count in counts.items():
             yield OWNERS + text(holder_id), to_json(count)
         yield STATE_KEY, to_json(cls.State(owner_id=owner_id, metadata=EXAMPLE, total=total))

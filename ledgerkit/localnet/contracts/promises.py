@@ -1,8 +1,8 @@
 """
 Cross-contract calls in every pattern, one method each: chains, joins, callbacks, yields.
 
-The methods' results matter little. They exist to show which receipt creates which, which
-receipt waits for which, and how a failed receipt changes the transaction's outcome.
+The methods show which receipts create or wait for other receipts, and how a failed receipt
+changes the transaction's outcome. Their results matter little.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @call
     def chain(self, depth: int, made: int = 0) -> Promise | int:
-        """Call itself `depth` times, each receipt creating the next; return their number."""
+        """Call itself `depth` times, each receipt creating the next; return the number of calls."""
         if depth <= 0:
             return made
         args = to_json({"depth": depth - 1, "made": made + 1})
@@ -59,7 +59,7 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @call(private=True)
     def joined(self) -> list[Any]:
-        """Return the results of the joined calls, null for a failed or non-JSON one."""
+        """Return the results of the joined calls, null for a failed or non-JSON result."""
         return [from_json(result) for result in self.vm.promise_results]
 
     # Failures -------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @call
     def resume(self, data_id: str, payload: Any = None) -> bool:
-        """Resume a yielded call; return True if one waits for this data id."""
+        """Resume a yielded call; return True if a call waits for this data id."""
         try:
             data_hash = CryptoHash(data_id)
         except InvalidRequestError:

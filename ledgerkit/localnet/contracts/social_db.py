@@ -127,7 +127,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def get(self, keys: list[str], options: GetOptions | None = None) -> Tree:
         """Return the strings at paths: `*` matches a label, a final `**` a whole branch."""
         tree: Tree = {}
-        for path in _paths(keys):
+        for path in _split_paths(keys):
             self._collect(tree, ROOT, path, options or GetOptions())
         return _prune(tree)
 
@@ -135,7 +135,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def keys(self, keys: list[str], options: KeysOptions | None = None) -> Tree:
         """Return the tree of existing keys that match paths."""
         tree: Tree = {}
-        for path in _paths(keys):
+        for path in _split_paths(keys):
             self._collect_keys(tree, ROOT, path, options or KeysOptions())
         return _prune(tree)
 
@@ -151,10 +151,10 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             elif subpath or is_deep:
                 self._collect(_subtree(tree, name), child, subpath or path, options)
             else:
-                self._collect_own(tree, name, child, options)
+                self._collect_string(tree, name, child, options)
 
-    def _collect_own(self, tree: Tree, name: str, node_id: int, options: GetOptions) -> None:
-        """Add a node's own string, if it has one, to `tree`."""
+    def _collect_string(self, tree: Tree, name: str, node_id: int, options: GetOptions) -> None:
+        """Add a node's string to `tree`, if it has one."""
         leaf = self._string_of(ROOT, name, node_id)
         if leaf is not None:
             if options.with_node_id:
@@ -189,7 +189,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def _key_value(
         self, node_id: int, name: str, child: int, options: KeysOptions
     ) -> int | UnsetType | None:
-        """Return the value that `keys` shows for a key, UNSET if it leaves the key out."""
+        """Return a key's value in the result of `keys`, UNSET if the key is left out."""
         is_node = child != LEAF and not options.values_only
         leaf = None if is_node else self._string_of(node_id, name, child)
         if leaf is None and not is_node:
@@ -203,7 +203,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return True
 
     def _string_of(self, node_id: int, name: str, child: int) -> Leaf | None:
-        """Read a child's leaf; a node's own leaf is None if it has no string."""
+        """Return a child's leaf; for a node its leaf with an empty label, or None."""
         if child == LEAF:
             return self._leaf(node_id, name)
         return self._leaf(child, "") if "" in self._node(child).children else None
@@ -230,7 +230,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 
     @call(payable=True)
     def set(self, data: Tree, options: SetOptions | None = None) -> dict[str, str]:
-        """Write strings, and delete at nulls; return the block height."""
+        """Write strings, delete leaves at nulls; return the block height."""
         caller_id, deposit = self.vm.predecessor_id, self.vm.attached_deposit
         payer_id = caller_id if caller_id in data or not data else min(data)
         if not data and deposit:
@@ -242,7 +242,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         for account_id in sorted(data):
             self._set_branch(account_id, data[account_id], deposit * (account_id == payer_id))
         if options is not None and options.refund_unused_deposit and deposit:
-            self._refund(payer_id, deposit)
+            self._refund_unused(payer_id, deposit)
         return {"block_height": str(self.vm.block_height)}
 
     def _set_branch(self, account_id: str, value: Any, deposit: int) -> None:
@@ -283,7 +283,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def _write_child(
         self, node_id: int, node: Node, label: str, value: Any, *, is_permitted: bool
     ) -> int:
-        """Write a child that is a leaf and return LEAF; return the id of a child that is a node."""
+        """Write a leaf child and return LEAF, or return the id of a child node."""
         self._check_label(label)
         child = node.children.get(label)
         if child:
@@ -354,7 +354,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self._charge_storage(account_id, account, before)
 
     def _grantee(self, account_id: str | None, public_key: str | None) -> str:
-        """Return the account id or key that receives a permission, or panic without exactly one."""
+        """Return the only account id or key that receives a permission, or panic."""
         self.require(
             account_id is None or public_key is None,
             "Can't supply both account_id and a public_key",
@@ -474,8 +474,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         )
         self.accounts.put(account_id, account)
 
-    def _refund(self, account_id: str, deposit: int) -> None:
-        """Refund the unused part of a deposit to the caller."""
+    def _refund_unused(self, account_id: str, deposit: int) -> None:
         account = self._account(account_id)
         unused = min(deposit, self._balance_of(account).available)
         if unused > 0:
@@ -528,8 +527,7 @@ def _is_leaf(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _paths(keys: list[str]) -> Iterator[list[str]]:
-    """Split paths into labels, ignoring a slash at the end."""
+def _split_paths(keys: list[str]) -> Iterator[list[str]]:
     for key in keys:
         path = key.removesuffix("/").split("/")
         if path[-1]:
@@ -545,7 +543,7 @@ def _subtree(tree: Tree, name: str) -> Tree:
 
 
 def _add_leaf(tree: Tree, name: str, leaf: Leaf, options: GetOptions) -> None:
-    """Add a leaf to `tree`, unless it has one of this name."""
+    """Add a leaf to `tree`, unless there is one of this name."""
     if name in tree:
         if isinstance(tree[name], dict):
             _add_leaf(tree[name], "", leaf, options)

@@ -97,7 +97,7 @@ class StakeShares(Contract):
         """Return the staked balance, and the number of shares of it."""
         raise NotImplementedError
 
-    def get_account(self, account_id: Any) -> Any:  # each contract has members of its own
+    def get_account(self, account_id: Any) -> Any:  # each contract has its own members
         """Return an account's balances."""
         raise NotImplementedError
 
@@ -184,7 +184,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         total_staked_balance: int
         total_stake_shares: int
         accounts: int = 0
-        paused: bool = False  # its owner may pause the real contract
+        paused: bool = False  # always: only the real contract can be paused
 
     prefix: ClassVar[bytes] = b"u"
     list_prefix: ClassVar[bytes] = b"i"
@@ -302,8 +302,8 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
     @view
     def get_accounts(self, from_index: int, limit: int) -> list[HumanReadableAccount]:
         """Return a page of accounts, in the order of the pool's list."""
-        places = page(self.state.accounts, from_index, limit)
-        names = (self.names.get(str(index)) for index in places)
+        indices = page(self.state.accounts, from_index, limit)
+        names = (self.names.get(str(index)) for index in indices)
         return [self.get_account(name) for name in names if name is not None]
 
     get_total_staked_balance = state_view("total_staked_balance", U128)
@@ -368,7 +368,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         account.unstaked -= charged
         account.shares += shares
         self._save(account_id, account)
-        # Rounded up, so that the price of a share never falls.
+        # The increase is rounded up, so that the price of a share never falls.
         increase = ceil(shares * state.total_staked_balance, state.total_stake_shares)
         state.total_staked_balance += increase
         state.total_stake_shares += shares
@@ -438,7 +438,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         )
 
     def _account(self, account_id: str) -> Delegator:
-        """Read an account's record, or return a new one for the list's end."""
+        """Return an account's record, or a new record at the end of the list."""
         return self.accounts.get(account_id) or Delegator(self.state.accounts)
 
     def _save(self, account_id: str, account: Delegator) -> None:
@@ -473,7 +473,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         cls,
         owner_id: str,
         stake_public_key: str,
-        balance: int,  # of the pool itself, in yoctoNEAR
+        balance: int,  # the pool's own yoctoNEAR
         delegators: Mapping[str, tuple[int, int]],  # staked and unstaked yoctoNEAR
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records that `new` and each account's deposits would write."""

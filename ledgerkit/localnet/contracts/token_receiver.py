@@ -43,7 +43,7 @@ class TokenReceiver(Contract, code_name="ledgerkit.localnet.contracts.receiver.R
         return self.state.unused > 0 if reply is None else reply == "true"
 
     def _reply(self, msg: str) -> str | None:
-        """Return the reply in a message, or None; panic if the message or the state says so."""
+        """Return the reply that a message requests, or None; panic if it or the state says so."""
         verb, _, argument = msg.partition(" ")
         panics = argument if verb == "panic" else self.state.panics
         if verb == "return":

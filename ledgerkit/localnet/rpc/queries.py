@@ -91,7 +91,7 @@ def single_type(request_type: str, world: World, params: Any) -> Object:
     """Return the result of a method with one request type, as `EXPERIMENTAL_view_account`."""
     members = read.members(params)
     reference = read.reference(members)
-    run = _parse_type(request_type, members)
+    run = _parse_members(request_type, members)
     block = _find_state_block(world, reference)
     Snapshot(world, block).account(read.account_id(members["account_id"]))  # it must exist
     return _run_query(world, block, run)
@@ -138,11 +138,10 @@ def _parse_query(params: Any) -> tuple[Reference, Query]:
     members = read.members(params)
     reference = read.reference(members)
     request_type = read.member(members, "request_type", read.one_of(tuple(_TYPES)))
-    return reference, _parse_type(request_type, members)
+    return reference, _parse_members(request_type, members)
 
 
-def _parse_type(request_type: str, members: Members) -> Query:
-    """Parse the members of a request type, in their order."""
+def _parse_members(request_type: str, members: Members) -> Query:
     run, required, optional = _TYPES[request_type]
     values: dict[str, Any] = {
         name: read.member(members, name, parse) for name, parse in required.items()
@@ -177,7 +176,7 @@ def _parse_path(path: str, data: str) -> Query:
         return partial(_view_state, account_id=account_id, prefix_base64=prefix)
     if command not in types:
         raise ParseError(f"Unknown path {command}")
-    return _parse_type(types[command], {"account_id": account_id})
+    return _parse_members(types[command], {"account_id": account_id})
 
 
 def _path_key(text: str) -> PublicKey:

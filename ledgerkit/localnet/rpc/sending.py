@@ -152,7 +152,6 @@ async def _wait_for_result(
 def _result_if_reached(
     world: World, request: StatusRequest, timeout: Timeout, *, receipts: bool
 ) -> Object | None:
-    """Return a transaction's result; None before the requested level."""
     execution = outcomes.find_execution(world, request.tx_hash)
     if execution is None:
         _check_dropped(world, request)
@@ -193,7 +192,6 @@ def _invalid_transaction(world: World, error: InvalidTransactionError) -> Handle
 
 
 def _timeout_error(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
-    """Build the error for a timeout, with the transaction's status so far."""
     info: Object = {"cause": "NOT_OBSERVED"}
     if execution is not None:
         result = outcomes.result(world, execution, receipts=receipts)

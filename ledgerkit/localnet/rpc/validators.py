@@ -46,18 +46,17 @@ def _epoch_block(world: World, params: Any) -> Block:
         return world.chain.head
     items = read.single(params)
     if items is not None:
-        return world.chain.head if items[0] is None else _last_block(world, items[0])
+        return world.chain.head if items[0] is None else _last_block_of_epoch(world, items[0])
     members = read.members(params)
     if "epoch_id" in members:
         last = world.chain.last_of(read.crypto_hash(members["epoch_id"]))
         if last is None:
             raise _unknown_epoch()
         return last
-    return _last_block(world, read.member(members, "block_id", read.anything))
+    return _last_block_of_epoch(world, read.member(members, "block_id", read.anything))
 
 
-def _last_block(world: World, value: Any) -> Block:
-    """Return a block, or raise if it is not the last one of its epoch."""
+def _last_block_of_epoch(world: World, value: Any) -> Block:
     reference = read.Reference("block_id", read.block_id(value))
     block = blocks.resolve(world, reference)
     if block is None:

@@ -1,5 +1,5 @@
 """
-The genesis file of a node: the one of a new sandbox, and the world that a file describes.
+The genesis file of a node: a new sandbox's file, and the world that a file describes.
 
 Source: nearcore, core/chain-configs/src/genesis_config.rs and genesis_validate.rs,
 nearcore/src/config.rs (`init_configs`).
@@ -44,12 +44,12 @@ EPOCH_LENGTH = 500  # 5 min of blocks of 600 ms
 _BALANCE, _STAKE = yocto("1000000000 NEAR"), yocto("50000000 NEAR")
 _TREASURY = "near"
 _SEED_BYTES = 32
-_Records = defaultdict[type, list[Any]]  # of one account, by kind
+_Records = defaultdict[type, list[Any]]  # one account's records, by kind
 
 
 def seeded_key(seed: str) -> SecretKey:
     """Derive the key of a test seed: its first 32 bytes, filled up with spaces."""
-    # As `ed25519_key_pair_from_seed` does in nearcore, core/crypto/src/test_utils.rs.
+    # Source: nearcore, core/crypto/src/test_utils.rs, `ed25519_key_pair_from_seed`.
     secret = seed.encode()[:_SEED_BYTES].ljust(_SEED_BYTES, b" ")
     return SecretKey.from_text(to_base58(secret))
 
@@ -152,7 +152,7 @@ def read_settings(data: dict[str, Any], skip_ns: int, **changes: Any) -> Setting
         settings = Settings(
             chain_id=chain_id,
             genesis_height=read.member(data, "genesis_height", read.u64),
-            genesis_time_ns=_time_ns(read.member(data, "genesis_time", read.text)),
+            genesis_time_ns=_parse_time_ns(read.member(data, "genesis_time", read.text)),
             gas_price=read.member(data, "min_gas_price", balance),
             epoch_length=epoch_length,
             validity=read.member(data, "transaction_validity_period", read.u64),
@@ -177,8 +177,7 @@ def _reason(error: Exception) -> str:
     return message.removeprefix(read.FAILED)
 
 
-def _time_ns(text: str) -> int:
-    """Parse a time, to the microsecond."""
+def _parse_time_ns(text: str) -> int:
     moment = datetime.fromisoformat(text)
     return int(moment.replace(microsecond=0).timestamp()) * SECOND_NS + moment.microsecond * 1000
 
@@ -190,9 +189,9 @@ def _profile(version: Any) -> Any:
 
 
 def _reward_divisor(data: dict[str, Any], epoch_ns: int) -> int:
-    """Return the divisor of a stake that gives its reward for an epoch; 0 without inflation."""
-    # As `RewardCalculator` in nearcore, chain/epoch-manager/src/reward_calculator.rs; the share
-    # of the treasury is not paid.
+    """Return the number that divides a stake into its reward per epoch; 0 without inflation."""
+    # Source: nearcore, chain/epoch-manager/src/reward_calculator.rs. The treasury's share is not
+    # paid here.
     inflation, treasury = (
         read.member(data, name, _rational)
         for name in ("max_inflation_rate", "protocol_reward_rate")
@@ -231,37 +230,38 @@ class FileGenesis(Genesis):
         except ParseError as error:
             raise InvalidRequestError(f"{FILE}: {_reason(error)}", field=FILE) from None
         validator_keys = {account_id: key for account_id, key, _ in stakes}
-        accounts = _accounts(records)
+        accounts = _accounts_by_id(records)
         _check_stakes(accounts, {account_id: amount for account_id, _, amount in stakes})
         misplaced = misplaced_code(records, self.store)
         if misplaced is not None:
             raise InvalidRequestError(f"{FILE}: {misplaced}", field=FILE)
-        own: dict[str, _Records] = {account_id: defaultdict(list) for account_id in accounts}
+        by_account: dict[str, _Records] = {name: defaultdict(list) for name in accounts}
         for record in records:
-            own[record.account_id][type(record)].append(record)
+            by_account[record.account_id][type(record)].append(record)
         for account_id, account in accounts.items():
-            self._add(account_id, account, own[account_id], validator_keys.get(account_id))
+            key = validator_keys.get(account_id)
+            self._add_records(account_id, account, by_account[account_id], key)
         order = list(validator_keys)
         self.validators.sort(key=lambda proposal: order.index(proposal.account_id))
         if str(self.total_supply) != total_supply:
             expected = f"the sum of the accounts' amounts and stakes, {self.total_supply}"
             raise refuse("total_supply", total_supply, expected)
 
-    def _add(
-        self, account_id: str, account: Account, own: _Records, validator_key: PublicKey | None
+    def _add_records(
+        self, account_id: str, account: Account, records: _Records, validator_key: PublicKey | None
     ) -> None:
-        """Add an account with its records; its storage is counted anew, as the node does."""
-        codes = own[ContractRecord]
+        """Add an account with its records; the storage usage is recomputed, as in the node."""
+        codes = records[ContractRecord]
         self.account(
             account_id,
             account.amount,
-            keys=[(each.public_key, each.access_key) for each in own[AccessKeyRecord]],
+            keys=[(key.public_key, key.access_key) for key in records[AccessKeyRecord]],
             contract=codes[-1].code if codes else None,
-            records=[(each.key, each.value) for each in own[DataRecord]],
+            records=[(data.key, data.value) for data in records[DataRecord]],
             locked=account.locked,
             validator_key=validator_key,
         )
-        apply_records(own[GasKeyNonceRecord], self.store)
+        apply_records(records[GasKeyNonceRecord], self.store)
 
 
 def _validator(value: Any) -> tuple[str, PublicKey, int]:
@@ -273,8 +273,8 @@ def _validator(value: Any) -> tuple[str, PublicKey, int]:
     )
 
 
-def _accounts(records: list[StateRecord]) -> dict[str, Account]:
-    """Return the accounts by id, each of which has one record."""
+def _accounts_by_id(records: list[StateRecord]) -> dict[str, Account]:
+    """Return the accounts by id; check that each has one record and no global contract."""
     accounts: dict[str, Account] = {}
     for record in records:
         if isinstance(record, AccountRecord):
@@ -291,8 +291,8 @@ def _accounts(records: list[StateRecord]) -> dict[str, Account]:
 
 
 def _check_stakes(accounts: dict[str, Account], stakes: dict[str, int]) -> None:
-    """Check that the validators are the accounts that have something at stake."""
-    staked = {account_id: each.locked for account_id, each in accounts.items() if each.locked}
+    """Check that the validators are the accounts with a locked amount."""
+    staked = {name: account.locked for name, account in accounts.items() if account.locked}
     if not stakes or stakes != staked:
         expected = "the accounts whose records have an amount locked, with those amounts"
         raise refuse("validators", sorted(stakes), expected)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CONFIG, NODE_KEY, VALIDATOR_KEY = "config.json", "node_key.json", "validator_key.json"
 VALIDATOR = "test.near"
-_ADDRESS = "data/rpc_address"  # of a sandbox that runs
+_ADDRESS = "data/rpc_address"  # written while a sandbox runs
 _OUTPUT, _RECORDS = "output", "records.json"
 # The shortest and the longest time between blocks, in milliseconds.
 _FAST_BLOCK_MS, _BLOCK_MS = (120, 500), (600, 2000)
@@ -53,7 +53,7 @@ def init(
     test_seed: str | None = None,
     fast: bool = False,
 ) -> None:
-    """Write the files of a new chain; in an initialised folder only the keys that are missing."""
+    """Write the files of a new chain; in an initialised folder only the missing keys."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         _write_key(home / NODE_KEY, "node", None)
@@ -71,7 +71,7 @@ def init(
 
 
 def _write_key(path: Path, account_id: str, seed: str | None) -> SecretKey:
-    """Write the file of a new key, for its owner alone; return the key of a file that is there."""
+    """Write a new key's file, readable by its owner only; return the key, new or existing."""
     if path.exists():
         data = _read(path)
         if data.get("account_id") != account_id:
@@ -94,7 +94,7 @@ def _write(path: Path, data: Any) -> None:
 
 
 def _new_config(min_block_ms: int, max_block_ms: int) -> dict[str, Any]:
-    """Build the configuration of a node: what a sandbox reads, and what clients edit."""
+    """Build a node's configuration: the members that a sandbox reads and clients edit."""
     return {
         "genesis_file": genesis.FILE,
         "genesis_records_file": None,
@@ -127,13 +127,13 @@ def _new_config(min_block_ms: int, max_block_ms: int) -> dict[str, Any]:
 
 
 def _duration(milliseconds: int) -> dict[str, int]:
-    seconds, left_ms = divmod(milliseconds, 1000)
-    return {"secs": seconds, "nanos": left_ms * 10**6}
+    seconds, remaining_ms = divmod(milliseconds, 1000)
+    return {"secs": seconds, "nanos": remaining_ms * 10**6}
 
 
 @contextmanager
 def running(home: Path, url: str) -> Iterator[None]:
-    """Note the address of the sandbox of a folder while it runs, if the folder can be written."""
+    """Write a running sandbox's address to its folder, if the folder is writable."""
     path = home / _ADDRESS
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
@@ -194,7 +194,7 @@ class Node:
         consensus = _object(config, "consensus")
         shortest = _nanoseconds(consensus, "min_block_production_delay")
         longest = _nanoseconds(consensus, "max_block_production_delay")
-        skip_ns = (shortest + longest) // 2  # as nearcore's Client::sandbox_delta_time
+        skip_ns = (shortest + longest) // 2  # source: nearcore, Client::sandbox_delta_time
         settings = genesis.read_settings(
             data,
             skip_ns,
@@ -204,14 +204,13 @@ class Node:
             epochs_kept=int(_object(config, "gc").get("gc_num_epochs_to_keep", 5)),
         )
         first_state = genesis.FileGenesis(data)
-        key = _validator_key(home)
+        key = _read_validator_key(home)
         if key is not None:
             first_state.secret_keys[key.public_key] = key
         self.world = SandboxWorld(settings, first_state, skip_ns)
 
 
-def _validator_key(home: Path) -> SecretKey | None:
-    """Read the key with which the validator approves blocks; without one it approves nothing."""
+def _read_validator_key(home: Path) -> SecretKey | None:
     if not (home / VALIDATOR_KEY).exists():
         return None
     return SecretKey.from_credentials(json.dumps(_read(home / VALIDATOR_KEY)))

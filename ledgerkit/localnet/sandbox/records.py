@@ -1,5 +1,5 @@
 """
-State records: accounts, keys, code and storage as a genesis file and `sandbox_patch_state` have.
+State records: accounts, keys, code and storage in genesis files and `sandbox_patch_state`.
 
 Source: nearcore, core/primitives/src/state_record.rs.
 """
@@ -104,7 +104,7 @@ def account(value: Any) -> Account:
         locked=read.member(members, "locked", balance),
         code_hash=code_hash,
         storage_usage=read.member(members, "storage_usage", read.u64),
-        # The node drops them from an account of the first version.
+        # The node ignores global contracts in an account of version V1.
         global_contract=(by_account or by_hash) if version == "V2" else None,
         bootstrap_nonce=read.optional(members, "bootstrap_nonce", read.u64),
     )
@@ -182,22 +182,23 @@ UNSUPPORTED = ("PostponedReceipt", "ReceivedData", "DelayedReceipt")
 
 def state_records(store: StateStore) -> list[dict[str, Any]]:
     """List the records of the head in the order of their keys in a node's state."""
-    state, account_ids = store.at(), sorted(id_ for id_, own in store.accounts.head.items() if own)
-    accounts = {account_id: store.accounts.head[account_id][b""] for account_id in account_ids}
+    state = store.at()
+    heads = sorted(store.accounts.head.items())
+    accounts = {account_id: values[b""] for account_id, values in heads if values}
     records = [_record("Account", i, account=_account_json(a)) for i, a in accounts.items()]
     for account_id, account in accounts.items():
         if account.code_hash != NO_CODE:
             code = rpc_json.base64(store.codes[account.code_hash])
             records.append(_record("Contract", account_id, code=code))
-    for account_id in account_ids:
+    for account_id in accounts:
         for packed_key, access_key in state.access_keys(account_id):
             owner = {"public_key": rpc_json.public_key_text(packed_key)}
             data = _access_key_json(access_key)
             records.append(_record("AccessKey", account_id, **owner, access_key=data))
             for index, nonce in enumerate(state.gas_key_nonces(account_id, packed_key)):
-                of_index = {**owner, "index": index, "nonce": nonce}
-                records.append(_record("GasKeyNonce", account_id, **of_index))
-    for account_id in account_ids:
+                data = {**owner, "index": index, "nonce": nonce}
+                records.append(_record("GasKeyNonce", account_id, **data))
+    for account_id in accounts:
         for key, value in state.records(account_id):
             texts = {"data_key": rpc_json.base64(key), "value": rpc_json.base64(value)}
             records.append(_record("Data", account_id, **texts))
@@ -210,12 +211,12 @@ def _record(kind: str, account_id: str, **members: Any) -> dict[str, Any]:
 
 def _account_json(account: Account) -> dict[str, Any]:
     data = rpc_json.account(account)
-    del data["storage_paid_at"]  # of views only
+    del data["storage_paid_at"]  # only views have it
     return {**data, "version": "V1" if account.global_contract is None else "V2"}
 
 
 def _access_key_json(access_key: AccessKey) -> dict[str, Any]:
-    """Build the JSON of an access key in the state, where a gas key for calls has two parts."""
+    """Build the JSON of an access key in the state; a gas key for calls has two parts there."""
     data = rpc_json.access_key(access_key)
     if isinstance(access_key.permission, GasKeyFunctionCall):
         [(kind, members)] = data["permission"].items()
@@ -250,7 +251,7 @@ def misplaced_code(records: Iterable[StateRecord], store: StateStore) -> str | N
 
 
 def apply_records(records: Iterable[StateRecord], store: StateStore) -> None:
-    """Write records to the state, over what is there."""
+    """Write records to the state; they replace existing values."""
     for record in records:
         account_id = record.account_id
         match record:

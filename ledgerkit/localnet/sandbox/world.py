@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.rpc.params import Read, T
     from ledgerkit.localnet.settings import Settings
 
-# A skip ends so far before the next epoch: the blocks between make it final, and the epoch ends
-# as any other (nearcore: ClientActor::sandbox_process_fast_forward).
+# A skip ends this many heights before the next epoch, so that final blocks end the epoch as usual
+# (nearcore: ClientActor::sandbox_process_fast_forward).
 _EPOCH_MARGIN = 3
 _MIN_EPOCH_LENGTH = 4
-_BLOCKS_PER_STEP = 50  # of a fast forward, before other requests are answered
+_BLOCKS_PER_STEP = 50  # a fast forward lets other requests run after so many blocks
 
 
 class SandboxWorld(World):
-    """A chain whose blocks have the time of the clock."""
+    """A chain whose blocks take their times from a clock."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class SandboxWorld(World):
         super().__init__(settings, genesis)
         self.mempool: ChunkMempool = ChunkMempool(settings.shard_of)
         self._clock, self._skip_ns = clock, skip_ns
-        self._skipped_ns = 0  # by all fast forwards
+        self._skipped_ns = 0  # in all fast forwards
         self._patch: list[StateRecord] = []
 
     @property
@@ -74,19 +74,19 @@ class SandboxWorld(World):
             yield
 
     def _next_height(self, target: int) -> int:
-        """Return the height of a fast forward's next block: no epoch is skipped."""
+        """Return the height of a fast forward's next block; it never skips an epoch."""
         head = self.chain.head
         before_epoch = head.epoch_start_height + self.settings.epoch_length - _EPOCH_MARGIN
         return max(head.height + 1, min(target, before_epoch))
 
     def _make_block(self, height: int, missing: frozenset[int]) -> None:
         """Produce a block at the time of the clock, apply it, and patch the state."""
-        # As `get_block_metadata` does in nearcore, core/primitives/src/utils.rs.
+        # Source: nearcore, core/primitives/src/utils.rs, `get_block_metadata`.
         now = self._clock() + self._skipped_ns
         self.chain.next_timestamp_ns = max(now, self.chain.head.timestamp_ns + 1)
         super()._make_block(height, missing)
         if self._patch:
-            # After all receipts of the block, as `Runtime::apply_state_patch` does in nearcore.
+            # The node patches after the block's receipts too (Runtime::apply_state_patch).
             apply_records(self._patch, self.store)
             self._patch = []
             self.chain.add_changes(height, self.store.commit(height, ("migration", None)))
@@ -110,7 +110,7 @@ async def patch_state(world: SandboxWorld, params: Any, clock: Clock) -> Object:
 
 
 async def fast_forward(world: SandboxWorld, params: Any, clock: Clock) -> Object:
-    """Return the result of `sandbox_fast_forward`, when the head is so much higher."""
+    """Return the result of `sandbox_fast_forward`, after the last block."""
     delta_height = _only_member(params, "delta_height", read.u64)
     if world.settings.epoch_length < _MIN_EPOCH_LENGTH:
         reason = "Unsupported: fast_forward with an epoch length of 3 or less"
@@ -123,15 +123,14 @@ async def fast_forward(world: SandboxWorld, params: Any, clock: Clock) -> Object
 
 async def dump_state(world: SandboxWorld, _params: Any, _clock: Clock) -> Object:
     """Return the members of a genesis that continues from the head; no node has this method."""
-    # As `state_dump` of nearcore, tools/state-viewer/src/state_dump.rs.
+    # Source: nearcore, tools/state-viewer/src/state_dump.rs, `state_dump`.
     with world.lock:
-        validators = world.epochs.current.validators.values()
-        stakes = {each.account_id: each for each in validators}
+        validators = world.epochs.current.validators
         records, total_supply = state_records(world.store), 0
         for record in records:
             if "Account" in record:
                 account_id, account = record["Account"].values()
-                stake = stakes[account_id].stake if account_id in stakes else 0
+                stake = validators[account_id].stake if account_id in validators else 0
                 amount, locked = int(account["amount"]), int(account["locked"])
                 stake = min(stake, locked)
                 account |= {"amount": str(amount + locked - stake), "locked": str(stake)}
@@ -141,11 +140,11 @@ async def dump_state(world: SandboxWorld, _params: Any, _clock: Clock) -> Object
             "genesis_height": world.chain.head.height + 1,
             "validators": [
                 {
-                    "account_id": each.account_id,
-                    "public_key": str(each.public_key),
-                    "amount": str(each.stake),
+                    "account_id": account_id,
+                    "public_key": str(validator.public_key),
+                    "amount": str(validator.stake),
                 }
-                for each in sorted(validators, key=lambda each: each.account_id)
+                for account_id, validator in sorted(validators.items())
             ],
             "total_supply": str(total_supply),
             "records": records,

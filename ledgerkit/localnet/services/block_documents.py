@@ -117,11 +117,10 @@ def _answer_block(
     block = world.chain.by_height(height)
     if block is None:
         return json_response(None, 200, _DAY)
-    return json_response(_part(document(world, block), part, shard_id), 200, _YEAR)
+    return json_response(_document_part(document(world, block), part, shard_id), 200, _YEAR)
 
 
 def _parse_u64(text: str) -> int | None:
-    """Parse a height or a shard id; None if the text is not one."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(2**64))
     return int(text) if is_number and int(text) < 2**64 else None
 
@@ -163,8 +162,7 @@ def archive_of(members: Iterable[tuple[str, bytes]]) -> bytes:
     return gzip.compress(packed.getvalue(), mtime=0)
 
 
-def _part(whole: Object, part: str, shard_id: int) -> Any:
-    """Return the requested part of a document; None if there is no such shard or chunk."""
+def _document_part(whole: Object, part: str, shard_id: int) -> Any:
     if not part:
         return whole
     if part == "/headers":

@@ -1,7 +1,7 @@
 """The rows and documents of the Transactions API."""
 
-# Source: fastnear/explorer-api, src/types.rs; the documents are those of FastNEAR's indexer,
-# src/transactions.rs and src/types.rs, as in recorded responses.
+# Source: fastnear/explorer-api, src/types.rs; for the documents FastNEAR's indexer,
+# src/transactions.rs and src/types.rs, and recorded responses.
 
 from __future__ import annotations
 

@@ -224,7 +224,6 @@ class TransactionIndex(BlockFollower):
         entry: IndexedBlock,
         outcome: Outcome,
     ) -> ReceiptRow:
-        """Add an executed or used receipt to its block."""
         receipt_outcome = None if isinstance(appearance.receipt, DataReceipt) else outcome
         index, shard = len(entry.receipts), outcome.shard_id
         row = ReceiptRow(appearance, transaction, entry.block, index, shard, receipt_outcome)

@@ -182,7 +182,6 @@ class _BlockBody(Struct):
 
 
 def _block(world: World, body: bytes) -> dict[str, Any]:
-    """Return a block, with its transactions and receipts on request."""
     args = requests.decode_body(body, _BlockBody)
     height: int | None
     if isinstance(args.block_id, str):

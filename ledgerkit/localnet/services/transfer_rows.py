@@ -86,7 +86,7 @@ class TransferIndex(BlockFollower):
             rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
             count += len(outcome.logs) + len(receipt.actions)
         for row in sorted(rows, key=lambda row: row.transfer_index):
-            # A transfer to oneself is one row.
+            # A transfer to the sender itself is one row.
             for account_id in dict.fromkeys((row.sender_id, row.receiver_id)):
                 if account_id is not None:
                     self._by_account.setdefault(account_id, []).append(row)
@@ -287,7 +287,6 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
 
 
 def _owners(event: str, data: Any) -> tuple[str | None, str | None]:
-    """Return the sender and the receiver of a transfer, mint or burn."""
     if event.endswith("_transfer"):
         return data.old_owner_id, data.new_owner_id
     return (None, data.owner_id) if event.endswith("_mint") else (data.owner_id, None)

@@ -8,12 +8,12 @@ from typing import Any
 
 from ledgerkit.extras import require
 
-SIGNATURE_BYTES = 64  # of ed25519 and P-256; and of secp256k1 without its recovery id
+SIGNATURE_BYTES = 64  # ed25519 and P-256, and secp256k1 without its recovery id
 RECOVERY_IDS = 4
 ED25519_KEY_BYTES = 32
 P256_KEY_BYTES = 33  # compressed
 UNREDUCED = 0b1110_0000  # bits of an ed25519 signature that are set only if it is malformed
-_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # of secp256k1
+_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # secp256k1
 
 
 @cache
@@ -40,7 +40,7 @@ def recover_secp256k1(message: bytes, signature: bytes, *, reject_upper: bool) -
     coincurve = _module("coincurve")
     try:
         key = coincurve.PublicKey.from_signature_and_message(signature, message, hasher=None)
-    except Exception:  # noqa: BLE001 - the library raises Exception itself where no key is found
+    except Exception:  # noqa: BLE001 - the library raises a bare Exception if there is no key
         return None
     return bytes(key.format(compressed=False)[1:])
 

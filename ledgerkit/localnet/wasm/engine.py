@@ -1,10 +1,9 @@
 """
 Execution of Wasm modules with wasmtime, as nearcore does.
 
-Instructions burn gas by wasmtime's fuel, of which nearly every instruction takes one. The node
-counts a little differently (it also charges for the frames of functions), so the gas of
-instructions is approximate; that of host functions is exact. Modules are compiled once, and run
-one at a time.
+Instructions burn gas by wasmtime's fuel: nearly every instruction takes one unit. The node counts
+a little differently (it also charges for the frames of functions), so the gas of instructions is
+approximate; the gas of host functions is exact. Modules are compiled once, and run one at a time.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.localnet.wasm.host_functions import HostFunction
 
-MAX_COMPILED = 64  # modules; of the most recently used ones
+MAX_COMPILED = 64  # modules, the most recently used
 MAX_STACK_BYTES = 512 * 1024
 _U32, _U64 = 2**32, 2**64
 _I32_MAX, _I64_MAX = 2**31 - 1, 2**63 - 1
 
-# wasmtime's names of traps, and those of nearcore with their texts (near-vm-runner, errors.rs).
-# nearcore counts the stack itself, and its end is a memory access outside the bounds.
+# nearcore's names and texts of traps by wasmtime's names (near-vm-runner, errors.rs).
+# nearcore counts the stack itself, and reports its end as a memory access out of bounds.
 _ARITHMETIC = ("IllegalArithmetic", "An arithmetic exception, e.g. divided by zero.")
 _OUT_OF_BOUNDS = ("MemoryOutOfBounds", "Memory out of bounds trap.")
 _TRAPS = {
@@ -62,7 +61,7 @@ _GENERIC_TRAP = ("GenericTrap", "Generic trap.")
 
 
 class _Running:
-    """The call that holds the lock."""
+    """The holder of the current call, which has the lock."""
 
     call: _Call | None = None
 
@@ -102,7 +101,7 @@ def _wasmtime() -> Any:
 
 @cache
 def _engine() -> Any:
-    """Build the compiler, with the features that nearcore has (near-vm-runner, features.rs)."""
+    """Build the compiler with nearcore's features (near-vm-runner, features.rs)."""
     wasmtime = _wasmtime()
     config = wasmtime.Config()
     config.consume_fuel = True
@@ -122,7 +121,7 @@ def _engine() -> Any:
 
 
 def forget() -> None:
-    """Drop the compiled modules and the compiler; at the end, before the interpreter does."""
+    """Drop the compiled modules and the compiler, at exit before the interpreter does."""
     _compile.cache_clear()
     _linker.cache_clear()
     _engine.cache_clear()
@@ -134,15 +133,15 @@ def _linker(version: int) -> Any:
     linker = wasmtime.Linker(_engine())
     types = {"i32": wasmtime.ValType.i32(), "i64": wasmtime.ValType.i64()}
     for name, function in host_functions.available(version).items():
-        parameters = [types[each] for each in function.parameters]
-        kind = wasmtime.FuncType(parameters, [types[each] for each in function.results])
-        linker.define_func("env", name, kind, _callback(function))
+        parameters = [types[kind] for kind in function.parameters]
+        results = [types[kind] for kind in function.results]
+        linker.define_func("env", name, wasmtime.FuncType(parameters, results), _callback(function))
     return linker
 
 
 @lru_cache(maxsize=MAX_COMPILED)
 def _compile(code: bytes, version: int) -> _Compiled | CallError:
-    """Prepare and compile a module; return the error of one that cannot be run."""
+    """Prepare and compile a module; return the error of a module that cannot run."""
     wasmtime, engine = _wasmtime(), _engine()
     try:
         prepared = modules.prepare(code, version)
@@ -157,21 +156,21 @@ def _compile(code: bytes, version: int) -> _Compiled | CallError:
 
 
 def _check_imports(module: Any, functions: dict[str, HostFunction]) -> None:
-    for each in module.imports:
-        function = functions.get(each.name)
+    for item in module.imports:
+        function = functions.get(item.name)
         if function is None:
             raise LinkError("unknown or invalid import")
-        types = [str(kind) for kind in each.type.params], [str(kind) for kind in each.type.results]
+        types = [*map(str, item.type.params)], [*map(str, item.type.results)]
         if types != (list(function.parameters), list(function.results)):
-            raise LinkError(f"incompatible import type for `env::{each.name}`")
+            raise LinkError(f"incompatible import type for `env::{item.name}`")
 
 
 def _check_method(module: Any, method_name: str) -> None:
-    """Check that a module exports a method, which takes and returns nothing."""
+    """Check that a module exports a method without parameters and results."""
     wasmtime = _wasmtime()
-    for each in module.exports:
-        if each.name == method_name and isinstance(each.type, wasmtime.FuncType):
-            if each.type.params or each.type.results:
+    for item in module.exports:
+        if item.name == method_name and isinstance(item.type, wasmtime.FuncType):
+            if item.type.params or item.type.results:
                 raise MethodError("MethodInvalidSignature")
             return
     raise MethodError
@@ -217,12 +216,12 @@ class _Call:
         self._burn_fuel()
 
     def host(self, run: Callable[..., int | None], numbers: tuple[int, ...]) -> int | None:
-        """Run a host function, between whose instructions gas and fuel are the same."""
+        """Run a host function; convert the fuel to gas before it and back after it."""
         try:
             self._burn_fuel()
             result = run(self.guest, *numbers)
             self._refuel()
-        except BaseException as error:  # noqa: BLE001 - raised again behind the module's frames
+        except BaseException as error:  # noqa: BLE001 - raised again outside of the module's frames
             self._error = error
             raise _StoppedError from None
         return result
@@ -232,7 +231,7 @@ class _Call:
         self._store.set_fuel(self._fuel)
 
     def _burn_fuel(self) -> None:
-        """Burn the gas of the instructions since the last time."""
+        """Burn the gas of the instructions since the last call."""
         remaining = self._store.get_fuel()
         self.guest.burn_instructions(self._fuel - remaining)
         self._fuel = remaining
@@ -251,7 +250,7 @@ class _Call:
             raise memory_violation()
         raise TrapError(*_TRAPS.get(trap, _GENERIC_TRAP))
 
-    # The memory, as the guest sees it.
+    # The guest's memory.
 
     def read(self, address: int, length: int) -> bytes:
         """Read bytes of the memory."""
@@ -274,7 +273,7 @@ class _StoppedError(Exception):
 
 
 def _callback(function: HostFunction) -> Callable[..., int | None]:
-    """Build the function that wasmtime calls; it has signed numbers where nearcore has unsigned."""
+    """Build the function that wasmtime calls, with signed in place of unsigned numbers."""
     run, sizes = function.run, tuple(_U32 if p == "i32" else _U64 for p in function.parameters)
     is_long = function.results == ("i64",)
 

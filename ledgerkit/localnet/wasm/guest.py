@@ -1,9 +1,9 @@
 """
-A running module, as the host functions see it: its memory, registers and promises.
+A running module for host functions: its memory, registers and promises.
 
 A host function reads its arguments from the memory or a register of the module, calls the
-method of the `Vm` that has the function's meaning, and writes the result back. What is read and
-written costs gas by its bytes (nearcore, near-vm-runner/src/logic/vmstate.rs).
+method of the `Vm` for the function, and writes the result back. Reading and writing cost gas by
+the byte (nearcore, near-vm-runner/src/logic/vmstate.rs).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Guest:
     # Memory and registers ----------------------------------------------------------------
 
     def read_memory(self, address: int, length: int) -> bytes:
-        """Read bytes of the memory; those outside of it cost as much."""
+        """Read bytes of the memory; bytes outside of it cost gas too."""
         self.burn("READ_MEMORY_BASE")
         self.burn("READ_MEMORY_BYTE", length)
         return self.memory.read(address, length)
@@ -92,14 +92,14 @@ class Guest:
         return U64_MAX if data is None else len(data)
 
     def write_register(self, register_id: int, data: bytes, *, by_bytes: bool = True) -> None:
-        """Write a register, by default at a cost by its bytes."""
+        """Write a register, by default with a cost per byte."""
         self.burn("WRITE_REGISTER_BASE")
         if by_bytes:
             self.burn("WRITE_REGISTER_BYTE", len(data))
         old = self._registers.get(register_id)
         freed = 0 if old is None else len(old) + _ID_BYTES
         total = self._register_bytes - freed + len(data) + _ID_BYTES
-        # The node compares the number even where a register is only replaced.
+        # The node checks the number even if the write replaces a register.
         if (
             len(data) > MAX_REGISTER_BYTES
             or len(self._registers) >= MAX_REGISTERS
@@ -162,7 +162,7 @@ class Guest:
         return _utf8(data)
 
     def _read_until_nul(self, address: int) -> bytes:
-        """Read bytes up to a zero, each at the cost of a read."""
+        """Read bytes up to a zero; each byte costs a read."""
         data = bytearray()
         while byte := self.read_memory(address + len(data), 1)[0]:
             data.append(byte)
@@ -187,7 +187,7 @@ class Guest:
             raise bad_utf16() from None
 
     def _nul_terminated_length(self, address: int) -> int:
-        """Return the bytes of UTF-16 code units up to a zero, each at the cost of a read."""
+        """Return the byte length of UTF-16 code units up to a zero; each unit costs a read."""
         length = 0
         while self.read_memory(address + length, 2) != b"\0\0":
             length += 2

@@ -1,13 +1,14 @@
 """
 The host functions that a Wasm module may import, as nearcore declares them.
 
-Sources: near-vm-runner/src/imports.rs has their names and types, wasmtime_runner/logic.rs what they
-do. Numbers come as unsigned integers. What a function means is a method of `Vm` or `Promise`.
+Sources: near-vm-runner/src/imports.rs for names and types, wasmtime_runner/logic.rs for effects.
+Numbers are unsigned integers. A method of `Vm` or `Promise` implements each function's effect.
 """
 
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -48,7 +49,7 @@ HOST_FUNCTIONS: dict[str, HostFunction] = {}
 
 def available(version: int) -> dict[str, HostFunction]:
     """Return the host functions of a protocol version."""
-    return {name: each for name, each in HOST_FUNCTIONS.items() if each.since <= version}
+    return {name: item for name, item in HOST_FUNCTIONS.items() if item.since <= version}
 
 
 # Arguments -------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ class _Argument(NamedTuple):
 
     read: Callable[..., Any] | None = None  # (guest, *numbers) -> value; None: the numbers
     size: int = 1  # the count of numbers
-    order: int = 1  # arguments are read by this, and then as they stand
+    order: int = 1  # arguments are read in this order, then by position
     type: ValueType = "i64"
 
 
@@ -131,14 +132,14 @@ def _host(
     """
     Declare a host function, by default under the name of the Python function.
 
-    The cost is burnt before the arguments are read. A function that changes something burns its
-    base cost there, and fails in a view.
+    The cost is burnt before the arguments are read. A function with `changes` burns its base cost
+    then, and fails in a view.
     """
     read_values = _reader(arguments)
 
     def declare(run: Run) -> Run:
         full_name = name or run.__name__
-        # The node's error names a call with a weight like one without.
+        # The node's error names a call with a weight like a call without one.
         public_name = full_name.removesuffix("_weight")
 
         def call(guest: Guest, *numbers: int) -> int | None:
@@ -153,7 +154,7 @@ def _host(
             finally:
                 guest.vm.is_begun = False
 
-        types = tuple(each.type for each in arguments for _ in range(each.size))
+        types = tuple(item.type for item in arguments for _ in range(item.size))
         results = () if result is None else (result,)
         HOST_FUNCTIONS[full_name] = HostFunction(types, results, call, since)
         return call
@@ -351,7 +352,7 @@ class _SignatureKind(NamedTuple):
     name: str
     key_bytes: int
     verify: Callable[[bytes, bytes, bytes], bool]  # key, message, signature
-    malformed_bits: int = 0  # of a signature's last byte
+    malformed_bits: int = 0  # bits of a signature's last byte
 
     def refuse(self, reason: str) -> Never:
         """Fail for an argument."""
@@ -520,7 +521,7 @@ def promise_batch_then(guest: Guest, promise: Promise, receiver_id: str) -> int:
 def promise_and(guest: Guest, address: int, count: int) -> int:
     """Join promises; return the new promise's index."""
     data = guest.read_memory(address, 8 * count)
-    indices = [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+    indices = [index for (index,) in struct.iter_unpack("<Q", data)]
     return guest.add_promise(guest.vm.join(*[guest.promise(index) for index in indices]))
 
 
@@ -609,7 +610,7 @@ def _add_access_key(
 
 
 _Action = tuple[str, tuple[_Argument, ...], Callable[..., object], int]
-# Those that add an action to a promise: name, arguments, (promise, *values), protocol version.
+# Functions that add an action: name, arguments, (promise, *values), protocol version.
 _ACTIONS: tuple[_Action, ...] = (
     ("create_account", (), Promise.create_account, 0),
     ("transfer", (_AMOUNT,), Promise.transfer, 0),

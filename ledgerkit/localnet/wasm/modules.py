@@ -1,9 +1,9 @@
 """
-Preparation of Wasm modules: the checks and changes that a node makes before it compiles one.
+Preparation of Wasm modules: the checks and changes that a node makes before compilation.
 
-As in nearcore (near-vm-runner/src/prepare/prepare_v3.rs): imports come from `env` only, numbers and
-sizes are limited, the memory has the node's limits whatever the module declares, custom sections
-are dropped. The start function is exported, so that it can be called like a method.
+Source: nearcore, near-vm-runner/src/prepare/prepare_v3.rs. Imports come from `env` only; numbers
+and sizes are limited; the memory has the node's limits, whatever the module declares; custom
+sections are dropped. The start function is exported, so that it can be called like a method.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PAGES = 2048
 PAGE_BYTES = 65_536
 MAX_FUNCTIONS = 10_000
 MAX_LOCALS = 1_000_000
-MAX_BODY_BYTES = 196_608  # of one function, in the snapshot of version 84
+MAX_BODY_BYTES = 196_608  # one function's, in the snapshot of version 84
 MAX_TABLES = 1
 MAX_TABLE_ELEMENTS = 10_000
 MODULE_BYTES_PER_LOCAL = 2  # since LOCALS_SINCE
@@ -79,7 +79,7 @@ class _Bytes:
         raise PrepareError("Deserialization")
 
     def vector(self) -> bytes:
-        """Read bytes behind their count."""
+        """Read bytes that follow their count."""
         return self.take(self.u32())
 
     def name(self) -> str:
@@ -91,7 +91,7 @@ class _Bytes:
 
 
 def prepare(code: bytes, version: int) -> PreparedModule:
-    """Check a valid module against the limits of a protocol version, and change it as a node."""
+    """Check a valid module against the limits of a protocol version; change it as a node does."""
     sections = dict(_sections(code))
     n_imports = _count_imports(sections.get(_IMPORT))
     if n_imports + _count(sections.get(_CODE)) > MAX_FUNCTIONS:
@@ -108,7 +108,7 @@ def prepare(code: bytes, version: int) -> PreparedModule:
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
-    """Iterate over the sections of a module without custom ones."""
+    """Iterate over the sections of a module, except custom sections."""
     reader = _Bytes(code)
     if reader.take(len(HEADER)) != HEADER:
         raise PrepareError("Deserialization")
@@ -176,7 +176,7 @@ def _check_bodies(section: bytes | None, module_bytes: int | None) -> None:
 
 
 def _exports(section: bytes | None, start: bytes | None) -> bytes:
-    """Build the exports: those of the module but its memory, the memory, and the start function."""
+    """Build the export section: the module's exports, the memory and the start function."""
     entries = []
     if section is not None:
         reader = _Bytes(section)
@@ -191,7 +191,7 @@ def _exports(section: bytes | None, start: bytes | None) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Encode bytes behind their count."""
+    """Encode bytes after their count."""
     return _leb128(len(data)) + data
 
 

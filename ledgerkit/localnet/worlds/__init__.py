@@ -43,13 +43,13 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
         If there is no such world or setting, or the world's size is fixed.
     """
     validation.one_of(name, "world", tuple(WORLDS))
-    known = tuple(field.name for field in fields(Settings))
+    names = tuple(field.name for field in fields(Settings))
     for setting in settings:
-        validation.one_of(setting, "settings", known)
+        validation.one_of(setting, "settings", names)
     if size is not None and name != "crowd":
         sentence = f'the size of world "{name}" is fixed: leave size out, or open "crowd"'
         raise InvalidRequestError(sentence, field="size", value=size)
-    # Applied after the world's history, so that its hashes do not depend on them.
+    # These settings apply after the world's history, so that its hashes do not depend on them.
     live = {key: value for key, value in settings.items() if key in _LIVE_SETTINGS}
     world = _open(name, size, seed, {k: v for k, v in settings.items() if k not in live})
     world.adjust(**live)

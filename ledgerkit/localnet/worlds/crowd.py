@@ -1,8 +1,8 @@
 """
-The crowd world: many accounts, for bulk work, of which few own much and most own little.
+The crowd world: many accounts for bulk work; few accounts own much, most own little.
 
-Its accounts, keys and contract records are part of the genesis, drawn from a seed; no
-transaction is executed.
+All accounts, keys and contract records are part of the genesis, drawn from a seed. There are no
+transactions.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ TOKENS = 12
 COLLECTIONS = 5
 POOLS = 6
 _MAX_SUMMARIES = 20  # people with a listed key; the others' keys are derived by the same rule
-_EMPTY_BALANCES = 0.1  # of all token balances
-_UNSTAKING = 0.2  # of all delegators
+_EMPTY_BALANCES = 0.1  # the share of all token balances
+_UNSTAKING = 0.2  # the share of all delegators
 _MAX_TOKENS = 60  # draws of one account, repeated tokens included
 
 
@@ -59,7 +59,7 @@ def open_crowd(
 
 
 def _add_people(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
-    """Add the people, with balances that follow a power law, with noise."""
+    """Add the people, with balances that follow a power law plus noise."""
     access_key = AccessKey(170_000_000 * 10**6 + 3)
     for account_id in people:
         # A Pareto draw: one account in a hundred owns more than 60 times the lowest balance.

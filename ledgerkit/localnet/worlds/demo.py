@@ -1,8 +1,8 @@
 """
 The demo world: some forty accounts with tokens, stakes and transactions of every kind.
 
-Initial balances are part of the genesis. Everything later is the result of transactions that
-were signed with the accounts' published keys and executed.
+Initial balances are part of the genesis. All later state is the result of executed transactions
+that the accounts' published keys signed.
 """
 
 from __future__ import annotations
@@ -329,14 +329,11 @@ def _send_failures(sender: TransactionSender) -> None:
     clicks: dict[str, Any] = {"name": "clicks", "kind": "counter", "args": {"number": 7}}
     create = function_call("create", clicks, gas=120, deposit="3 NEAR")
     sender.send("an account created by the factory", "nick.near", "factory.near", create)
-    own = (CreateAccount(), Transfer(4 * NEAR), AddKey(sender.key("temp.olga.near").public_key))
-    sender.send("a subaccount created", "olga.near", "temp.olga.near", *own)
-    sender.send(
-        "a key deleted",
-        "frank.near",
-        "frank.near",
-        DeleteKey(sender.key("frank.near 2").public_key),
-    )
+    key = sender.key("temp.olga.near").public_key
+    creation = (CreateAccount(), Transfer(4 * NEAR), AddKey(key))
+    sender.send("a subaccount created", "olga.near", "temp.olga.near", *creation)
+    delete = DeleteKey(sender.key("frank.near 2").public_key)
+    sender.send("a key deleted", "frank.near", "frank.near", delete)
 
 
 def _send_last(sender: TransactionSender) -> None:
