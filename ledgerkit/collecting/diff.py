@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit import validation
+from ledgerkit.collecting import storage
 from ledgerkit.collecting.accounts import VIEWS
-from ledgerkit.collecting.collection import Collection, open_collection
+from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.committed_files import attach
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
@@ -191,9 +192,11 @@ def diff(
     1    bob.near    grew   2000000000000000000000000
     """
     validation.one_of(view, "view", VIEWS)
-    collections = [
-        side if isinstance(side, Collection) else open_collection(side) for side in (before, after)
+    sources = [
+        side if isinstance(side, Collection) else storage.folder(side, field)
+        for field, side in (("before", before), ("after", after))
     ]
+    collections = [side if isinstance(side, Collection) else Collection(side) for side in sources]
     sides = [collection.files for collection in collections]
     _check_comparable(view, *sides)
     duckdb, tables = require("duckdb", "bulk", "Comparing collections"), (view, SUBJECTS, ERRORS)

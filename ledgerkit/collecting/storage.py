@@ -248,9 +248,9 @@ def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def folder(out: object) -> Folder:
+def folder(out: object, field: str = "out") -> Folder:
     """
-    Return the folder for the `out` argument, a path or an fsspec address.
+    Return the folder for an argument, a path or an fsspec address.
 
     Raises `InvalidRequestError` if it is neither, `FileError` if an address cannot be reached.
     """
@@ -262,8 +262,8 @@ def folder(out: object) -> Folder:
     except UnicodeEncodeError:  # a lone surrogate, which no path has
         text = ""
     if not text or "\0" in text:
-        raise InvalidRequestError.refuse("out", out, "the path of a folder, or an fsspec address")
-    validation.no_secret(out, "out")
+        raise InvalidRequestError.refuse(field, out, "the path of a folder, or an fsspec address")
+    validation.no_secret(out, field)
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 

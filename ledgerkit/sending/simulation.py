@@ -92,6 +92,8 @@ def simulate(
     upstream = client.current(ledger)
     checked: Sequence[Action] = ()
     if transaction is not None:
+        if not isinstance(transaction, SignedTransaction):
+            raise InvalidRequestError.refuse("transaction", transaction, "a SignedTransaction")
         passed = {"receiver_id": receiver_id, "actions": actions, "signer_id": signer_id}
         for name, value in passed.items():
             if value is not None:

@@ -8,7 +8,6 @@ next nonce and sent, in turn with other senders of the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -47,6 +46,7 @@ from ledgerkit.transport.settings import positive
 from ledgerkit.verbs.declaring import complete
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
     import pandas as pd
@@ -702,8 +702,12 @@ def delegate(
         allow_mainnet=allow_mainnet,
         ledger=ledger,
     )
-    last = None if max_block_height is None else validation.block_height(max_block_height)
-    return sign_delegate(options, receiver_id, arguments.check_actions(list(actions)), last)
+    last = (
+        None
+        if max_block_height is None
+        else validation.block_height(max_block_height, "max_block_height")
+    )
+    return sign_delegate(options, receiver_id, arguments.check_actions(actions), last)
 
 
 @overload
@@ -848,7 +852,7 @@ def _run(
     actions: Sequence[Action], receiver_id: str | None, options: SendOptions, *, dry_run: bool
 ) -> Submission | pd.DataFrame:
     """Check the actions, then send or dry-run; a receiver of None is the signer."""
-    actions = arguments.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
+    actions = arguments.check_actions(actions)
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
     draft = Draft(options, receiver or str(options.signer.account_id), actions)
     return draft.run(dry_run=dry_run)

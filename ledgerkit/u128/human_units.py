@@ -113,7 +113,7 @@ def from_units(values: Any, decimals: Any) -> Any:
         dtype: Any = U128Dtype()
         ints = _convert_rows(units.from_units, values, decimals)
         return _series_like(values, pd.array(ints, dtype=dtype))
-    return pd.NA if is_missing(values) else units.from_units(values, decimals)
+    return pd.NA if is_missing(values) else units.from_units(values, decimals, field="values")
 
 
 def amount_format(
@@ -207,7 +207,7 @@ def _decimals_of(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
 
 
 def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequestError:
-    amount = "amount" if name is None else str(name)
+    amount = "values" if name is None else str(name)
     field = "decimals" if error.field == "decimals" else amount
     # The value of the error is None if it may be a secret; missing amounts are not converted.
     quoted = "(value not shown)" if error.value is None else cut(repr(error.value))

@@ -300,9 +300,9 @@ def snapshot(account_id: str, *, metadata: bool = False, ledger: Ledger | None =
     """
     ledger = client.current(ledger)
     account_id = validation.account_id(account_id)
+    has_metadata = validation.flag(metadata, "metadata")
     call = rest.full(account_id)
     response = ledger.send(call)
-    has_metadata = validation.flag(metadata, "metadata")
     with request_in_errors(call.request):
         ft = token_frames.ft([response])
         if has_metadata:

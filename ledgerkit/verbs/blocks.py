@@ -314,11 +314,12 @@ def transactions(
     12  mallory.near    async.near      fan_out                          0
     13      uma.near     gold.near  ft_transfer                          1
     """
-    ledger = client.current(ledger)
+    fetcher = Fetcher(client.current(ledger), "raise", progress)
+    ledger = fetcher.ledger
     block = ledger.send(rpc.block(ledger.locate(at)))
     head = block.header
     calls = [rpc.chunk(new.chunk_hash) for new in block.new_chunks()]
-    answers = Fetcher(ledger, "raise", progress).send(calls, "chunks")
+    answers = fetcher.send(calls, "chunks")
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
     return sourced_frame(
         ledger,
@@ -385,6 +386,12 @@ def changes(
     validation.one_of(kind, "kind", kinds)
     account_ids = validation.account_ids(account_ids)
     params: dict[str, Any] = {"account_ids": account_ids}
+    for name, value, only in (
+        ("prefix", prefix, "data_changes"),
+        ("public_key", public_key, "single_access_key_changes"),
+    ):
+        if value and kind != only:
+            raise InvalidRequestError(f'{name}= needs kind="{only}"', field=name, value=value)
     if kind == "data_changes":
         params["key_prefix_base64"] = rpc.base64_text(validation.raw_bytes(prefix, "prefix"))
     elif kind == "single_access_key_changes":

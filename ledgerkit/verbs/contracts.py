@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client, validation
@@ -17,7 +18,7 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -118,6 +119,8 @@ def view_many(
     """
     validation.flag(progress, "progress")
     ledger = client.current(ledger)
+    if isinstance(requests, str) or not isinstance(requests, Iterable):
+        raise InvalidRequestError.refuse("requests", requests, "a list of tuples")
     checked = [_check_tuple(request, number) for number, request in enumerate(requests)]
     if not checked:
         return []

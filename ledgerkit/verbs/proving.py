@@ -50,6 +50,12 @@ _MAX_BETWEEN = 10  # heights read for each that is needed
 _MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents prove it
 
 
+def check_anchor(trusted: object, source: str) -> str | None:
+    """Check the options of a proof; return the hash of the block that the caller trusts."""
+    validation.one_of(source, "source", tuple(SOURCES))
+    return None if trusted is None else validation.crypto_hash(trusted, "trusted")
+
+
 def prove(
     ledger: Ledger,
     result: TxResult,
@@ -62,9 +68,8 @@ def prove(
 
     `places` are the heights and times of blocks that the trace shows, by hash.
     """
-    validation.one_of(source, "source", tuple(SOURCES))
+    anchor = check_anchor(trusted, source)
     outcomes = _list_outcomes(result)
-    anchor = None if trusted is None else validation.crypto_hash(trusted, "trusted")
     chain = Headers(ledger)
     headers = {block_hash: chain.read(block_hash) for block_hash in _block_hashes(outcomes)}
     if source != "rpc":

@@ -31,7 +31,7 @@ from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
-from ledgerkit.verbs.proving import prove
+from ledgerkit.verbs.proving import check_anchor, prove
 from ledgerkit.verbs.trace_reading import Key, build_traces, read_results, source_of
 
 if TYPE_CHECKING:
@@ -180,6 +180,8 @@ def verify(
     """
     ledger = client.current(ledger)
     if not isinstance(transaction, Trace):
+        transaction = validation.crypto_hash(transaction, "transaction")
+        check_anchor(trusted, source)  # before the trace is read
         return trace(transaction, signer_id, ledger=ledger).verify(trusted, source=source)
     if signer_id is not None:
         msg = "leave signer_id out: the trace has its own"
@@ -267,7 +269,7 @@ def traces(
     >>> traces.receipts.groupby("tx_hash").size().tolist()
     [2, 6, 3]
     """
-    if isinstance(tx_hashes, str):
+    if isinstance(tx_hashes, str) or not isinstance(tx_hashes, Iterable):
         raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
     checked = list(dict.fromkeys(map(_check_item, validation.elements(tx_hashes))))
     level = _check_level(wait_until)

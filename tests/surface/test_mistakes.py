@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from datetime import UTC, datetime
 from typing import Any
@@ -16,24 +15,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import AccountId
 
 UNTYPED: Any = lk  # as whoever calls it without a type checker
-TX_HASH = "8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"
-KEY = "ed25519:6E8sCci9badyRkXb3JoRpBj5p8C6Tw41ELDZoiihKEtp"
-ARGUMENTS = {
-    "ids": "alice.near",
-    "account_ids": "alice.near",
-    "account_id": "alice.near",
-    "contract_id": "gold.near",
-    "contract_ids": "gold.near",
-    "method": "ft_metadata",
-    "requests": [],
-    "start": 180000010,
-    "stop": 180000012,
-    "public_key": KEY,
-    "tx_hash": TX_HASH,
-    "tx_hashes": [TX_HASH],
-}
-SIGNING = ("add_key", "call", "create_account", "delete_key", "deploy", "relay", "send", "transfer")
-SIGNERS = ("archive_widget", "signer", "use_signer")  # which have tests of their own
 
 
 def refusal(call: Any, *args: Any, **options: Any) -> InvalidRequestError:
@@ -49,7 +30,7 @@ def refusal(call: Any, *args: Any, **options: Any) -> InvalidRequestError:
         ("get_balance", "balance"),
         ("balances", "balance"),
         ("tokens", "ft"),
-        ("get_transaction", "tx"),
+        ("get_transaction", "trace"),
         ("txs", "activity"),
         ("holders", "top_holders"),
         ("rewards", "statement"),
@@ -63,35 +44,6 @@ def test_a_name_that_people_look_for(name, verb):
     assert (
         str(caught.value) == f"module 'ledgerkit' has no attribute {name!r}; did you mean {verb!r}?"
     )
-
-
-def flags() -> list[tuple[str, str]]:
-    """List the flags of the functions that read, by function."""
-    functions = {name: getattr(lk, name) for name in lk.__all__ if name not in (*SIGNING, *SIGNERS)}
-    return [
-        (name, parameter.name)
-        for name, function in functions.items()
-        if inspect.isfunction(function)
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.annotation in ("bool", "bool | None")
-    ]
-
-
-@pytest.mark.parametrize(("name", "flag"), flags())
-def test_a_text_is_no_flag(name, flag, tmp_path):
-    """A text such as "no" would count as True: each flag refuses it."""
-    function = getattr(lk, name)
-    required = [
-        p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty
-    ]
-    arguments = {field: ARGUMENTS[field] for field in required}
-    if "out" in inspect.signature(function).parameters and name != "follow":
-        arguments["out"] = tmp_path / "out"
-    if name == "follow":
-        arguments["max_blocks"] = 1
-    error = refusal(function, **arguments, **{flag: "no"})
-    assert (error.field, error.value) == (flag, "no")
-    assert str(error) == f"{flag} 'no' is not valid: expected True or False."
 
 
 def test_a_text_is_no_dry_run():
@@ -124,7 +76,7 @@ def test_a_whole_frame_in_place_of_ids():
     """A frame is not printed into the error, which names the column to pass."""
     frame = pd.DataFrame({"account_id": ["alice.near"], "balance": [1]})
     assert str(refusal(UNTYPED.ft, frame)) == (
-        "account_id is a whole DataFrame: expected an account id, or a list, Series or Index of "
+        "account_ids is a whole DataFrame: expected an account id, or a list, Series or Index of "
         'account ids. Pass one of its columns, such as df["account_id"].'
     )
 
@@ -133,8 +85,8 @@ def test_a_whole_frame_in_place_of_ids():
 def test_a_missing_id_is_named_with_its_row(missing):
     """A hole in a column of ids is found by its row, and how to drop it is said."""
     error = refusal(UNTYPED.ft, ["alice.near", "bob.near", missing])
-    assert (error.field, error.value) == ("account_id", None)
-    assert str(error).startswith(f"account_id is missing ({missing}) in row 2, counted from 0: ")
+    assert (error.field, error.value) == ("account_ids", None)
+    assert str(error).startswith(f"account_ids is missing ({missing}) in row 2, counted from 0: ")
     assert error.remedy == "Drop missing ids first, for example with dropna()."
 
 
