@@ -1,8 +1,8 @@
 """
 Archives of block documents: the blocks of ten heights in one compressed tar.
 
-An archive is unpacked in memory, a file at a time. Nothing is accepted but what the service writes:
-plain files, named for the ten heights, each at most once, up to the end of the archive.
+An archive is unpacked in memory, a file at a time. It may only contain what the service writes:
+plain files, named for the ten heights, at most one per height, up to the end of the archive.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Any, NoReturn
 from ledgerkit.errors import DecodeError, ResponseTooLargeError
 
 BLOCKS = 10  # heights of an archive
-_SECTOR = 512  # bytes: a header, and what the size of a file is rounded up to
+_SECTOR = 512  # bytes of a header; files are padded to whole sectors
 _NO_SECTOR = bytes(_SECTOR)
-# Empty sectors that end a tar: two, and those that fill its last record of 20 sectors.
-_END = range(2, 22)
+_END = range(2, 22)  # empty sectors that end a tar: two, and the padding to a record of 20 sectors
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS  # with its checksum
-_SLICE_BYTES = 2**16  # compressed bytes that are passed at once: unused ones are copied
-_PIECE_BYTES = 2**20  # unpacked at once
+_SLICE_BYTES = 2**16  # compressed bytes per call: zlib copies the unused bytes
+_PIECE_BYTES = 2**20  # unpacked bytes per call
 # Source: fastnear/neardata-server, src/reader.rs, read_blocks: the names of the files.
 _NAME = re.compile(rb"([0-9]{12})\.json\0+")
 # Source: POSIX.1-1988, and the manual of GNU tar, "Basic Tar Format".
@@ -37,11 +36,11 @@ def archive_start(height: int) -> int:
 
 def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
     """
-    Return the JSON of each block of an archive by its height; a height without a block has none.
+    Return the JSON of each block of an archive by its height, without the heights that lack one.
 
-    Raises `DecodeError` if it is damaged, or has anything but one document for some of its ten
-    heights from `start` on, and `ResponseTooLargeError` if it is larger than `max_bytes`: no more
-    than that is unpacked.
+    Raises `DecodeError` if the archive is damaged, or has files other than one document per height
+    of the ten from `start` on, and `ResponseTooLargeError` if it is larger than `max_bytes`: no
+    more than that is unpacked.
     """
     unpacked = _Unpacked(body, start, max_bytes)
     documents: dict[int, bytes] = {}
@@ -60,12 +59,12 @@ def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
 
 
 def _header_problem(header: bytes) -> str | None:
-    """Return what is wrong with the header of a file, which must be a plain one."""
+    """Return the problem with the header of a file, which must be a plain file."""
     # The sum of all bytes, with eight spaces in place of itself.
     checksum = sum(header) - sum(header[148:156]) + 8 * ord(" ")
     if _octal(header[148:156]) != checksum or header[257:265] not in _MAGIC:
         return "it is no tar, or damaged"
-    # A link has a target. A path of two parts has the first one at the end of the header.
+    # A link has a target. A path in two parts has its first part at the end of the header.
     others = header[157:257] + header[345:]
     if header[156:157] not in _PLAIN_FILE or others.strip(b"\0"):
         return "it has more than plain files"
@@ -73,7 +72,7 @@ def _header_problem(header: bytes) -> str | None:
 
 
 def _octal(field: bytes) -> int | None:
-    """Parse a number of a header; None if it is none, or in the form for very large ones."""
+    """Parse a number of a header; None if it is not octal, as very large numbers are."""
     match = _OCTAL.fullmatch(field)
     return int(match[1], 8) if match else None
 
@@ -103,7 +102,7 @@ class _Unpacked:
         return data
 
     def check_end(self) -> None:
-        """Raise unless the archive ends with some empty sectors, of which the first one is read."""
+        """Raise unless the archive ends with empty sectors; the first has been read."""
         count = 1
         while sector := self._unpack(_SECTOR):
             count += 1
@@ -138,7 +137,7 @@ class _Unpacked:
 
 @cache
 def _fastest_zlib() -> Any:
-    """Return the module that unpacks: that of isal takes half the time of zlib."""
+    """Return the module that unpacks: isal, if installed, takes half the time of zlib."""
     try:
         from isal import isal_zlib
     except ImportError:

@@ -1,4 +1,4 @@
-"""Frames of whole block documents, and of their parts: a shard, or the block alone."""
+"""Frames of whole block documents or of one shard."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _NOTE = (
     "a block document has the receipts that ran in one block: what their transactions' other "
-    "blocks have (parent_id, depth, waits_for, subtree_gas, on_critical_path) is not known"
+    "blocks have (parent_id, depth, waits_for, subtree_gas, on_critical_path) is unknown"
 )
 
 
 def shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
-    """Return the chunk of a shard, if it has a new one, with the height of its block if known."""
+    """Return the new chunk of a shard, if any, with the height of its block if known."""
     return [(shard.block_height, shard.chunk.as_node_sends())] if shard.chunk is not None else []
 
 
@@ -38,7 +38,7 @@ def receipts(document: BlockDocument | Shard) -> pd.DataFrame:
         **dict.fromkeys(("depth", "subtree_gas", "on_critical_path"), [None] * len(forest)),
         "order": forest.outcome_at,
         "is_local": [receipt_id in local_ids for receipt_id in forest.ids.tolist()],
-        "waits_for": [None if inputs else known for known, inputs in waits],
+        "waits_for": [None if inputs else producers for producers, inputs in waits],
     }
     frame = build.build_frame("receipts", columns)
     # The trees also have the receipts that were created, and ran in later blocks.
@@ -59,14 +59,14 @@ def events(document: BlockDocument | Shard) -> pd.DataFrame:
 def _forest(document: BlockDocument | Shard) -> Forest:
     return build_forest(
         [
-            result_of(shard.receipt_execution_outcomes, f"{place}.receipt_execution_outcomes")
-            for place, shard in _shards(document).items()
+            result_of(shard.receipt_execution_outcomes, f"{path}.receipt_execution_outcomes")
+            for path, shard in _shards(document).items()
         ]
     )
 
 
 def _shards(document: BlockDocument | Shard) -> dict[str, Shard]:
-    """Return the shards of a document, which may be one itself, by their places in it."""
+    """Return the shards of a document by their paths; a single shard has the path "$"."""
     if isinstance(document, Shard):
         return {"$": document}
-    return {f"$.shards[{at}]": shard for at, shard in enumerate(document.shards)}
+    return {f"$.shards[{index}]": shard for index, shard in enumerate(document.shards)}

@@ -1,4 +1,4 @@
-"""The tables of blocks: what one block has, and the trees of its transactions."""
+"""The tables of blocks: their own contents, and the trees of their transactions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> dict[str, Any]:
-    """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
+    """Return a `pyarrow.Table` per view; raise `DecodeError` if a value does not fit its column."""
     documents = [item.document for item in contents]
     tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
     if not {"chunks", "transactions"}.isdisjoint(views):
-        tables |= node_tables(views, [(each.block, _all_chunks(each)) for each in documents])
+        tables |= node_tables(views, [(doc.block, _all_chunks(doc)) for doc in documents])
     elif "blocks" in views:
-        tables |= node_tables(views, [(each.block, []) for each in documents])
+        tables |= node_tables(views, [(doc.block, []) for doc in documents])
     if not {"outcomes", "actions"}.isdisjoint(views):
         executed = executed_tables.list_executed(documents)
         tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
@@ -41,7 +41,7 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
 
 
 def _all_chunks(document: BlockDocument) -> list[chain.Chunk]:
-    """Return the new chunks of a document; raise if it lacks one."""
+    """Return the new chunks of a document; raise if a chunk is missing."""
     chunks = document.chunks()
     hashes = {chunk.header.chunk_hash for chunk in chunks}
     for header in document.block.new_chunks():
@@ -54,7 +54,7 @@ def _all_chunks(document: BlockDocument) -> list[chain.Chunk]:
 def node_tables(
     views: Sequence[str], blocks: Sequence[tuple[chain.Block, Sequence[chain.Chunk]]]
 ) -> dict[str, Any]:
-    """Return the tables of blocks and of the chunks that are new in them."""
+    """Return the tables of blocks and of their new chunks."""
     columns: dict[str, Callable[[], Columns]] = {
         "blocks": lambda: chain_frames.block_columns([block for block, _ in blocks]),
         "chunks": lambda: chain_frames.chunk_columns(
@@ -70,8 +70,8 @@ def node_tables(
 
 
 def _balances(documents: Sequence[BlockDocument]) -> Any:
-    """Build the table of the accounts that changed, after each change."""
-    shards = [(each.block.header.height, shard) for each in documents for shard in each.shards]
+    """Build the table of the accounts that changed, as they are after each change."""
+    shards = [(doc.block.header.height, shard) for doc in documents for shard in doc.shards]
     changes = [change for _, shard in shards for change in shard.state_changes]
     accounts = [change.account() for change in changes]
     causes = [change.cause for change in changes]
@@ -110,11 +110,11 @@ def _data_receipts(documents: Sequence[BlockDocument]) -> Any:
         "block_height": [height for height, *_ in rows],
         "shard_id": [shard_id for _, shard_id, *_ in rows],
         "receipt_id": [receipt.receipt_id for _, _, receipt, _ in rows],
-        "data_id": [each and each.data_id for each in data],
+        "data_id": [item and item.data_id for item in data],
         "predecessor_id": [receipt.predecessor_id for _, _, receipt, _ in rows],
         "receiver_id": [receipt.receiver_id for _, _, receipt, _ in rows],
-        "data": [each and each.data for each in data],
-        "is_promise_resume": [each and each.is_promise_resume for each in data],
+        "data": [item and item.data for item in data],
+        "is_promise_resume": [item and item.is_promise_resume for item in data],
         "kind": ["Data" if other is None else other.name for other in others],
         "content": [other and other.content for other in others],
     }

@@ -1,4 +1,4 @@
-"""The documents of many heights, from archives of ten or single ones."""
+"""The documents of many heights, from archives of ten heights or one by one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     Body = BlockResponse | LedgerError | None  # None: the service has no document of the height
 
-# Blocks behind the last final one that are read one by one: their archive may not be written yet.
+# The last blocks are read one by one: their archive may not be written yet.
 # Source: fastnear/libs, neardata-fetcher/src/utils.rs, ARCHIVE_SYNC_THRESHOLD.
 _RECENT = 20
-_MIN_FROM_ARCHIVE = 3  # heights; fewer are less data as single documents
+_MIN_FROM_ARCHIVE = 3  # heights; fewer documents are less data than the archive
 _AHEAD = 4  # requests; ten busy blocks are an archive of 4 MB
-_HEAD_AGE_S = 1.0  # after which the last final block is read again
+_HEAD_AGE_S = 1.0  # age at which the last final block is read again
 
 
 def read_bodies(
@@ -38,8 +38,8 @@ def read_bodies(
     """
     plan = _Plan(ledger, heights, whole=whole)
     with closing(ledger.session.stream_pairs(plan.requests(), size=1, ahead=_AHEAD)) as batches:
-        for [(sent, answer)] in batches:
-            yield from plan.bodies(sent, answer)
+        for [(sent, response)] in batches:
+            yield from plan.bodies(sent, response)
     for height in plan.beyond:
         yield height, not_final_error(height, plan.final)
 
@@ -56,7 +56,7 @@ class _Plan:
         self._ledger = ledger
         self._is_whole = whole
         self._heights = heights
-        self.beyond: Iterable[int] = ()  # heights above the last final block, the rest of all
+        self.beyond: Iterable[int] = ()  # the heights above the last final block
         self.final = -1
         self._read_at = 0.0
 
@@ -66,15 +66,15 @@ class _Plan:
         for start, group in groups:
             heights = list(group)
             self._update_final(start + BLOCKS + _RECENT)
-            known = [height for height in heights if height <= self.final]
-            yield from self._requests(start, known)
-            if len(known) < len(heights):
+            n_final = sum(height <= self.final for height in heights)
+            yield from self._requests(start, heights[:n_final])
+            if n_final < len(heights):
                 later = (height for _, group in groups for height in group)
-                self.beyond = chain(heights[len(known) :], later)
+                self.beyond = chain(heights[n_final:], later)
                 return
 
     def _update_final(self, height: int) -> None:
-        """Read the last final block again, unless it is above a height or was read just now."""
+        """Read the last final block again if it is below a height and was not just read."""
         if self.final < height and self._ledger.clock.monotonic() - self._read_at > _HEAD_AGE_S:
             self.final = DocumentHeaders(self._ledger).final().height
             self._read_at = self._ledger.clock.monotonic()
@@ -86,20 +86,22 @@ class _Plan:
         if is_written and len(heights) >= _MIN_FROM_ARCHIVE:
             yield _Archive(start, heights), _archive_call(self._ledger, start)
         else:
-            yield from self._singles(heights)
+            yield from self._single_requests(heights)
 
-    def _singles(self, heights: list[int]) -> Iterator[tuple[int, Call[BlockResponse | None]]]:
+    def _single_requests(
+        self, heights: list[int]
+    ) -> Iterator[tuple[int, Call[BlockResponse | None]]]:
         for height in heights:
             yield height, services.block_document(height, whole=self._is_whole)
 
-    def bodies(self, sent: _Archive | int, answer: Any) -> Iterator[tuple[int, Body]]:
+    def bodies(self, sent: _Archive | int, response: Any) -> Iterator[tuple[int, Body]]:
         """Yield the document of a single height, or of each height of an archive."""
         if isinstance(sent, int):
-            yield sent, answer
+            yield sent, response
             return
-        documents = _documents(self._ledger, sent.start, answer)
-        if documents is None:  # none of its blocks exists, or another host has the archive
-            singles = self._singles(sent.heights)
+        documents = _documents(self._ledger, sent.start, response)
+        if documents is None:  # the heights have no blocks, or another host has the archive
+            singles = self._single_requests(sent.heights)
             with closing(self._ledger.session.stream_pairs(singles, size=1)) as batches:
                 yield from chain.from_iterable(batches)
         elif isinstance(documents, LedgerError):
@@ -120,15 +122,15 @@ def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | No
 
 
 def _documents(
-    ledger: Ledger, start: int, answer: bytes | LedgerError | None
+    ledger: Ledger, start: int, response: bytes | LedgerError | None
 ) -> dict[int, bytes] | LedgerError | None:
-    """Return the documents of an archive; a damaged one is requested once more."""
+    """Return the documents of an archive; request a damaged archive once more."""
     max_bytes = ledger.session.settings.max_answer_bytes
     try:
-        if not isinstance(answer, bytes):
-            return answer
+        if not isinstance(response, bytes):
+            return response
         try:
-            return read_archive(answer, start, max_bytes)
+            return read_archive(response, start, max_bytes)
         except DecodeError:
             second = ledger.send(_archive_call(ledger, start, fresh=True))
             return None if second is None else read_archive(second, start, max_bytes)

@@ -1,4 +1,4 @@
-"""The contents of blocks from their documents: each with all receipts of its transactions."""
+"""The contents of blocks from their documents, with all receipts of their transactions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.ledger import Ledger
 
-_MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in later blocks
+_MAX_BYTES = 2**26  # in memory, for documents that wait for receipts in later blocks
 
 
 class DocumentContents(NamedTuple):
     """
-    What was read for one height.
+    The document of one height, and its transactions if a table needs them.
 
-    `waiting` is set if receipts of its transactions have not run yet: those known so far are in
-    `transactions`, which is empty if no table needs it.
+    `waiting` is set if receipts of the transactions have not run yet.
     """
 
     document: BlockDocument
@@ -58,23 +57,22 @@ def read_contents(
     verify: bool = False,
 ) -> Generator[ContentsRead, None, None]:
     """
-    Read the contents of consecutive heights in order, each once its transactions are complete.
+    Read the contents of consecutive heights in order, as their transactions become complete.
 
-    With `is_traced`, the heights beyond them in which their receipts ran are read too; with
-    `origins`, the transactions of receipts are filled in; with `verify`, a document that the chain
-    does not commit to is an error.
+    With `is_traced`, later heights in which their receipts ran are read too; with `origins`, the
+    transactions of receipts are filled in; with `verify`, a document that the chain does not
+    commit to is an error.
     """
     read = partial(_read_documents, source=source, origins=origins, verify=verify)
-    return read_with_later(ledger, heights, ContentsWindow(ledger, is_traced=is_traced), read)
+    return read_with_later(ledger, heights, ContentsBuffer(ledger, is_traced=is_traced), read)
 
 
 def _read_documents(
     ledger: Ledger, heights: Iterable[int], *, source: str, origins: Origins | None, verify: bool
 ) -> Generator[DocumentRead, None, None]:
-    """Yield the document of each height, in order; only proved ones if that is asked for."""
     if verify:
         verified = read_verified(ledger, heights, Headers(ledger), source)
-        reads = (each.whole() for each in verified)
+        reads = (proved.whole() for proved in verified)
     else:
         reads = read_documents(ledger, heights, source=source)
     with closing(reads):
@@ -83,7 +81,7 @@ def _read_documents(
 
 
 def _with_origins(read: DocumentRead, origins: Origins | None) -> DocumentRead:
-    """Fill in the transactions of a document's receipts; return an error if they are not read."""
+    """Fill in the transactions of a document's receipts; return the error of reading them."""
     if origins is not None and isinstance(read.value, BlockDocument):
         try:
             origins.fill_in(read.value)
@@ -94,15 +92,15 @@ def _with_origins(read: DocumentRead, origins: Origins | None) -> DocumentRead:
 
 @dataclass(slots=True)
 class _Height:
-    """The result of reading a height; its transactions once they are complete and taken."""
+    """The result of reading a height; its transactions once they are complete."""
 
     read: DocumentRead
     transactions: list[IncludedTransaction] | None = None
 
 
-class ContentsWindow:
+class ContentsBuffer:
     """
-    The heights that were read, up to the first one whose transactions are not complete.
+    The buffer of heights from the first one whose transactions are not complete.
 
     With `is_traced` the receipts of transactions are read, with the rules of their epochs.
     """
@@ -115,31 +113,31 @@ class ContentsWindow:
 
     @property
     def is_waiting(self) -> bool:
-        """True if a height is not complete."""
+        """True if a height waits for later heights."""
         return bool(self._heights)
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[ContentsRead]:
         """
-        Add the next height; yield those that are complete, in order.
+        Add the next height; yield the complete heights, in order.
 
-        Of heights beyond the last one only the receipts are read.
+        A later height only completes transactions with its receipts.
         """
         read = self._observe(read)
         if not is_later:
             self._heights.append(_Height(read))
             self._n_bytes += read.size
-        yield from self._take_complete()
+        yield from self._pop_complete()
         while self._n_bytes > _MAX_BYTES and len(self._heights) > 1:
-            yield self._take()
-            yield from self._take_complete()
+            yield self._pop_first()
+            yield from self._pop_complete()
 
     def end(self) -> Iterator[ContentsRead]:
         """Yield all heights, complete or not."""
         while self._heights:
-            yield self._take()
+            yield self._pop_first()
 
     def _observe(self, read: DocumentRead) -> DocumentRead:
-        """Add the receipts of a document to their transactions; return an error if it is wrong."""
+        """Add the receipts of a document to their transactions, or return its error."""
         if self._assembly is None or isinstance(read.value, Skipped | ProofNotReadyError):
             return read
         try:
@@ -153,10 +151,10 @@ class ContentsWindow:
         return read
 
     def _fail(self, error: LedgerError, number: int) -> None:
-        """Replace what is not complete without the block at a height by its error."""
+        """Replace the heights that need the block at a height by its error."""
         for height in self._heights:
             is_complete = self._is_complete(height)
-            height.transactions = self._take_transactions(height)
+            height.transactions = self._complete_transactions(height)
             # A wrong document may have completed transactions before it was refused.
             if not is_complete or number in _executing_heights(height.transactions):
                 height.read = height.read._replace(value=error)
@@ -167,22 +165,22 @@ class ContentsWindow:
             return True
         return self._assembly is None or self._assembly.is_complete(height.read.height)
 
-    def _take_complete(self) -> Iterator[ContentsRead]:
+    def _pop_complete(self) -> Iterator[ContentsRead]:
         while self._heights and self._is_complete(self._heights[0]):
-            yield self._take()
+            yield self._pop_first()
 
-    def _take(self) -> ContentsRead:
+    def _pop_first(self) -> ContentsRead:
         height = self._heights.popleft()
         number, value, size, _ = height.read
         self._n_bytes -= size
         if not isinstance(value, BlockDocument):
             return ContentsRead(number, value)
-        transactions = self._take_transactions(height)
-        pending = [each.conversion.id for each in transactions if not each.has_finished()]
+        transactions = self._complete_transactions(height)
+        pending = [item.conversion.id for item in transactions if not item.has_finished()]
         waiting = waiting_error(pending) if pending else None
         return ContentsRead(number, DocumentContents(value, transactions, size, waiting))
 
-    def _take_transactions(self, height: _Height) -> list[IncludedTransaction]:
+    def _complete_transactions(self, height: _Height) -> list[IncludedTransaction]:
         is_block = isinstance(height.read.value, BlockDocument)
         if height.transactions is None and is_block and self._assembly is not None:
             height.transactions = self._assembly.take(height.read.height)
@@ -198,7 +196,7 @@ def _executing_heights(transactions: Iterable[IncludedTransaction]) -> set[int |
 
 
 def waiting_error(tx_hashes: Sequence[str], noun: str = "height") -> TransactionTimeoutError:
-    """Build the error of a height, or another subject, with transactions that are not final yet."""
+    """Build the error of a height (or another `noun`) whose transactions are not final yet."""
     msg = f"transaction {tx_hashes[0]} is not final yet"
     if len(tx_hashes) > 1:
         msg = f"{len(tx_hashes)} transactions are not final yet, the first is {tx_hashes[0]}"

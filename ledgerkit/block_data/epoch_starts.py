@@ -21,10 +21,10 @@ def epoch_starts(
     """
     Return the first blocks of the epochs that begin after a height and up to a block, oldest first.
 
-    A header's `next_epoch_id` is the hash of the last block of the epoch before its own, and its
-    `epoch_id` that of the epoch before that one. Blocks at regular distances, shorter than any two
-    epochs, therefore name the last blocks of all epochs: two rounds of concurrent requests instead
-    of one after another. What they miss, if epochs were shorter in the past, is read by hash.
+    A header's `next_epoch_id` is the hash of the last block of the previous epoch, and its
+    `epoch_id` is the hash of the last block two epochs before. Blocks at regular distances, shorter
+    than any two epochs, therefore name the last blocks of all epochs: two rounds of concurrent
+    requests suffice. Blocks that they miss, if epochs were shorter in the past, are read by hash.
 
     Raises `LedgerError` if a block could not be read, or blocks contradict each other.
     """
@@ -40,7 +40,7 @@ def epoch_starts(
     _read_hashes(ledger, last_blocks, hashes)
     ends: list[chain.BlockHeader] = []
     next_hash = _next_epoch_id(stop)
-    # The last of them ends before the start; the next block may still be above it.
+    # The last end is below the start, but the block after it may be above the start.
     while next_hash != NO_HASH and (not ends or ends[-1].height >= start_height):
         _read_hashes(ledger, last_blocks, [next_hash])
         header = last_blocks[next_hash]
@@ -54,7 +54,7 @@ def epoch_starts(
 def _probe_heights(
     last_blocks: dict[str, chain.BlockHeader], start_height: int, stop: chain.BlockHeader
 ) -> range:
-    """Return the heights to read between the second last end of an epoch and the start."""
+    """Return the heights to read between the second last epoch's end and the start."""
     newer, older = last_blocks.get(_next_epoch_id(stop)), last_blocks.get(stop.epoch_id)
     if newer is None or older is None:
         return range(0)
@@ -67,8 +67,9 @@ def _probe_heights(
 def _read_hashes(
     ledger: Ledger, headers: dict[str, chain.BlockHeader], hashes: Iterable[str | None]
 ) -> None:
-    known = {None, NO_HASH, *headers}
-    headers |= headers_by_hash(ledger, [h for h in dict.fromkeys(hashes) if h and h not in known])
+    ignored = {None, NO_HASH, *headers}
+    unread = [h for h in dict.fromkeys(hashes) if h and h not in ignored]
+    headers |= headers_by_hash(ledger, unread)
 
 
 def _first_blocks(ledger: Ledger, ends: list[chain.BlockHeader]) -> list[chain.BlockHeader]:

@@ -1,4 +1,4 @@
-"""The tables of what blocks executed: outcomes, and the actions of receipts."""
+"""The tables of outcomes, and of the actions of executed receipts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MAX_GAS = 2**64 - 1
 
 class Executed(NamedTuple):
     """
-    What a block executed: a transaction or a receipt.
+    A transaction or a receipt that a block executed.
 
     A transaction has no `receipt_id` and no `body`, and its signer sends it.
     """
@@ -60,7 +60,7 @@ class Executed(NamedTuple):
 
 
 def list_executed(documents: Sequence[BlockDocument]) -> list[Executed]:
-    """List what blocks executed: the transactions of each shard's chunk, then its receipts."""
+    """List the executions of blocks: the transactions of each shard's chunk, then its receipts."""
     rows: list[Executed] = []
     for document in documents:
         for shard in document.shards:
@@ -112,7 +112,7 @@ def outcomes(executed: Sequence[Executed]) -> Any:
         "input_data_ids": [body.input_data_ids if body else [] for body in bodies],
         "output_data_receivers": receivers,
         "logs": [result.logs for result in results],
-        "gas_burnt": _gas("gas_burnt", [result.gas_burnt for result in results]),
+        "gas_burnt": _check_gas("gas_burnt", [result.gas_burnt for result in results]),
         "tokens_burnt": [result.tokens_burnt for result in results],
         **_profile_columns(results),
         "nonce_index": [row.nonce_index for row in executed],
@@ -126,9 +126,9 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     statuses: list[Any]
     statuses = [r.status if type(r.status) is Status else unknown for r in results]
     others = [other_status(result.status) for result in results]
-    codes, known = list(map(status_code, statuses)), dict[bytes, Failure]()
+    codes, decoded = list(map(status_code, statuses)), dict[bytes, Failure]()
     failures = [
-        read_failure(status.failure, _FAILURE, known) if code == FAILURE else None
+        read_failure(status.failure, _FAILURE, decoded) if code == FAILURE else None
         for status, code in zip(statuses, codes, strict=True)
     ]
     values = [status.success_value for status in statuses]
@@ -149,7 +149,7 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
 
 
 def _other_content(status: Status | str) -> Any:
-    """Return a status that is not declared as it was sent; missing for any other."""
+    """Return an undeclared status as it was sent; None for any other."""
     if isinstance(status, str):
         return None if status == "Unknown" else status
     return {status.other.name: status.other.content} if status.other else None
@@ -161,15 +161,15 @@ def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     others = [profile and profile.other_gas() for profile in metadata]
     return {
         **{
-            name: _gas(name, [profile.gas(at) if profile else None for profile in metadata])
-            for at, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
+            name: _check_gas(name, [item.gas(index) if item else None for item in metadata])
+            for index, name in enumerate(("wasm_gas", "host_gas", "action_gas"))
         },
         "other_gas": [gas or None for gas in others],
     }
 
 
-def _gas(name: str, values: Sequence[int | None]) -> Sequence[int | None]:
-    """Check that amounts of gas have 64 bits, as all but sums have."""
+def _check_gas(name: str, values: Sequence[int | None]) -> Sequence[int | None]:
+    """Check that amounts of gas fit 64 bits, and return them; sums may not fit."""
     largest = max((value for value in values if value is not None), default=0)
     if largest > _MAX_GAS:
         row = values.index(largest)
@@ -182,11 +182,11 @@ def actions(executed: Sequence[Executed]) -> Any:
     """Build the table of the actions of executed receipts."""
     rows = list(
         action_rows(
-            (each.body.actions if each.body else None, each.predecessor_id, each.receiver_id)
-            for each in executed
+            (item.body.actions if item.body else None, item.predecessor_id, item.receiver_id)
+            for item in executed
         )
     )
-    receipts = [executed[row.at] for row in rows]
+    receipts = [executed[row.position] for row in rows]
     calls = [function_call(row.action) for row in rows]
     args = [None if call is None else _json_args(call) for call in calls]
     pa, shared = arrow.library(), shared_columns(rows)
@@ -196,7 +196,7 @@ def actions(executed: Sequence[Executed]) -> Any:
         "receipt_id": [receipt.receipt_id for receipt in receipts],
         **shared,
         "args": pa.array(args, pa.string()),
-        "gas_attached": _gas("gas_attached", shared["gas_attached"]),
+        "gas_attached": _check_gas("gas_attached", shared["gas_attached"]),
         "deposit": [deposit_digits(row.action) for row in rows],
         "args_base64": list(map(_base64_args, calls, args)),
     }
@@ -204,13 +204,13 @@ def actions(executed: Sequence[Executed]) -> Any:
 
 
 def _json_args(call: FunctionCall) -> str | None:
-    """Return the arguments of a call as the JSON text of their column; None if there are none."""
+    """Return the arguments of a call as JSON text; None if they are not JSON."""
     value = decode_args(call)
     return None if value is NA else object_columns.encode(value)
 
 
 def _base64_args(call: FunctionCall | None, json_text: str | None) -> str | None:
-    """Return the arguments of a call in base64, unless they are the JSON text of their column."""
+    """Return the arguments of a call in base64; None if `json_text` equals them."""
     if call is None or call.args is None or call.args == (json_text or "").encode():
         return None
     return b64encode(call.args).decode()

@@ -1,4 +1,4 @@
-"""The documents of a chain from a height on, in order and without end: its head is waited for."""
+"""The endless feed of a chain's documents from a height on, which waits for new blocks."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
-MAX_SILENCE_S = 600.0  # without a usable response
+MAX_SILENCE_S = 600.0  # time without a usable response
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
-_HEAD_S = 10.0  # how old the known height of the head may be
+_HEAD_S = 10.0  # age at which the head is read again
 _CALL_AGAIN = "Make the same call again later; with out= it continues after the last stored block."
 
 
 class DocumentFeed:
     """
-    The documents of a chain from a height on, each block or the proof that it was skipped.
+    The documents of a chain from a height on, or proofs that heights were skipped.
 
-    `show` is called with a text about each wait; `previous` is the block before, if it is known.
+    `show` is called with a text about each wait; `previous` is the previous block, if it is known.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class DocumentFeed:
     ) -> None:
         self._ledger = ledger
         self._source = source
-        self._height = height  # the next one
+        self._height = height  # to read next
         self._previous = previous
         self._head = 0
         self._head_read_at = -math.inf
@@ -57,11 +57,11 @@ class DocumentFeed:
 
     def read(self) -> Generator[DocumentRead, None, None]:
         """
-        Yield each height; wait for those that do not exist yet.
+        Yield each height; wait for new blocks.
 
-        Requests without a usable response are repeated. Raises `TransportError` if there was none
-        for ten minutes, errors that would not pass, and `UnmatchedResponseError` if a block does
-        not follow on the one before.
+        Requests without a usable response are repeated. Raises `TransportError` if all failed for
+        ten minutes, errors that would not pass, and `UnmatchedResponseError` if a block does not
+        follow on the previous block.
         """
         while True:
             try:
@@ -70,8 +70,8 @@ class DocumentFeed:
                 self.wait_after(error)
 
     def wait_after(self, error: LedgerError) -> None:
-        """Wait after an error; raise if it would not pass, or if there have only been errors."""
-        if not _may_come(error) or (self._previous is None and not error.retryable):
+        """Wait after an error; raise if it would not pass, or after ten minutes of errors."""
+        if not _may_pass(error) or (self._previous is None and not error.retryable):
             raise error
         now = self._ledger.clock.monotonic()
         self._failing_since = self._failing_since or now
@@ -86,21 +86,20 @@ class DocumentFeed:
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def _read_known(self) -> Iterator[DocumentRead]:
-        """Yield the heights up to the known head."""
         heights = range(self._height, self._head + 1)
         options: dict[str, Any] = {"source": self._source, "previous": self._previous}
         with closing(read_documents(self._ledger, heights, **options)) as reads:
-            yield from map(self._passed, reads)
+            yield from map(self._advance, reads)
 
     def _read_next(self) -> Iterator[DocumentRead]:
-        """Yield the block after the head if it is there; the services wait for it."""
+        """Yield the block after the head if it exists; the services wait for it."""
         height = self._height
         self._show(f"waiting for block {height:,}")
         if self._source == "documents":
             yield from self._wait_for_next()
         if self._height == height:
-            # It is late, which a service reports as an error, or it was skipped, which the next
-            # block shows.
+            # The block is late, which a service reports as an error, or the height was skipped,
+            # which the next block shows.
             self._read_head()
             if self._head < height:
                 self._ledger.session.wait_for_block(self._pause_s)
@@ -110,8 +109,8 @@ class DocumentFeed:
         [response] = self._ledger.send_many([call], on_error="collect", progress=False)
         if isinstance(response, BlockResponse):
             order = ChainOrder(self._ledger, self._previous)
-            yield from map(self._passed, order.add(self._height, response))
-        elif response is not None and not _may_come(response):
+            yield from map(self._advance, order.add(self._height, response))
+        elif response is not None and not _may_pass(response):
             raise response
 
     def _read_head(self) -> None:
@@ -119,8 +118,8 @@ class DocumentFeed:
         self._head = max(self._head, height)
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 
-    def _passed(self, read: DocumentRead) -> DocumentRead:
-        """Go on to the next height; raise the error of this one."""
+    def _advance(self, read: DocumentRead) -> DocumentRead:
+        """Go on to the next height, or raise the error of this height."""
         if isinstance(read.value, LedgerError):
             raise read.value
         if isinstance(read.value, BlockDocument):
@@ -130,11 +129,11 @@ class DocumentFeed:
         self._height, self._head = read.height + 1, max(self._head, read.height)
         if self._ledger.clock.monotonic() > self._head_read_at + _HEAD_S:
             self._head_read_at = self._ledger.clock.monotonic()
-            with suppress(TransportError, RateLimitedError):  # the next request shows whether
+            with suppress(TransportError, RateLimitedError):  # the next request fails too, if so
                 self._read_head()
         return read
 
 
-def _may_come(error: LedgerError) -> bool:
+def _may_pass(error: LedgerError) -> bool:
     """Return True for an error that may pass: hosts of one service differ in their last block."""
     return error.retryable or isinstance(error, UnknownBlockError)

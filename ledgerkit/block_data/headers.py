@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _MAX_SKIPPED = 100  # heights in a row
-_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights that are requested at once
+_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # heights per request
 
 
 class NodeHeaders:
@@ -43,36 +43,36 @@ class NodeHeaders:
         """Read the headers at heights; heights without a block are left out."""
         calls = [rpc.block(validation.block_reference(height)) for height in heights]
         headers = {}
-        for height, answer in zip(heights, self._answers(calls), strict=True):
-            if not isinstance(answer, LedgerError):
-                headers[height] = answer.header
-            elif not isinstance(answer, UnknownBlockError):
-                raise answer
+        for height, response in zip(heights, self._answers(calls), strict=True):
+            if not isinstance(response, LedgerError):
+                headers[height] = response.header
+            elif not isinstance(response, UnknownBlockError):
+                raise response
         return headers
 
     def parent_height(self, header: BlockHeader) -> int:
-        """Return the height of the block before; the headers of the first years do not have it."""
+        """Return the height of the previous block, which headers of the first years lack."""
         return self.parent(header).height if header.prev_height is None else header.prev_height
 
     def parent(self, header: BlockHeader) -> BlockHeader:
-        """Read the header of the block before."""
+        """Read the header of the previous block."""
         return self._read(rpc.block(validation.received_hash(header.prev_hash)))
 
     def _read(self, call: Call[Block]) -> BlockHeader:
-        [answer] = self._answers([call])
-        if isinstance(answer, LedgerError):
-            raise answer
-        return answer.header
+        [response] = self._answers([call])
+        if isinstance(response, LedgerError):
+            raise response
+        return response.header
 
     def _answers(self, calls: Sequence[Call[Block]]) -> list[Block | LedgerError]:
         batches = self._ledger.session.stream(
             calls, size=max(1, len(calls)), rate_limit_wait_s=self._rate_limit_wait_s
         )
-        return [answer for batch in batches for answer in batch]
+        return [response for batch in batches for response in batch]
 
 
 class DocumentHeaders:
-    """The headers of the block documents, each read past all caches."""
+    """The headers of the block documents, read past all caches."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -92,7 +92,7 @@ class DocumentHeaders:
         }
 
     def parent(self, header: BlockHeader) -> BlockHeader:
-        """Read the header of the block before, the first one below that there is."""
+        """Read the header of the previous block: the next lower height that has a block."""
         request = f"the block before block {header.height}"
         for height in range(header.height - 1, header.height - 1 - _MAX_SKIPPED, -1):
             parent = self.at([height]).get(height)
@@ -119,18 +119,18 @@ def not_final_error(height: int, final: int) -> UnknownBlockError:
 
 
 class Skipped(NamedTuple):
-    """A height without a block; the next block has a parent below it."""
+    """A height without a block; `previous_height` is the block below it."""
 
-    previous_height: int  # of that parent
+    previous_height: int
 
 
 def first_headers_above(
     source: NodeHeaders | DocumentHeaders, heights: Sequence[int]
 ) -> dict[int, BlockHeader]:
-    """Read the first header above each height, up to the last final block and 255 heights on."""
+    """Read the next header above each height, at most 255 heights above and final."""
     headers: dict[int, BlockHeader] = {}
     end: int | None = None
-    for size in _SLICES:  # each slice starts at twice the distance of the previous one
+    for size in _SLICES:  # a slice starts at twice the distance of the previous slice
         missing = [height for height in heights if height not in headers]
         if not missing:
             break
@@ -140,9 +140,9 @@ def first_headers_above(
             height: range(height + size, min(height + 2 * size, end or height + 2))
             for height in missing
         }
-        read = source.at(sorted({height for listed in above.values() for height in listed}))
-        for height, listed in above.items():
-            header = next((read[at] for at in listed if at in read), None)
+        read = source.at(sorted({height for heights in above.values() for height in heights}))
+        for height, candidates in above.items():
+            header = next(filter(None, map(read.get, candidates)), None)
             if header is not None:
                 headers[height] = header
     return headers
@@ -161,8 +161,8 @@ def final_header(ledger: Ledger) -> BlockHeader:
     """
     Return the header of the last final block of the block documents.
 
-    Documents do not name their network. So the node, if the ledger has one, is asked for the same
-    block; raises `UnmatchedResponseError` if it has another one there.
+    Documents do not name their network. So the same block is read from the node, if the ledger has
+    one. Raises `UnmatchedResponseError` if the node has another block at that height.
     """
     documents, node = DocumentHeaders(ledger), NodeHeaders(ledger)
     final = documents.final()
@@ -170,9 +170,9 @@ def final_header(ledger: Ledger) -> BlockHeader:
         return final
     newest = node.final()
     height = min(newest.height, final.height)  # the newest block that both have
-    own = final if final.height == height else documents.at([height]).get(height)
+    document = final if final.height == height else documents.at([height]).get(height)
     other = newest if newest.height == height else node.at([height]).get(height)
-    if own is None or other is None or own.hash != other.hash:
+    if document is None or other is None or document.hash != other.hash:
         sentence = (
             f"block {height} of the block documents is not that of the node: they are of"
             " different networks"

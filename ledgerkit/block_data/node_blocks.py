@@ -32,10 +32,10 @@ def read_node_blocks(
     rate_limit_wait_s: float = 0.0,
 ) -> Generator[NodeRead, None, None]:
     """
-    Yield ascending heights, each with its block, `Skipped`, or the error of reading it.
+    Yield ascending heights with their block, `Skipped`, or the error of reading it.
 
-    A height that no block shows to be skipped keeps its `UnknownBlockError`. With `whole`, blocks
-    have their whole headers. The other options are those of `Session.stream_pairs`.
+    A height keeps its `UnknownBlockError` if no block shows that it was skipped. With `whole`,
+    blocks have their whole headers. The other options are those of `Session.stream_pairs`.
     """
     build: Callable[[BlockReference], Call[Any]] = rpc.whole_block if whole else rpc.block
     requests = ((height, build(validation.block_reference(height))) for height in heights)
@@ -50,7 +50,7 @@ def read_node_blocks(
 def _resolve_gaps(
     source: NodeHeaders, reads: Iterable[tuple[int, Block | LedgerError]]
 ) -> Iterator[NodeRead]:
-    """Yield heights with `Skipped` in place of each error about a skipped height."""
+    """Replace the errors of skipped heights by `Skipped`."""
     gap: list[tuple[int, UnknownBlockError]] = []
     for height, value in reads:
         is_next = bool(gap) and height == gap[-1][0] + 1

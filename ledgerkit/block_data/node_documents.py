@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
-    Answer = tuple[int, BlockResponse | Skipped | LedgerError]
+    DocumentOfHeight = tuple[int, BlockResponse | Skipped | LedgerError]
 
 _AHEAD = 16  # blocks whose hashes are read before their documents
 
 
 def read_node_documents(
     ledger: Ledger, heights: Iterable[int], *, whole: bool = False
-) -> Generator[Answer, None, None]:
+) -> Generator[DocumentOfHeight, None, None]:
     """
-    Yield ascending heights, each with its document, `Skipped`, or the error of reading it.
+    Yield ascending heights with their document, `Skipped`, or the error of reading it.
 
     `whole` as in `decode_document`. A height above the last final block is an error.
     """
@@ -45,35 +45,35 @@ def read_node_documents(
                 return
             yield height
 
-    async def read(reader: Reader, block: NodeRead) -> Answer:
+    async def read(reader: Reader, block: NodeRead) -> DocumentOfHeight:
         height, value = block
         if isinstance(value, Skipped | LedgerError):
             return height, value
         return height, await reader.answer(rpc.indexer_block(value.header.hash, whole=whole))
 
-    # By default a node puts one block together at a time, and refuses another request as busy.
+    # By default a node builds one document at a time, and refuses other requests as busy.
     # Source: nearcore, chain/jsonrpc, indexer_max_concurrent_requests.
     one_by_one = ledger.session.settings.in_flight
     with (
         closing(read_node_blocks(ledger, final_heights(), size=_AHEAD, ahead=1)) as blocks,
-        closing(ledger.session.read_each(blocks, read, n_calls=one_by_one)) as answers,
+        closing(ledger.session.read_each(blocks, read, n_calls=one_by_one)) as responses,
     ):
-        yield from answers
+        yield from responses
     for height in chain(beyond, remaining):
         yield height, not_final_error(height, final)
 
 
 class Origins:
     """
-    The transactions that receipts belong to, which a node leaves out of a block.
+    The transactions of receipts, which a node leaves out of its block documents.
 
-    A receipt has the origin of the execution that lists it; those of receipts that were created
-    before the first block are requested.
+    A receipt has the transaction of the execution that created it. The transactions of receipts
+    that were created before the first block are requested.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tx_hashes: dict[str, str | None] = {}  # by the ids of receipts that did not run yet
+        self._tx_hashes: dict[str, str | None] = {}  # by receipt id, until the receipt runs
 
     def fill_in(self, document: BlockDocument) -> None:
         """Fill in the transactions of executed receipts, except those that the node cannot name."""
@@ -81,7 +81,8 @@ class Origins:
         for shard in document.shards:
             for item in shard.chunk.converted() if shard.chunk else ():
                 self._add(item.outcome.execution_outcome.outcome.receipt_ids, item.transaction.hash)
-        created = {each for pair in executed for each in pair.execution_outcome.outcome.receipt_ids}
+        lists = (pair.execution_outcome.outcome.receipt_ids for pair in executed)
+        created = set(chain.from_iterable(lists))
         ids = {pair.receipt.receipt_id for pair in executed} - created - self._tx_hashes.keys()
         self._request(sorted(ids))
         for pair in executed:
@@ -93,9 +94,9 @@ class Origins:
 
     def _request(self, receipt_ids: list[str]) -> None:
         calls = [rpc.receipt_origin(receipt_id) for receipt_id in receipt_ids]
-        answers = self._ledger.send_many(calls, on_error="collect", progress=False)
-        for receipt_id, answer in zip(receipt_ids, answers, strict=True):
-            if not isinstance(answer, LedgerError):
-                self._tx_hashes[receipt_id] = answer.transaction_hash
-            elif answer.retryable:
-                raise answer
+        responses = self._ledger.send_many(calls, on_error="collect", progress=False)
+        for receipt_id, response in zip(receipt_ids, responses, strict=True):
+            if not isinstance(response, LedgerError):
+                self._tx_hashes[receipt_id] = response.transaction_hash
+            elif response.retryable:
+                raise response

@@ -1,4 +1,4 @@
-"""The protocol's rules in force, which results of transactions do not contain, each read once."""
+"""The protocol's rules in force, which results of transactions do not contain; read once."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def rules_by_epoch(
         if header.epoch_id not in rules
     }
     calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
-    answers = ledger.send_many(calls, on_error="collect", progress=False)
-    for epoch_id, answer in zip(missing, answers, strict=True):
-        add_rules(rules, epoch_id, answer, must_answer=must_answer)
+    responses = ledger.send_many(calls, on_error="collect", progress=False)
+    for epoch_id, response in zip(missing, responses, strict=True):
+        add_rules(rules, epoch_id, response, must_answer=must_answer)
     return rules
 
 
 def headers_with_rules(
     ledger: Ledger, hashes: Sequence[str], *, progress: bool
 ) -> tuple[dict[str, BlockHeader], dict[str, Rules | None]]:
-    """Read headers by hash, and the rules by epoch; the first ones in the same round trip."""
+    """Read headers by hash and rules by epoch, the first rules in the same round trip."""
     rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
     first = [] if rules else hashes[:1]
     calls: list[Any] = [rpc.block(validation.received_hash(h)) for h in hashes]
     calls += [rpc.protocol_config(validation.received_hash(h)) for h in first]
-    answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
+    responses = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
     headers: dict[str, BlockHeader] = {}
-    for block_hash, answer in zip(hashes, answers, strict=False):
-        if isinstance(answer, LedgerError):
-            raise answer
-        headers[block_hash] = answer.header
-    for block_hash, answer in zip(first, answers[len(hashes) :], strict=True):
-        add_rules(rules, headers[block_hash].epoch_id, answer)
+    for block_hash, response in zip(hashes, responses, strict=False):
+        if isinstance(response, LedgerError):
+            raise response
+        headers[block_hash] = response.header
+    for block_hash, response in zip(first, responses[len(hashes) :], strict=True):
+        add_rules(rules, headers[block_hash].epoch_id, response)
     return headers, rules_by_epoch(ledger, headers)
 
 
@@ -67,26 +67,25 @@ def read_rules(ledger: Ledger, header: BlockHeader) -> Rules | None:
 
 
 def add_rules(
-    rules: dict[str, Rules | None], epoch_id: str, answer: Any, *, must_answer: bool = False
+    rules: dict[str, Rules | None], epoch_id: str, response: Any, *, must_answer: bool = False
 ) -> None:
     """
     Add the rules of an epoch.
 
     After an error that may pass they stay unknown, and notes of traces say so; with `must_answer`,
-    such an error and that of a refused key are raised, since what is stored stays.
+    such an error or a refused key is raised, because the caller stores the result.
     """
-    if isinstance(answer, LedgerError):
-        if must_answer and (answer.retryable or isinstance(answer, AuthError)):
-            raise answer
-        if answer.retryable:
+    if isinstance(response, LedgerError):
+        if must_answer and (response.retryable or isinstance(response, AuthError)):
+            raise response
+        if response.retryable:
             return
-    rules[epoch_id] = _rules_or_none(answer)
+    rules[epoch_id] = _rules_or_none(response)
 
 
-def _rules_or_none(answer: Any) -> Rules | None:
-    """Decode the rules; None if the node does not send them."""
+def _rules_or_none(response: Any) -> Rules | None:
     try:
-        return None if isinstance(answer, LedgerError) else rules_of(answer)
+        return None if isinstance(response, LedgerError) else rules_of(response)
     except DecodeError:
         return None
 
@@ -104,26 +103,24 @@ class _KnownRules:
         self._heights: list[int] = []
 
     def add(self, height: int, rules: Rules | None) -> None:
-        """Add the rules at a height."""
         if height not in self._rules:
             self._rules[height] = rules
             insort(self._heights, height)
 
     def around(self, height: int) -> tuple[int, ...]:
-        """Return the nearest heights with rules, below and above; alone the height itself."""
+        """Return the nearest heights with rules, below and above, or the height itself."""
         if height in self._rules:
             return (height,)
-        at = bisect(self._heights, height)
-        return tuple(self._heights[max(at - 1, 0) : at + 1])
+        index = bisect(self._heights, height)
+        return tuple(self._heights[max(index - 1, 0) : index + 1])
 
     def covers(self, height: int) -> bool:
-        """Return True if the rules at a height are known: they never change back."""
+        """Return True if the rules at a height are known: rules never change back."""
         around = self.around(height)
         is_between = len(around) > 1 and self._rules[around[0]] == self._rules[around[1]]
         return height in self._rules or is_between
 
     def get(self, height: int) -> Rules | None:
-        """Return the rules at a height; None if they are unknown."""
         return self._rules[self.around(height)[0]] if self.covers(height) else None
 
 
@@ -131,28 +128,28 @@ def rules_by_height(ledger: Ledger, heights: Iterable[int]) -> dict[int, Rules |
     """
     Read the rules in force at heights; None where the node does not send them.
 
-    Rules change at a few epochs a year. Between two heights with equal rules nothing is read: for
-    many heights in a range, read first the rules at its ends.
+    Rules change at a few epochs a year. Between two heights with equal rules no request is sent:
+    for many heights in a range, first read the rules at its ends.
     """
-    known: _KnownRules = ledger.memo("rules_by_height", _KnownRules)
+    rules: _KnownRules = ledger.memo("rules_by_height", _KnownRules)
     requested = list(dict.fromkeys(heights))
     unread = set(requested)
-    while missing := sorted(height for height in unread if not known.covers(height)):
-        ends = known.around(missing[0])
-        # A height halfway between different rules halves the range of those that differ.
+    while missing := sorted(height for height in unread if not rules.covers(height)):
+        ends = rules.around(missing[0])
+        # Reading halfway between two different rules halves the range with the change.
         middle = [sum(ends) // 2] if len(ends) == 2 else []  # noqa: PLR2004 - below and above
         to_read = list(dict.fromkeys((missing[0], missing[-1], *middle)))
         calls = [rpc.protocol_config(validation.block_reference(height)) for height in to_read]
-        answers = ledger.send_many(calls, on_error="collect", progress=False)
-        for height, answer in zip(to_read, answers, strict=True):
-            is_failed = isinstance(answer, LedgerError)  # a height in the middle may be skipped
-            if not is_failed or (height in unread and not answer.retryable):
-                known.add(height, _rules_or_none(answer))
+        responses = ledger.send_many(calls, on_error="collect", progress=False)
+        for height, response in zip(to_read, responses, strict=True):
+            is_failed = isinstance(response, LedgerError)  # a height in the middle may be skipped
+            if not is_failed or (height in unread and not response.retryable):
+                rules.add(height, _rules_or_none(response))
         unread -= set(to_read)
-    return {height: known.get(height) for height in requested}
+    return {height: rules.get(height) for height in requested}
 
 
 def rules_by_span(ledger: Ledger, spans: Sequence[tuple[int, int] | None]) -> list[Rules | None]:
     """Read the rules that both ends of each span share; None without a span."""
-    at = rules_by_height(ledger, chain.from_iterable(filter(None, spans)))
-    return [common_rules([at[height] for height in span or ()]) for span in spans]
+    rules = rules_by_height(ledger, chain.from_iterable(filter(None, spans)))
+    return [common_rules([rules[height] for height in span or ()]) for span in spans]

@@ -1,4 +1,4 @@
-"""Reading the documents of many heights in order, each block or the proof that it was skipped."""
+"""The documents of many heights in order, or the proofs that heights were skipped."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# Heights in which the receipts of a block may run: a yielded one is resumed after 200 blocks at
+# Heights in which the receipts of a block may run: a yielded receipt is resumed after 200 blocks at
 # most, and congestion delays receipts further. Source: nearcore,
 # core/parameters/res/runtime_configs/parameters.yaml, yield_timeout_length_in_blocks.
 LOOK_AHEAD = 640
-_FIRST_LOOK = 4  # heights at least; most receipts run within three blocks
+_FIRST_LOOK = 4  # heights; most receipts run within three blocks
 _OTHER_CHAIN = "The host changed to another chain: check its address, and start anew."
 
 
@@ -48,7 +48,7 @@ class DocumentRead(NamedTuple):
 
     @classmethod
     def of(cls, height: int, response: BlockResponse | Skipped | LedgerError) -> DocumentRead:
-        """Return what a response says of a height."""
+        """Return the response for a height as a result."""
         if isinstance(response, Skipped | LedgerError):
             return cls(height, response)
         return cls(height, response.document, len(response.body), response.body)
@@ -71,15 +71,14 @@ def read_documents(
     with_bodies: bool = False,
 ) -> Generator[DocumentRead, None, None]:
     """
-    Read the documents of heights, which ascend; yield one result for each, in order.
+    Read the documents of ascending heights; yield one result per height, in order.
 
     They come from the services, or with the source ``"indexer_rpc"`` from a node. Requests are sent
-    ahead of the consumer, and those under way are cancelled when the iterator is closed. A height
-    that could not be read yields its error, and those after it are read all the same. No height is
-    waited for: one above the last final block yields `UnknownBlockError`. A height without a
-    document is skipped only if the next block says so. Each block follows on the one before, the
-    first one on `previous`, or yields `UnmatchedResponseError`. With `whole` it is a
-    `WholeDocument`.
+    ahead of the consumer, and cancelled when the iterator is closed. A height that could not be
+    read yields its error, and reading goes on with the next height. A height above the last final
+    block yields `UnknownBlockError`. A height without a document is skipped only if the next block
+    says so. A block that does not follow on the previous one, the first on `previous`, yields
+    `UnmatchedResponseError`. With `whole`, documents are `WholeDocument`.
 
     Raises `LedgerError` if the last final block cannot be read.
     """
@@ -87,8 +86,8 @@ def read_documents(
     if source == "documents":
         reads = _read_service(ledger, heights, order, whole=whole)
     else:
-        answers = read_node_documents(ledger, heights, whole=whole)
-        reads = (order.check(DocumentRead.of(*answer)) for answer in answers)
+        responses = read_node_documents(ledger, heights, whole=whole)
+        reads = (order.check(DocumentRead.of(*response)) for response in responses)
     with closing(reads):
         for read in reads:
             yield read if with_bodies else read._replace(body=b"")
@@ -103,60 +102,59 @@ def _read_service(
     yield from order.end()
 
 
-class Window(Protocol[T_co]):
-    """What is made of heights, some of which wait for later ones."""
+class HeightBuffer(Protocol[T_co]):
+    """The heights that wait until later heights complete their results."""
 
     @property
     def is_waiting(self) -> bool:
-        """True if a height waits for later ones."""
+        """True if a height waits for later heights."""
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterable[T_co]:
-        """Add the next height; return what is complete. Nothing is made of later heights."""
+        """Add the next height; return the complete results. Later heights have no result."""
 
     def end(self) -> Iterable[T_co]:
-        """Return what is not complete."""
+        """Return the incomplete results."""
 
 
 def read_with_later(
     ledger: Ledger,
     heights: Iterable[int],
-    window: Window[T],
+    buffer: HeightBuffer[T],
     read: Callable[[Ledger, Iterable[int]], Generator[DocumentRead, None, None]],
 ) -> Generator[T, None, None]:
     """
-    Read heights, and those after them while the window waits, up to the last final block.
+    Read heights, and later heights while the buffer waits, up to the last final block.
 
-    Later heights are read in runs, each twice as long as the one before, until `LOOK_AHEAD` were
-    read.
+    Later heights are read in runs of increasing length, at most `LOOK_AHEAD` heights.
     """
     stop = 0
     with closing(read(ledger, heights)) as reads:
-        for each in reads:
-            stop = each.height + 1
-            yield from window.add(each)
-    with closing(_look_ahead(ledger, stop, window, read)) as reads:
-        for each in reads:
-            yield from window.add(each, is_later=True)
-    yield from window.end()
+        for result in reads:
+            stop = result.height + 1
+            yield from buffer.add(result)
+    with closing(_look_ahead(ledger, stop, buffer, read)) as reads:
+        for result in reads:
+            yield from buffer.add(result, is_later=True)
+    yield from buffer.end()
 
 
 def _look_ahead(
     ledger: Ledger,
     start: int,
-    window: Window[object],
+    buffer: HeightBuffer[object],
     read: Callable[[Ledger, Iterable[int]], Generator[DocumentRead, None, None]],
 ) -> Generator[DocumentRead, None, None]:
     last, size = start + LOOK_AHEAD, _FIRST_LOOK
-    while window.is_waiting and start < last:
-        # A whole archive is one request, so the run ends with one.
+    while buffer.is_waiting and start < last:
+        # A whole archive is one request, so the run ends with an archive.
         heights = range(start, archive_start(start + size + BLOCKS - 1))
         start, size = heights.stop, 2 * size
         with closing(read(ledger, heights)) as reads:
-            for each in reads:
-                if isinstance(each.value, UnknownBlockError | ProofNotReadyError):
+            for result in reads:
+                if isinstance(result.value, UnknownBlockError | ProofNotReadyError):
                     return
-                yield each
-                if not window.is_waiting:
+                yield result
+                if not buffer.is_waiting:
                     return
 
 
@@ -172,10 +170,10 @@ def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
 
 class ChainOrder:
     """
-    The check that documents are those of one chain, and that heights without one were skipped.
+    The check that documents belong to one chain, and that heights without a document were skipped.
 
     `previous` is the last block that was read before, if there is one. A null of the service is
-    no proof: one that was sent because a block was late may lie in a cache for a day.
+    no proof: a null that was sent because a block was late may stay in a cache for a day.
     """
 
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
@@ -193,25 +191,27 @@ class ChainOrder:
         self._headers = source_headers(ledger, source)
         self._missing: list[int] = []  # heights without a document, in order
         self._previous: chain.BlockHeader | Link | None = previous
-        # All heights from that block up to this one were read.
+        # All heights from `previous` up to this height were read.
         self._next_height = previous.height + 1 if previous else 0
-        self._parents: dict[str, int] = {}  # of blocks that do not name their height
+        self._parents: dict[
+            str, int
+        ] = {}  # parents' heights, by hash of blocks without prev_height
 
     def add(self, height: int, body: Body) -> Iterator[DocumentRead]:
-        """Add a height; yield what is certain now."""
+        """Add a height; yield the results that are certain now."""
         if body is None:
             self._missing.append(height)
             return
         header = None if isinstance(body, LedgerError) else body.document.block.header
-        yield from self._settle(header)
+        yield from self._resolve_missing(header)
         yield self.check(DocumentRead.of(height, body))
 
     def end(self) -> Iterator[DocumentRead]:
-        """Yield what is left after the last height."""
-        yield from self._settle(None)
+        """Yield the missing heights at the end."""
+        yield from self._resolve_missing(None)
 
-    def _settle(self, successor: chain.BlockHeader | None) -> Iterator[DocumentRead]:
-        """Yield the heights without a document before a block, or before the next one there is."""
+    def _resolve_missing(self, successor: chain.BlockHeader | None) -> Iterator[DocumentRead]:
+        """Yield the missing heights below `successor`, or below the next block that exists."""
         reads: list[DocumentRead] = []
         while self._missing:
             try:
@@ -226,10 +226,10 @@ class ChainOrder:
     def _read_missing(
         self, height: int, successor: chain.BlockHeader | None
     ) -> tuple[DocumentRead, chain.BlockHeader]:
-        """Return the proof that a height was skipped, or its block after all; and the next one."""
+        """Return the proof that a height was skipped, or its late block, and the next header."""
         call = services.block_document(height, whole=self._is_whole, fresh=True)
         if successor is None or self._parent(successor) >= height:
-            # This block was late, or the known next one was not there yet.
+            # This block was late, or its successor is.
             response = self._ledger.send(call)
             if response is not None:
                 return DocumentRead.of(height, response), response.document.block.header
@@ -247,7 +247,7 @@ class ChainOrder:
         raise TransportError(sentence, request=call.request)
 
     def _parent(self, header: chain.BlockHeader) -> int:
-        """Return the height of the block before; the headers of the first years do not have it."""
+        """Return the height of the previous block, which headers of the first years lack."""
         if header.prev_height is not None:
             return header.prev_height
         if header.hash not in self._parents:
@@ -258,7 +258,7 @@ class ChainOrder:
         return self._parents[header.hash]
 
     def check(self, read: DocumentRead) -> DocumentRead:
-        """Return what was read, or the error if it does not follow on the block before."""
+        """Return the result, or the error if it does not follow on the previous block."""
         value = read.value
         try:
             self._check(read.height, value)
@@ -271,7 +271,7 @@ class ChainOrder:
         return read
 
     def _check(self, height: int, value: BlockDocument | Skipped | LedgerError) -> None:
-        """Raise if a height contradicts the last block, and the error that it has."""
+        """Raise the error of a height, or if it contradicts the previous block."""
         if isinstance(value, LedgerError):
             raise value
         previous = self._previous

@@ -1,4 +1,4 @@
-"""Putting transactions together from the documents of the blocks in which their receipts ran."""
+"""Transactions assembled from the documents of the blocks in which their receipts ran."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class IncludedTransaction:
     """
     A transaction of a block, and the receipts that it led to, in the order they ran.
 
-    `receipt_ids` are those of all receipts that it created. `rules` are those of all blocks in
-    which receipts ran; None if they differ or are unknown.
+    `receipt_ids` lists all receipts that were created. `rules` were in force in all blocks in which
+    receipts ran; None if they differ or are unknown.
     """
 
-    block_height: int  # of the block that includes it
+    block_height: int
     transaction: ChunkTransaction | OtherTransaction
     conversion: Execution
     receipts: list[ExecutedReceipt] = field(default_factory=list)
@@ -31,7 +31,7 @@ class IncludedTransaction:
     rules: Rules | None = None
 
     def has_finished(self) -> bool:
-        """Return True if all receipts have run; those of a document ran in final blocks."""
+        """Return True if all receipts have run; documents are of final blocks."""
         return len(self.receipts) == len(self.receipt_ids)
 
 
@@ -39,12 +39,11 @@ class TransactionAssembly:
     """
     The transactions of several blocks, with the receipts that they led to.
 
-    A receipt belongs to the transaction whose conversion, or whose receipt, lists it among the
-    receipts that it created. Receipts of transactions before the first block are ignored.
+    A receipt belongs to the transaction whose conversion, or whose receipt, created it. Receipts
+    of transactions before the first block are ignored.
     """
 
     def __init__(self) -> None:
-        """Start without transactions."""
         self._by_height: dict[int, list[IncludedTransaction]] = {}
         self._by_receipt: dict[str, IncludedTransaction] = {}
         self._executed: set[str] = set()
@@ -53,9 +52,9 @@ class TransactionAssembly:
         """
         Add the transactions of a block, and the receipts that it executed.
 
-        Heights ascend; some may be missing. `rules` are those in force at the block. It raises
-        `DecodeError` if the document contradicts itself or an earlier one; then the height is
-        forgotten, and the transactions whose receipts it executed stay incomplete.
+        Heights ascend; some may be missing. `rules` are in force at the block. Raises `DecodeError`
+        if the document contradicts itself or an earlier one; then the height is forgotten, and the
+        transactions whose receipts it executed stay incomplete.
         """
         try:
             self._add(document, rules)
@@ -68,17 +67,17 @@ class TransactionAssembly:
         transactions = self._by_height[height] = []
         for number, shard in enumerate(document.shards):
             path = f"$.shards[{number}].chunk.transactions"
-            for at, item in enumerate(shard.chunk.converted() if shard.chunk else ()):
+            for index, item in enumerate(shard.chunk.converted() if shard.chunk else ()):
                 execution = item.outcome.execution_outcome
                 transactions.append(IncludedTransaction(height, item.transaction, execution))
-                self._expect(execution, transactions[-1], f"{path}[{at}].outcome")
+                self._add_created(execution, transactions[-1], f"{path}[{index}].outcome")
         for number, shard in enumerate(document.shards):
             path = f"$.shards[{number}].receipt_execution_outcomes"
-            for at, receipt in enumerate(shard.receipt_execution_outcomes):
-                self._execute(receipt, rules, f"{path}[{at}]")
+            for index, receipt in enumerate(shard.receipt_execution_outcomes):
+                self._add_executed(receipt, rules, f"{path}[{index}]")
 
     def transactions(self, height: int) -> list[IncludedTransaction]:
-        """Return the transactions of a block in the order of its chunks, as far as they ran."""
+        """Return the transactions of a block, in the order of its chunks."""
         return self._by_height[height]
 
     def is_complete(self, height: int) -> bool:
@@ -87,14 +86,14 @@ class TransactionAssembly:
 
     def take(self, height: int) -> list[IncludedTransaction]:
         """Return the transactions of a block, and forget them."""
-        taken = self._by_height.pop(height)
-        for included in taken:
+        transactions = self._by_height.pop(height)
+        for included in transactions:
             self._executed.difference_update(included.receipt_ids)
             for receipt_id in included.receipt_ids:
                 del self._by_receipt[receipt_id]
-        return taken
+        return transactions
 
-    def _expect(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
+    def _add_created(self, execution: Execution, included: IncludedTransaction, path: str) -> None:
         for receipt_id in execution.outcome.receipt_ids:
             earlier = self._by_receipt.get(receipt_id)
             if earlier is not None:
@@ -105,7 +104,7 @@ class TransactionAssembly:
             self._by_receipt[receipt_id] = included
             included.receipt_ids.append(receipt_id)
 
-    def _execute(self, receipt: ExecutedReceipt, rules: Rules | None, path: str) -> None:
+    def _add_executed(self, receipt: ExecutedReceipt, rules: Rules | None, path: str) -> None:
         receipt_id = receipt.receipt.receipt_id
         included = self._by_receipt.get(receipt_id)
         if included is None:
@@ -121,7 +120,7 @@ class TransactionAssembly:
         elif included.rules != rules:
             included.rules = None
         included.receipts.append(receipt)
-        self._expect(receipt.execution_outcome, included, path)
+        self._add_created(receipt.execution_outcome, included, path)
 
 
 def _contradiction(problem: str, path: str) -> DecodeError:

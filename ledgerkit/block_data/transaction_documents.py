@@ -1,4 +1,4 @@
-"""Documents of many transactions by their hashes, from the Transactions API or from a node."""
+"""The documents of transactions by their hashes, from the Transactions API or a node."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def stream_documents(
     ledger: Ledger, tx_hashes: Iterable[str]
 ) -> Iterator[list[tuple[str, TransactionResponse | LedgerError]]]:
     """
-    Yield transactions by their hashes, however many there are, in the order of the hashes.
+    Yield any number of transactions by their hashes, in the order of the hashes.
 
-    The hashes are taken a few requests ahead, and each hash once from a group of up to 200.
-    Finished transactions come from the caches, and are added to them. In the place of an unknown
-    hash is an `UnknownTransactionError`, and in that of a failed request its error.
+    Hashes are requested a few requests ahead, in groups of up to 200 without duplicates. Finished
+    transactions are read from the caches, and added to them. An unknown hash has an
+    `UnknownTransactionError`, and the hashes of a failed request have its error.
     """
     requests = ((group, _missing_call(group)) for group in _groups(ledger, tx_hashes))
     in_flight = ledger.session.settings.in_flight  # the documents may be large
-    for [(group, answer)] in ledger.session.stream_pairs(requests, size=1, ahead=in_flight):
-        yield _completed(group, {} if answer is None else answer)
+    for [(group, response)] in ledger.session.stream_pairs(requests, size=1, ahead=in_flight):
+        yield _completed(group, {} if response is None else response)
 
 
 def _missing_call(group: Group) -> Call[Documents] | None:
-    """Return the call for what the caches do not have of a group."""
+    """Return the call for the hashes of a group that are not in the caches."""
     missing = [tx_hash for tx_hash, document in group.items() if document is None]
     return services.transaction_documents(missing) if missing else None
 
@@ -48,18 +48,18 @@ def read_finished_from_node(
     """
     Read transactions by hash and sender from a node, which sends gas profiles, without waiting.
 
-    Those that it does not have, or whose receipts have not all run, are left out. So are those that
-    could not be read; with `must_answer`, an error that may pass, or of a refused key, is raised.
+    Unknown and unfinished transactions are left out, and also those that could not be read; with
+    `must_answer`, an error that may pass or a refused key is raised.
     """
     calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in senders.items()]
-    answers = ledger.send_many(calls, on_error="collect", progress=False)
+    responses = ledger.send_many(calls, on_error="collect", progress=False)
     finished: dict[str, TransactionResponse] = {}
-    for tx_hash, answer in zip(senders, answers, strict=True):
-        if isinstance(answer, LedgerError):
-            if must_answer and (answer.retryable or isinstance(answer, AuthError)):
-                raise answer
-        elif isinstance(answer, TransactionResponse) and answer.result.has_finished():
-            finished[tx_hash] = answer
+    for tx_hash, response in zip(senders, responses, strict=True):
+        if isinstance(response, LedgerError):
+            if must_answer and (response.retryable or isinstance(response, AuthError)):
+                raise response
+        elif isinstance(response, TransactionResponse) and response.result.has_finished():
+            finished[tx_hash] = response
     return finished
 
 
@@ -78,7 +78,7 @@ def read_document(ledger: Ledger, tx_hash: str) -> TransactionResponse:
 
 
 def receipt_origin(ledger: Ledger, receipt_id: str) -> tuple[str, str | None]:
-    """Return the transaction that a receipt belongs to: its hash and, from a node, its signer."""
+    """Return the hash of a receipt's transaction, and from a node its signer."""
     if ledger.network.transactions_url is None:
         origin = ledger.send(rpc.receipt_origin(receipt_id))
         return origin.transaction_hash, origin.sender_account_id
@@ -88,7 +88,7 @@ def receipt_origin(ledger: Ledger, receipt_id: str) -> tuple[str, str | None]:
 
 
 def _groups(ledger: Ledger, tx_hashes: Iterable[str]) -> Iterator[Group]:
-    """Divide hashes into groups with as many unread ones as one request may have."""
+    """Divide hashes into groups with as many unread hashes as one request may have."""
     group: Group = {}
     n_missing = 0
     for tx_hash in tx_hashes:
@@ -109,13 +109,13 @@ def _cached(ledger: Ledger, tx_hash: str) -> TransactionResponse | None:
 
 
 def _completed(
-    group: Group, answer: Documents | LedgerError
+    group: Group, response: Documents | LedgerError
 ) -> list[tuple[str, TransactionResponse | LedgerError]]:
-    """Return the documents of a group, with those that were requested."""
+    """Return the documents of a group, from the caches and the response."""
     completed: list[tuple[str, TransactionResponse | LedgerError]] = []
     for tx_hash, cached in group.items():
         document: TransactionResponse | LedgerError | None = cached
         if document is None:
-            document = answer if isinstance(answer, LedgerError) else answer.get(tx_hash)
+            document = response if isinstance(response, LedgerError) else response.get(tx_hash)
         completed.append((tx_hash, document or UnknownTransactionError(transaction_hash=tx_hash)))
     return completed

@@ -34,12 +34,12 @@ def read_transactions(
     """
     Read the transactions of a block, with this hash if it is known, in the order of its chunks.
 
-    Blocks are read until all receipts have run, or up to the last final one: later receipts are not
-    part of the transactions then. The second list has the items without an outcome.
+    Blocks are read until all receipts have run, or up to the last final block: later receipts are
+    then missing. The second list has the items without an outcome.
     """
     read = partial(read_documents, source=source, with_bodies=True)
-    window = _Transactions(height, block_hash, SOURCES[source])
-    return list(read_with_later(ledger, [height], window, read)), window.others
+    buffer = _Transactions(height, block_hash, SOURCES[source])
+    return list(read_with_later(ledger, [height], buffer, read)), buffer.others
 
 
 class _Transactions:
@@ -50,7 +50,7 @@ class _Transactions:
         self._source = source
         self._request = f"the document of block {height}"
         self._assembly = TransactionAssembly()
-        self._sent: dict[str, dict[str, Any]] = {}  # by the hash or the id of what was executed
+        self._sent: dict[str, dict[str, Any]] = {}  # by transaction hash or receipt id
         self.others: list[OtherTransaction] = []
 
     @property
@@ -79,21 +79,21 @@ class _Transactions:
 
     def end(self) -> list[TransactionResponse]:
         """Return the transactions as far as their receipts have run."""
-        return [self._response(each) for each in self._assembly.transactions(self._height)]
+        return list(map(self._response, self._assembly.transactions(self._height)))
 
     def _add(self, document: BlockDocument, body: bytes) -> None:
         self._assembly.add(document)
         included = self._assembly.transactions(self._height)
-        ids = {each.conversion.id for each in included}
-        ids.update(receipt_id for each in included for receipt_id in each.receipt_ids)
+        ids = {item.conversion.id for item in included}
+        ids.update(receipt_id for item in included for receipt_id in item.receipt_ids)
         header = document.block.header
-        place = {"block_height": header.height, "block_timestamp": header.time_ns}
+        block = {"block_height": header.height, "block_timestamp": header.time_ns}
         for sent in _sent_pairs(json_decoding.decode(body)):
             execution = sent["execution_outcome"]
             # A transaction may be included again in a later block (near/docs pull request 746).
             if execution["id"] in ids and execution["id"] not in self._sent:
-                known = {name: execution.get(name) for name in ("id", "outcome", "block_hash")}
-                self._sent[execution["id"]] = {**sent, "execution_outcome": {**known, **place}}
+                members = {name: execution.get(name) for name in ("id", "outcome", "block_hash")}
+                self._sent[execution["id"]] = {**sent, "execution_outcome": {**members, **block}}
 
     def _response(self, included: IncludedTransaction) -> TransactionResponse:
         receipts = [self._sent[pair.receipt.receipt_id] for pair in included.receipts]
@@ -106,7 +106,7 @@ def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:
     """Yield the transactions and receipts of a document, each with its outcome."""
     for shard in document["shards"]:
         for item in (shard["chunk"] or {}).get("transactions", ()):
-            if "outcome" in item:  # as all signed ones have
+            if "outcome" in item:  # unsigned items have none
                 execution = item["outcome"]["execution_outcome"]
                 yield {"transaction": item["transaction"], "execution_outcome": execution}
         for pair in shard["receipt_execution_outcomes"]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class TracedTransaction(NamedTuple):
-    """A transaction with the block that includes it, and the rules of all blocks it ran in."""
+    """A transaction, its block, and the rules in force in all blocks in which it ran."""
 
     block_height: int
     hash: str
@@ -50,9 +50,9 @@ def tree_tables(
     views: Collection[str], transactions: Sequence[TracedTransaction]
 ) -> dict[str, Any]:
     """
-    Return a `pyarrow.Table` for each view, some of `collected.TRACED`; its rows are by transaction.
+    Return a `pyarrow.Table` for each view, one of `collected.TRACED`, its rows by transaction.
 
-    Raises `DecodeError` if a value fits no column.
+    Raises `DecodeError` if a value does not fit its column.
     """
     forest = build_forest([item.result for item in transactions])
     events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
@@ -76,14 +76,14 @@ def _table(
 ) -> Any:
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
     hashes = np.array([item.hash for item in transactions], dtype=object)
-    own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
-    return arrow_tables.of_columns(view, own | columns)
+    keys = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
+    return arrow_tables.of_columns(view, keys | columns)
 
 
 def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
-    at = np.array([row.at for row in rows], dtype=np.int64)
-    trees = ~at  # position -1 is the first transaction itself, -2 the second one
-    trees[at >= 0] = forest.trees[at[at >= 0]]
+    positions = np.array([row.position for row in rows], dtype=np.int64)
+    trees = ~positions  # position -1 is the first transaction itself, -2 the second
+    trees[positions >= 0] = forest.trees[positions[positions >= 0]]
     return trees
 
 
@@ -106,8 +106,8 @@ def trace_result(
     rules: Mapping[str, Rules | None],
 ) -> TracedTransaction:
     """Add heights, times and shards to a node's result: headers are by hash, rules by epoch."""
-    known = [headers[block_hash] for block_hash in result.block_hashes()]
-    common = common_rules([rules.get(header.epoch_id) for header in known])
+    epochs = [headers[block_hash].epoch_id for block_hash in result.block_hashes()]
+    common = common_rules([rules.get(epoch_id) for epoch_id in epochs])
     outcomes = list(result.outcomes)
     for outcome in outcomes:
         header = headers.get(outcome.block_hash or "")
@@ -125,16 +125,16 @@ def trace_result(
 
 def trace_included(included: IncludedTransaction) -> TracedTransaction:
     """Return a transaction of a block document, as far as its receipts have run."""
-    own = included.transaction
-    names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
-    transaction = Transaction(own.hash, *names, read_actions(own))
+    item = included.transaction
+    names = item.signer_id, item.public_key, item.nonce_index, item.receiver_id
+    transaction = Transaction(item.hash, *names, read_actions(item))
     result = result_of(_in_node_order(included), "$.receipts", transaction, included.conversion)
     tx_hash = included.conversion.id
     return TracedTransaction(included.block_height, tx_hash, result, included.rules)
 
 
 def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
-    """List the receipts as a node does, if it matters: what a receipt created comes after it."""
+    """List the receipts in the order of a node, if it matters: creators before created ones."""
     # Source: nearcore, chain/chain/src/chain.rs, get_recursive_transaction_results.
     if not any(map(_has_receivers, included.receipts)):
         return included.receipts

@@ -1,10 +1,10 @@
 """
-Block documents whose outcomes are proved: the blocks after them commit to each, and are approved.
+Block documents whose outcomes are proved: later blocks commit to them, and are approved.
 
-The outcomes that a chunk executed have a root, which the header of the next chunk of its shard
-has; the header of the block with that chunk commits to it, and the block after that one shows that
-validators approved it. So a document is proved by two later ones, or more if its shard missed a
-chunk.
+The header of a chunk has the root of the outcomes that the previous chunk of its shard executed;
+the header of the block with that chunk commits to the root, and the next block shows that
+validators approved that block. So two later documents prove a document, or more if its shard
+missed a chunk.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Headers:
     def validators(self, header: Header) -> list[Validator]:
         """Read the validators of a block's epoch, to which an earlier header commits."""
         if header.epoch_id not in self._validators:
-            # `next_epoch_id` is the hash of the last block of the epoch before.
+            # `next_epoch_id` is the hash of the last block of the previous epoch.
             before = self.read(header.next_epoch_id)
             validators = self.ledger.send(rpc.validators_ordered(header.hash))
             proofs.check_validators(CryptoHash(before.hash), validators, before.next_bp_hash)
@@ -66,9 +66,9 @@ class Headers:
 
 class HeaderChecks:
     """
-    Checks of the blocks of a chain, one after the other: their headers, chunks and authors.
+    Checks of consecutive blocks of a chain: their headers, chunks and authors.
 
-    The validators are read from `headers`; without them no approvals and authors are checked.
+    The validators are read from `headers`; without them approvals and authors are not checked.
     """
 
     def __init__(self, headers: Headers | None) -> None:
@@ -77,19 +77,19 @@ class HeaderChecks:
         self._first_height: int | None = None
 
     def skip(self, height: int) -> None:
-        """Expect that the next block follows on one below a height."""
+        """Expect that the parent of the next block is below a height."""
         if self._first_height is None:
             self._first_height = height
 
     def add(self, block: WholeBlock) -> bool:
         """
-        Check the next block; return True if it shows that the one before it is approved.
+        Check the next block; return True if it shows that the previous block is approved.
 
-        After a skipped height, approvals name the height of that block and not its hash; a later
-        header, whose approvals name one, then shows it.
+        After a skipped height, approvals name the height of the previous block and not its hash;
+        then a later header, whose approvals name a hash, shows the approval.
 
-        Raises `ProofError` if it is not what its hash commits to, does not follow on the one
-        before, or if that one is not approved by validators with more than two thirds of the stake.
+        Raises `ProofError` if the block is not what its hash commits to, does not follow on the
+        previous block, or if validators with two thirds of the stake or less approved that block.
         """
         header = block.header
         proofs.check_header(header)
@@ -141,20 +141,26 @@ def _check_author(block: WholeBlock, validators: Sequence[Validator]) -> None:
 
 @dataclass(slots=True)
 class VerifiedRead:
-    """The result of reading a height, and what proves it."""
+    """
+    The result of reading a height, and its proof.
 
-    read: DocumentRead  # an error takes the place of a document that is not proved
-    leaves: dict[str, bytes] = field(default_factory=dict)  # of outcomes, by their ids
-    committed_by: Header | None = None  # the last header that commits to one of them
-    missing_roots: int = 0  # to which no header commits yet
-    unchecked: DecodeError | None = None  # why the outcomes of a shard are not in `leaves`
+    `read` has an error instead of a document that is not proved. `leaves` are the leaves of
+    outcomes by their ids, and `committed_by` is the last header that commits to some of them. No
+    header commits yet to `missing_roots`. `unchecked` says why outcomes are not in `leaves`.
+    """
+
+    read: DocumentRead
+    leaves: dict[str, bytes] = field(default_factory=dict)
+    committed_by: Header | None = None
+    missing_roots: int = 0
+    unchecked: DecodeError | None = None
 
     def whole(self) -> DocumentRead:
-        """Return what was read; an error if not all of its outcomes are proved."""
+        """Return the document, or an error if not all of its outcomes are proved."""
         return self.read._replace(value=self.unchecked) if self.unchecked else self.read
 
     def is_proved(self, approved_height: int) -> bool:
-        """Return True if approved blocks commit to all roots, or show that it was skipped."""
+        """Return True if approved blocks commit to all roots, or show that no block exists."""
         if isinstance(self.read.value, LedgerError):
             return True
         header = self.committed_by
@@ -167,9 +173,9 @@ def read_verified(
     """
     Read the document of each height, in order, once it is proved.
 
-    As `read_documents`, but a document that is not what the chain commits to is a `ProofError`.
-    One with an outcome whose status is of an unknown kind is `unchecked`.
-    One whose proof the last final block does not have yet is a `ProofNotReadyError`.
+    As `read_documents`, but a document that the chain does not commit to is a `ProofError`, and a
+    document that no final block proves yet is a `ProofNotReadyError`. A document is `unchecked` if
+    the status of an outcome is of an unknown kind.
     """
     read = partial(read_documents, source=source, whole=True)
     return read_with_later(ledger, heights, Verification(headers), read)
@@ -177,30 +183,30 @@ def read_verified(
 
 class Verification:
     """
-    The documents that are not proved yet, and the checks of the headers.
+    The buffer of documents that are not proved yet, with the checks of their headers.
 
     The validators are read from `headers`; without them the caller trusts the last header.
     """
 
     def __init__(self, headers: Headers | None) -> None:
         self._headers = headers
-        self._held: deque[VerifiedRead] = deque()
+        self._waiting: deque[VerifiedRead] = deque()
         self._restart()
 
     @property
     def is_waiting(self) -> bool:
         """True if a document is not proved yet."""
-        return bool(self._held)
+        return bool(self._waiting)
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[VerifiedRead]:
-        """Add the next height; yield those that are proved now. Later ones are not yielded."""
+        """Add the next height; yield the heights that are proved now, except later heights."""
         verified = VerifiedRead(read)
         try:
             if isinstance(read.value, LedgerError):
                 raise read.value
             if isinstance(read.value, WholeDocument):
                 self._add_document(read.value, verified)
-                for earlier in self._held:
+                for earlier in self._waiting:
                     if isinstance(earlier.read.value, Skipped) and earlier.committed_by is None:
                         earlier.committed_by = read.value.block.header
             else:
@@ -209,25 +215,25 @@ class Verification:
             self._fail(error)
             verified.read = verified.read._replace(value=error)
         if not is_later:
-            self._held.append(verified)
-        while self._held and self._held[0].is_proved(self._approved_height):
-            yield self._held.popleft()
+            self._waiting.append(verified)
+        while self._waiting and self._waiting[0].is_proved(self._approved_height):
+            yield self._waiting.popleft()
 
     def end(self) -> Iterator[VerifiedRead]:
-        """Yield what is not proved with its error."""
+        """Yield the heights that are not proved, with their errors."""
         self._fail(None)
-        while self._held:
-            yield self._held.popleft()
+        while self._waiting:
+            yield self._waiting.popleft()
 
     def _restart(self) -> None:
-        """Begin anew: the next header follows on none before."""
+        """Forget earlier headers: the next header need not follow on them."""
         self._checks = HeaderChecks(self._headers)
         self._approved_height = -1
         self._pending: dict[int, tuple[VerifiedRead, bytes]] = {}  # by shard
 
     def _fail(self, error: LedgerError | None) -> None:
-        """Replace the documents that wait for a later one, which cannot prove them."""
-        for verified in self._held:
+        """Replace the waiting documents by an error, because no later document proves them."""
+        for verified in self._waiting:
             if not isinstance(verified.read.value, LedgerError):
                 text = f"no later block proves block {verified.read.height} yet"
                 value = error or ProofNotReadyError(text=text, block_height=verified.read.height)
@@ -246,21 +252,21 @@ class Verification:
             self._approved_height = header.height - 1
         hashes = decode_hashes(*map(_outcome_root, chunks))
         roots = {chunk.shard_id: root for chunk, root in zip(chunks, hashes, strict=True)}
-        root = proofs.root_of([sha256(each).digest() for each in roots.values()])
+        root = proofs.root_of([sha256(chunk_root).digest() for chunk_root in roots.values()])
         _require(root == decode_hashes(header.outcome_root)[0], header, "its chunks")
         new = {chunk.shard_id for chunk in chunks if chunk.height_included == header.height}
         for shard_id in new & self._pending.keys():
             earlier, root = self._pending.pop(shard_id)
-            what = f"the outcomes of shard {shard_id} in block {earlier.read.height}"
-            _require(root == roots[shard_id], header, what)
+            outcomes = f"the outcomes of shard {shard_id} in block {earlier.read.height}"
+            _require(root == roots[shard_id], header, outcomes)
             earlier.missing_roots -= 1
             earlier.committed_by = header
         for shard in document.shards:
             executions = shard.executions()
             _check_accounts(shard, header)
             if shard.shard_id not in new:
-                what = f"outcomes of shard {shard.shard_id}, without a chunk,"
-                _require(not executions, header, what)
+                outcomes = f"outcomes of shard {shard.shard_id}, without a chunk,"
+                _require(not executions, header, outcomes)
                 continue
             ids = [execution.id for execution in executions]
             computed = proofs.leaves(ids, [execution.outcome for execution in executions])
@@ -278,22 +284,18 @@ class Verification:
 
 
 def _check_accounts(shard: Shard, header: Header) -> None:
-    """Check that the accounts that executed sent the transactions, or received the receipts."""
+    """Check that each executor is the signer of the transaction or the receiver of the receipt."""
     for item in () if shard.chunk is None else shard.chunk.converted():
         executor_id = item.outcome.execution_outcome.outcome.executor_id
-        sent = item.transaction
-        is_signer = sent.signer_id in (executor_id, None)
-        _require(is_signer, header, f"the signer of {sent.hash}")
+        is_signer = item.transaction.signer_id in (executor_id, None)
+        _require(is_signer, header, f"the signer of {item.transaction.hash}")
     for pair in shard.receipt_execution_outcomes:
-        executor_id = pair.execution_outcome.outcome.executor_id
-        receipt = pair.receipt
-        _require(
-            receipt.receiver_id == executor_id, header, f"the receiver of {receipt.receipt_id}"
-        )
+        is_receiver = pair.receipt.receiver_id == pair.execution_outcome.outcome.executor_id
+        _require(is_receiver, header, f"the receiver of {pair.receipt.receipt_id}")
 
 
 def _unknown_status(execution: Execution) -> DecodeError:
-    """Build the error for the outcomes of a shard, whose root needs the leaf of each."""
+    """Build the error for a shard without a root, because an outcome has no leaf."""
     problem = proofs.unknown_status(execution.outcome.status)
     msg = f"{execution.id} and its shard are not checked: {problem}"
     return DecodeError(msg, path="$.shards[].receipt_execution_outcomes[].execution_outcome")
@@ -306,7 +308,7 @@ def _outcome_root(chunk: ChunkHeader) -> str:
     return chunk.outcome_root
 
 
-def _require(holds: bool, header: Header, what: str) -> None:  # noqa: FBT001 - a condition
+def _require(holds: bool, header: Header, content: str) -> None:  # noqa: FBT001 - a condition
     if not holds:
-        msg = f"Block {header.height} does not commit to {what}"
+        msg = f"Block {header.height} does not commit to {content}"
         raise ProofError(msg, block_hash=header.hash)

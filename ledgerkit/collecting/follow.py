@@ -13,7 +13,7 @@ import pandas as pd
 
 from ledgerkit import client, intervals, validation
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_data.contents import ContentsWindow, DocumentContents
+from ledgerkit.block_data.contents import ContentsBuffer, DocumentContents
 from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.block_data.reading import Link
@@ -398,7 +398,7 @@ class _Chain:
         """
         source, reader = self.manifest.source, self._reader()
         feed = DocumentFeed(self.ledger, start, self._show, source=source, previous=previous)
-        window = ContentsWindow(self.ledger, is_traced=reader.is_traced)
+        window = ContentsBuffer(self.ledger, is_traced=reader.is_traced)
         origins = reader.origins(self.ledger)
         with closing(feed.read()) as reads:
             for read in reads:

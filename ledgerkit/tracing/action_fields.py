@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.actions import Action, Actions, FunctionCall
 
-_SAFE_DIGITS = 38  # of the 39 of the largest integer of 128 bits
+_SAFE_DIGITS = 38  # the largest 128-bit integer has 39
 _DECODER = json_decoding.decoder(Any)
 
 
@@ -45,7 +45,7 @@ def total_deposit(actions: Actions | None) -> int | None:
 
 
 def action_deposit(action: Any) -> int | None:
-    """Return the deposit of an action, of a Delegate that of its content; None if unknown."""
+    """Return the deposit of an action, or of a Delegate's content; None if unknown."""
     inner = delegate_action(action)
     return deposit(action) if inner is None else total_deposit(inner.actions)
 
@@ -56,7 +56,7 @@ def _is_short(text: str) -> bool:
 
 
 def parse_amount(text: str, path: str) -> int:
-    """Parse decimal digits of at most 128 bits; `path` is the amount's place, for the error."""
+    """Parse decimal digits of at most 128 bits; `path` is the amount's path, for the error."""
     if _is_short(text):
         return int(text)
     values = amounts.plain([text])
@@ -72,12 +72,12 @@ def decode_args(call: FunctionCall) -> Any:
 
 
 def decode_all_args(args: Sequence[bytes | None]) -> list[Any]:
-    """Decode the arguments of many calls, each as `decode_args` does."""
-    known = [data for data in args if data is not None]
+    """Decode the arguments of many calls as `decode_args` does."""
+    texts = [data for data in args if data is not None]
     try:
-        decoded = _DECODER.decode_all(known)
-    except msgspec.DecodeError:  # one is not JSON
-        decoded = list(map(_decode, known))
+        decoded = _DECODER.decode_all(texts)
+    except msgspec.DecodeError:  # not all arguments are JSON
+        decoded = list(map(_decode, texts))
     if len(decoded) == len(args):
         return decoded
     values = iter(decoded)

@@ -54,7 +54,7 @@ def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
 
 
 def _join(texts: list[tuple[str, int]]) -> str:
-    """Join the phrases of actions in their order, with the number of times of each."""
+    """Join phrases in their order, each with the number of its repetitions."""
     parts = [f"{text} {n} times" if n > 1 else text for text, n in texts[:_MAX_ACTIONS]]
     n_others = sum(n for _, n in texts[_MAX_ACTIONS:])
     others = f", then {n_others} more action{'s' if n_others > 1 else ''}" if n_others else ""
@@ -71,8 +71,8 @@ def receiver_name(request: Request) -> str:
     return "itself" if is_sender else account(request.receiver_id)
 
 
-def _on_other(request: Request) -> str:
-    """Return the receiver's place in a phrase; nothing if it is the sender."""
+def _on_receiver(request: Request) -> str:
+    """Return " on" and the receiver; nothing if the receiver is the sender."""
     return "" if receiver_name(request) == "itself" else f" on {account(request.receiver_id)}"
 
 
@@ -113,24 +113,24 @@ def _describe_action(action: Action | str, request: Request, amounts: AmountText
     names = {
         "amount": _near(deposit(action), amounts),
         "receiver": receiver_name(request),
-        "place": _on_other(request),
+        "place": _on_receiver(request),
     }
     return _phrase(infinitive, past, object_text.format_map(names))
 
 
 def _describe_members(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe an action by its other members, or by its name if they are unknown."""
-    name, place = action_name(action), _on_other(request)
+    """Describe an action that has no phrase of its own: by its members, or by its name."""
+    name, on_receiver = action_name(action), _on_receiver(request)
     inner = delegate_action(action)
     if inner is not None:
         return _phrase("relay", "relayed", f"a delegate action of {account(inner.sender_id)}")
     details = action_details(action)
     details = details if isinstance(details, dict) else {}
     if name == "AddKey":
-        return _phrase("add", "added", _describe_key(details) + place)
+        return _phrase("add", "added", _describe_key(details) + on_receiver)
     if name == "DeleteAccount":
         beneficiary_id = account(_text(details, "beneficiary_id"))
-        name = f"the account {account(request.receiver_id)}" if place else "its account"
+        name = f"the account {account(request.receiver_id)}" if on_receiver else "its account"
         object_text = f"{name}, with {beneficiary_id} as the beneficiary"
         return _phrase("delete", "deleted", object_text)
     stake = _units(details, "stake")
@@ -159,7 +159,7 @@ def _describe_key(details: dict[str, Any]) -> str:
 
 
 def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe a call: its purpose as an infinitive if a standard defines it."""
+    """Describe a call; the infinitive is its purpose if a standard defines one."""
     contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
     object_text = f"{_method(call)} on {receiver_name(request)}"
     object_text += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
@@ -194,7 +194,7 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
 
 
 def _units(fields: dict[str, Any], name: str) -> int | None:
-    """Return an amount if it is decimal digits of an amount's length."""
+    """Return a member that is decimal digits of an amount's length; None for any other."""
     value = _text(fields, name)
     return int(value) if value is not None and _AMOUNT.fullmatch(value) else None
 

@@ -39,18 +39,18 @@ _QUOTED = 80  # characters of an invalid event in its note
 
 def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
     """
-    Replace the position `at` of each row's receipt, if it is given, by columns that identify it.
+    Replace the `position` of each row's receipt, if it is given, by columns that identify it.
 
     A negative position stands for a transaction itself.
     """
-    if "at" not in columns:
+    if "position" not in columns:
         return columns
-    rows = np.maximum(np.array(columns["at"], dtype=np.int64), -1)
+    rows = np.maximum(np.array(columns["position"], dtype=np.int64), -1)
     return {
         "receipt_id": objects(receipts["receipt_id"])[rows],
         "order": take(receipts["order"], rows),
         "block_height": take(receipts["block_height"], rows),
-        **{name: values for name, values in columns.items() if name != "at"},
+        **{name: values for name, values in columns.items() if name != "position"},
     }
 
 
@@ -60,7 +60,7 @@ def action_columns(forest: Forest) -> Columns:
     rows = list(action_rows(zip(forest.actions(), *parties, strict=True)))
     calls = [function_call(row.action) for row in rows]
     return {
-        "at": [row.at for row in rows],
+        "position": [row.position for row in rows],
         **shared_columns(rows),
         "args": decode_all_args([call.args if call else None for call in calls]),
         "deposit": [deposit(row.action) for row in rows],
@@ -69,14 +69,16 @@ def action_columns(forest: Forest) -> Columns:
 
 
 def _are_effective(forest: Forest, rows: Sequence[ActionRow]) -> list[bool | None]:
-    """Return whether actions took effect; None if their receipt is not known to have run."""
-    known = {**dict.fromkeys(SUCCEEDED, True), "failure": False}
-    ran = [known.get(status) for status in forest.listed("status")]
-    return [ran[row.at] if row.inner_index is None else False for row in rows]
+    """Return whether each action took effect; None if its receipt has not run, or may not have."""
+    effective = {**dict.fromkeys(SUCCEEDED, True), "failure": False}
+    statuses = forest.listed("status")
+    return [
+        effective.get(statuses[row.position]) if row.inner_index is None else False for row in rows
+    ]
 
 
 def shared_columns(rows: Sequence[ActionRow]) -> Columns:
-    """Compute the columns of actions that the frames of traces and of blocks build alike."""
+    """Compute the columns of actions that frames of traces and of blocks have in common."""
     actions = [row.action for row in rows]
     calls = list(map(function_call, actions))
     return {
@@ -92,7 +94,7 @@ def shared_columns(rows: Sequence[ActionRow]) -> Columns:
 
 
 def action_details(action: Action | str) -> Any:
-    """Decode the members of an action that is neither call nor transfer."""
+    """Decode the members of an action other than a call or transfer."""
     if isinstance(action, str) or action.function_call or action.transfer:
         return NA
     inner = delegate_action(action)
@@ -119,12 +121,12 @@ def log_columns(forest: Forest) -> Columns:
     positions: list[int] = []
     indices: list[int] = []
     lines: list[str] = []
-    for at, logged in enumerate(forest.columns["logs"]):
-        positions += [at] * len(logged)
+    for position, logged in enumerate(forest.columns["logs"]):
+        positions += [position] * len(logged)
         indices += range(len(logged))
         lines += logged
     return {
-        "at": positions,
+        "position": positions,
         "log_index": indices,
         **_contract_columns(forest, positions),
         "log": lines,
@@ -143,13 +145,13 @@ def _contract_columns(forest: Forest, positions: list[int]) -> Columns:
 
 class Event(NamedTuple):
     """
-    One event (NEP-297): the position of its receipt, the line's index, its content.
+    An event (NEP-297): the position of its receipt, the line's index, its content.
 
     `note` says what is wrong with an event that does not follow NEP-297 or the standard of its
-    token; `movements` are those that a token's event reports.
+    token; `movements` are the token movements that it reports.
     """
 
-    at: int
+    position: int
     log_index: int
     standard: str | None
     version: str | None
@@ -160,23 +162,23 @@ class Event(NamedTuple):
 
 
 def parse_events(forest: Forest) -> list[Event]:
-    """Parse all events in the order of receipts; one that is not valid has a `note`."""
+    """Parse all events in the order of receipts; invalid events have a `note`."""
     return [
-        _parse_event(at, index, line)
-        for at, lines in enumerate(forest.listed("logs"))
+        _parse_event(position, index, line)
+        for position, lines in enumerate(forest.listed("logs"))
         for index, line in enumerate(lines)
         if line.startswith(EVENT_PREFIX)
     ]
 
 
-def _parse_event(at: int, index: int, line: str) -> Event:
+def _parse_event(position: int, index: int, line: str) -> Event:
     text = line[len(EVENT_PREFIX) :]
     try:
         document = json_decoding.decode(text)
     except msgspec.DecodeError as problem:
-        return _broken_event(at, index, f"not valid JSON ({problem}): {text[:_QUOTED]}")
+        return _broken_event(position, index, f"not valid JSON ({problem}): {text[:_QUOTED]}")
     if not isinstance(document, dict):
-        return _broken_event(at, index, f"not a JSON object: {text[:_QUOTED]}")
+        return _broken_event(position, index, f"not a JSON object: {text[:_QUOTED]}")
     names = [document.get(name) for name in ("standard", "version", "event")]
     standard, version, event = [name if isinstance(name, str) else None for name in names]
     data = document.get("data", NA)
@@ -188,7 +190,7 @@ def _parse_event(at: int, index: int, line: str) -> Event:
             note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
     except StandardError as problem:
         note = str(problem)
-    return Event(at, index, standard, version, event, data, note, movements)
+    return Event(position, index, standard, version, event, data, note, movements)
 
 
 def _wrong_name(document: dict[str, Any]) -> str:
@@ -199,12 +201,12 @@ def _wrong_name(document: dict[str, Any]) -> str:
     return f"{name} is empty" if document[name] == "" else f"{name} is not a text"
 
 
-def _broken_event(at: int, index: int, note: str) -> Event:
-    return Event(at, index, None, None, None, NA, note, [])
+def _broken_event(position: int, index: int, note: str) -> Event:
+    return Event(position, index, None, None, None, NA, note, [])
 
 
 def event_columns(forest: Forest, events: Sequence[Event]) -> Columns:
     """Compute the columns of the events frame, by position of the receipt."""
-    names = ("at", "log_index", "standard", "version", "event", "data", "note")
+    names = ("position", "log_index", "standard", "version", "event", "data", "note")
     columns: Columns = {name: [getattr(event, name) for event in events] for name in names}
-    return columns | _contract_columns(forest, columns["at"])
+    return columns | _contract_columns(forest, columns["position"])

@@ -1,4 +1,4 @@
-"""What a transaction was for one of the accounts that took part in it."""
+"""A transaction from the view of one of the accounts that took part in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Activity(NamedTuple):
-    """The columns of the frame `activity` that a transaction's document tells; None if unread."""
+    """The columns of the frame `activity` from a transaction's document; None if unread."""
 
     headline: str | None = None
     verdict: str | None = None
@@ -28,7 +28,7 @@ class Activity(NamedTuple):
 
 
 def describe_activity(tx: TransactionData, account_id: str) -> Activity:
-    """Return what a transaction was for an account."""
+    """Describe a transaction from the view of one of its accounts."""
     changes = _changes(tx, account_id)
     calls = function_calls((tx.request and tx.request.actions) or ())
     tokens = {
@@ -53,7 +53,9 @@ def _changes(tx: TransactionData, account_id: str) -> dict[str, Any]:
     rows = zip(columns["account_id"], columns["asset"], columns["change"], strict=True)
     changes = {asset: change for owner_id, asset, change in rows if owner_id == account_id}
     values = tx.values
-    received = zip(values.receivers, values.deposits, values.rewards, values.taken, strict=True)
+    received = zip(
+        values.receivers, values.deposits, values.rewards, values.balance_burnt, strict=True
+    )
     sent = zip(values.senders, values.deposits, strict=True)
     is_unknown = any(None in row for row in (*received, *sent) if row[0] == account_id)
     if is_unknown or tx.verdict in ("pending", "unknown"):
@@ -68,7 +70,7 @@ def _signed(tx: TransactionData, asset: str, change: Any) -> str:
 
 
 def _counterparty(tx: TransactionData, account_id: str) -> str | None:
-    """Return the one account at the other end of token transfers, else of the transaction."""
+    """Return the only account at the other end of token transfers, else of the transaction."""
     ends = [(row.sender_id, row.receiver_id) for row in tx.transfers if row.asset.startswith("nep")]
     others = {end for pair in ends if account_id in pair for end in pair} - {account_id, None}
     if len(others) != 1 and tx.request is not None:

@@ -21,8 +21,8 @@ class AmountTexts:
     """
     The formatter of amounts.
 
-    A contract chooses its symbol freely. The contract is therefore named beside a symbol that
-    two tokens share, and instead of one that reads as NEAR or is not a plain word. A token without
+    A contract chooses its symbol freely. The contract is therefore added to a symbol that two
+    tokens share, and replaces a symbol that reads as NEAR or is not a plain word. A token without
     usable decimals is counted in units.
     """
 

@@ -1,12 +1,10 @@
 """
-The changes of balances that a transaction made, each in the block in which it happened.
+The balance changes that a transaction made, with the block of each.
 
-Those with staking pools are read from the pools' own log lines.
-
-`Trace.transfers` says who paid whom. Here each transfer is two changes, and they may be blocks
-apart: a deposit leaves the payer when its receipt is created, and arrives when the receipt runs.
-Gas is bought as a whole when the transaction is included, and what was not burnt comes back with
-refunds; `Trace.transfers` has the difference, as the fee.
+`Trace.transfers` says who paid whom. Here a transfer is two changes, which may be blocks apart:
+a deposit leaves the payer when its receipt is created, and arrives when the receipt runs. All gas
+is bought when the transaction is included, and refunds return what was not burnt; `Trace.transfers`
+lists the difference as the fee. Changes of stakes are read from the log lines of staking pools.
 """
 
 # Source: nearcore, `runtime/runtime/src/lib.rs`: `process_transaction` takes deposits and all gas
@@ -30,13 +28,13 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
 
-    Place = tuple[int | None, int | None]  # height and time in ns; None: unknown
+    BlockTime = tuple[int | None, int | None]  # height and time in ns; None: unknown
 
 _AT_RUN = frozenset({"contract_reward", "burnt", "token", "nft", "multi_token"})
 
 
 class BalanceChange(NamedTuple):
-    """A change of one balance; `order` is that of the receipt (-1: the transaction itself)."""
+    """A change of one balance; `order` is the receipt's (-1: the transaction itself)."""
 
     height: int | None
     time_ns: int | None
@@ -53,9 +51,9 @@ class BalanceChange(NamedTuple):
 
 
 def balance_timeline(
-    values: ReceiptValues, transfers: Iterable[Transfer], included: Place
+    values: ReceiptValues, transfers: Iterable[Transfer], included: BlockTime
 ) -> list[BalanceChange]:
-    """Place the changes of balances; `included` is the transaction's own block."""
+    """List the balance changes with their blocks; `included` is the transaction's block."""
     timeline = _Timeline(values, included)
     changes = [*timeline.gas(), *timeline.unknown_rewards()]
     for transfer in transfers:
@@ -66,16 +64,16 @@ def balance_timeline(
 class _Timeline:
     """The blocks in which the receipts of a transaction were created and ran."""
 
-    def __init__(self, values: ReceiptValues, included: Place) -> None:
+    def __init__(self, values: ReceiptValues, included: BlockTime) -> None:
         listed = values.forest.listed
         names = map(listed, ("receipt_id", "method_name", "actions"))
-        places = map(listed, ("block_height", "time"))
+        blocks = map(listed, ("block_height", "time"))
         self._values = values
         self._names = [*zip(*names, strict=True), (None,) * 3]
-        self._ran: list[Place] = [*zip(*places, strict=True), included]
+        self._blocks: list[BlockTime] = [*zip(*blocks, strict=True), included]
 
     def gas(self) -> Iterator[BalanceChange]:
-        """List the gas that the signer bought, and what came back of it."""
+        """List the gas that the signer bought, and its refunds."""
         values = self._values
         signer_id, fee = values.forest.conversions[0].signer_id, values.transaction_fee()
         refunds = [*self._gas_refunds()]
@@ -87,11 +85,11 @@ class _Timeline:
 
     def unknown_rewards(self) -> Iterator[BalanceChange]:
         """List the contract rewards that could not be computed, which `Trace.transfers` lacks."""
-        for at, reward in enumerate(self._values.rewards):
-            receiver_id = self._values.receivers[at]
+        for position, reward in enumerate(self._values.rewards):
+            receiver_id = self._values.receivers[position]
             if reward is None and receiver_id is not None:
                 ends = receiver_id, None
-                yield self._change(at, "contract_reward", NEAR, ends=ends, change=None)
+                yield self._change(position, "contract_reward", NEAR, ends=ends, change=None)
 
     @property
     def _gas_asset(self) -> str:
@@ -101,54 +99,53 @@ class _Timeline:
     def _gas_refunds(self) -> Iterator[BalanceChange]:
         """List the refunds of gas to the balance that paid for it."""
         values = self._values
-        for at, kind in enumerate(values.refund_kinds):
-            receiver_id, amount = values.receivers[at], values.deposits[at]
-            is_paid = values.status[at] in SUCCEEDED and kind == "refund_gas"
-            if is_paid and receiver_id is not None and not values.is_refund_to_account(at):
-                ends = receiver_id, None
-                yield self._change(at, "refund_gas", self._gas_asset, ends=ends, change=amount)
+        for position, kind in enumerate(values.refund_kinds):
+            receiver_id, amount = values.receivers[position], values.deposits[position]
+            is_paid = values.status[position] in SUCCEEDED and kind == "refund_gas"
+            if is_paid and receiver_id is not None and not values.is_refund_to_account(position):
+                ends, asset = (receiver_id, None), self._gas_asset
+                yield self._change(position, "refund_gas", asset, ends=ends, change=amount)
 
     def _change(
         self,
-        at: int,
+        position: int,
         kind: str,
         asset: str,
         *,
         ends: tuple[str, str | None],  # the account, and its counterparty
         change: int | None,
         memo: str | None = None,
-        place: Place | None = None,  # if not that in which the receipt ran
+        block: BlockTime | None = None,  # None: the block in which the receipt ran
     ) -> BalanceChange:
-        receipt_id, method_name, actions = self._names[at]
-        names, place = (receipt_id, method_name, actions), place or self._ran[at]
-        return BalanceChange(*place, at, *names, kind, asset, *ends, change, memo)
+        receipt_id, method_name, actions = self._names[position]
+        names, block = (receipt_id, method_name, actions), block or self._blocks[position]
+        return BalanceChange(*block, position, *names, kind, asset, *ends, change, memo)
 
     def changes(self, transfer: Transfer) -> Iterator[BalanceChange]:
-        at, kind, asset, sender_id, receiver_id, amount, memo, _ = transfer
+        position, kind, asset, sender_id, receiver_id, amount, memo, _ = transfer
         if kind == "fee":
             return
-        if kind == "undelivered" and self._values.refund_kinds[at] == "beneficiary":
-            kind = "beneficiary"  # who does not exist
+        if kind == "undelivered" and self._values.refund_kinds[position] == "beneficiary":
+            kind = "beneficiary"  # that does not exist
         if sender_id is not None and sender_id != SYSTEM:
             is_at_run = transfer.kind in _AT_RUN or asset != NEAR
             lost = None if amount is None else -amount
             options: Any = {"ends": (sender_id, receiver_id), "change": lost, "memo": memo}
-            place = None if is_at_run or at < 0 else self._ran[self._values.parents[at]]
-            yield self._change(at, kind, asset, place=place, **options)
+            parent = position if is_at_run or position < 0 else self._values.parents[position]
+            yield self._change(position, kind, asset, block=self._blocks[parent], **options)
         if receiver_id is not None and receiver_id != SYSTEM:
             ends = receiver_id, sender_id
-            yield self._change(at, kind, asset, ends=ends, change=amount, memo=memo)
+            yield self._change(position, kind, asset, ends=ends, change=amount, memo=memo)
 
 
 # Stakes with pools ------------------------------------------------------------------------
 
 # Source: near/core-contracts, `staking-pool/src/internal.rs`, logs each change of an account in
-# this form, and so does `staking-farm`; what is deposited is the attached deposit, and what is
-# withdrawn is the amount of the transfer. Nearblocks/nearblocks reads the same lines for its table
-# of staking events.
+# this form, and so does `staking-farm`; the amount deposited is the attached deposit, and the
+# amount withdrawn is that of the transfer. Nearblocks/nearblocks reads the same lines.
 POOL_METHODS = re.compile(r"(deposit|deposit_and_stake|(un)?stake(_all)?|withdraw(_all)?)")
 _LINE = re.compile(r"@(\S+) (deposited|staking|unstaking|withdrawing) (\d{1,39})\.", re.ASCII)
-# What staking and unstaking move within a pool is no change of the balance with it.
+# Staking and unstaking move tokens within a pool, so the balance with the pool does not change.
 _KINDS = {
     "deposited": ("stake", 1),
     "staking": ("stake", 0),
@@ -168,23 +165,22 @@ def stake_changes(values: ReceiptValues) -> list[BalanceChange]:
     columns = ("block_height", "time", "receipt_id", "method_name")
     heights, times, ids, methods = map(values.forest.listed, columns)
     changes: list[BalanceChange] = []
-    for at, pool_id in enumerate(values.receivers):
-        for account_id, kind, change in _changes_in(values, at):
-            place, names = (heights[at], times[at]), (ids[at], methods[at], "FunctionCall")
-            ends = account_id, pool_id
-            asset = f"stake:{pool_id}"
-            changes.append(BalanceChange(*place, at, *names, kind, asset, *ends, change, None))
+    for position, pool_id in enumerate(values.receivers):
+        for account_id, kind, change in _changes_in(values, position):
+            block, ends = (heights[position], times[position]), (account_id, pool_id)
+            names = ids[position], methods[position], "FunctionCall", kind, f"stake:{pool_id}"
+            changes.append(BalanceChange(*block, position, *names, *ends, change, None))
     return changes
 
 
-def _changes_in(values: ReceiptValues, at: int) -> Iterator[tuple[str, str, int]]:
+def _changes_in(values: ReceiptValues, position: int) -> Iterator[tuple[str, str, int]]:
     """Yield account, kind and signed amount of the changes in one receipt."""
-    if values.status[at] not in SUCCEEDED or values.receivers[at] is None:
+    if values.status[position] not in SUCCEEDED or values.receivers[position] is None:
         return
-    calls = function_calls(values.actions[at] or ())
+    calls = function_calls(values.actions[position] or ())
     if not any(POOL_METHODS.fullmatch(call.method_name or "") for call in calls):
         return
-    lines = [*read_pool_lines(values.forest.columns["logs"][at])]
+    lines = [*read_pool_lines(values.forest.columns["logs"][position])]
     depositors = {account_id for account_id, verb, _ in lines if verb == "deposited"}
     for account_id, verb, amount in lines:
         kind, sign = _KINDS[verb]

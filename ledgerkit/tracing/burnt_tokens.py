@@ -1,9 +1,9 @@
 """
-The tokens that executions burnt: the price of their gas, and what was taken from a balance.
+The tokens that executions burnt: the price of their gas, and balances of accounts and gas keys.
 
-Besides the fee, which the signer pays, an outcome's `tokens_burnt` contains what two kinds of
-actions take from the account that runs them: deploying a global contract burns 10^20 yoctoNEAR
-for each byte (nearcore, `action_deploy_global_contract`; included since protocol version 83), and
+Besides the fee, which the signer pays, an outcome's `tokens_burnt` contains the balance that two
+kinds of actions burn: deploying a global contract burns 10^20 yoctoNEAR per byte of the account
+that deploys it (nearcore, `action_deploy_global_contract`; included since protocol version 83), and
 deleting a gas key burns its balance (nearcore, `delete_gas_key` and `action_delete_account`).
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DEPLOYMENTS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "code"}
 KEY_DELETIONS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "keys"}
-_TAKING = _DEPLOYMENTS | KEY_DELETIONS
+_BALANCE_BURNING_ACTIONS = _DEPLOYMENTS | KEY_DELETIONS
 _BYTE_TOKENS = 10**20  # global_contract_storage_amount_per_byte, since protocol version 77
 _MAX_KEYS_TOKENS = 10**24  # GasKeyInfo::MAX_BALANCE_TO_BURN
 # Since protocol version 85, creating an account burns this many yoctoNEAR in total, including the
@@ -46,28 +46,28 @@ class Execution(NamedTuple):
 
 
 class BurntTokens(NamedTuple):
-    """The gas price of an execution and what it took from a balance; None if unknown."""
+    """The gas price of an execution and the balance that it burnt; None if unknown."""
 
     gas_price: int | None
     balance: int | None
 
 
-def may_take(actions: Collection[str]) -> bool:
-    """Return True if actions may take something from the balance of the account that runs them."""
-    return not _TAKING.isdisjoint(actions)
+def may_burn_balance(actions: Collection[str]) -> bool:
+    """Return True if actions may burn a balance of the account that runs them."""
+    return not _BALANCE_BURNING_ACTIONS.isdisjoint(actions)
 
 
 def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
     """
-    Return the gas price of each execution of a transaction, and what it took from a balance.
+    Return the gas price of each execution of a transaction, and the balance that it burnt.
 
     All executions in one block burn gas at one price. So the price of an execution that may have
-    taken something from a balance is that of another one in its block. Refunds are left out: their
-    gas is free.
+    burnt a balance is that of another execution in its block. Refunds are left out: their gas is
+    free.
     """
     parts: list[BurntTokens | None] = [
         None
-        if may_take(execution.actions)
+        if may_burn_balance(execution.actions)
         else BurntTokens(gas_price(execution.tokens, execution.gas), 0)
         for execution in executions
     ]
@@ -86,17 +86,17 @@ def _split(execution: Execution, prices: dict[str | None, int]) -> BurntTokens:
         return BurntTokens(None, None)
     price = prices.get(execution.block_hash) if execution.block_hash else None
     if price is not None:
-        return BurntTokens(price, _taken(execution, price))
+        return BurntTokens(price, _balance_burnt(execution, price))
     if not execution.is_deployment:
-        own = gas_price(execution.tokens, execution.gas)
-        return BurntTokens(own, None if own is None else 0)
-    matches = [(price, _taken(execution, price)) for price in sorted(set(prices.values()))]
-    known = [BurntTokens(price, taken) for price, taken in matches if taken is not None]
-    return known[0] if len(known) == 1 else BurntTokens(None, None)
+        price = gas_price(execution.tokens, execution.gas)
+        return BurntTokens(price, None if price is None else 0)
+    parts = [BurntTokens(price, _balance_burnt(execution, price)) for price in set(prices.values())]
+    possible = [part for part in parts if part.balance is not None]
+    return possible[0] if len(possible) == 1 else BurntTokens(None, None)
 
 
-def _taken(execution: Execution, price: int) -> int | None:
-    """Return what an execution at this gas price took from a balance; None if it is unknown."""
+def _balance_burnt(execution: Execution, price: int) -> int | None:
+    """Return the balance that an execution burnt at this gas price; None if it is unknown."""
     surplus = (execution.tokens or 0) - price * (execution.gas or 0)
     if not execution.is_deployment:
         return surplus if 0 <= surplus <= _MAX_KEYS_TOKENS else None
@@ -104,9 +104,9 @@ def _taken(execution: Execution, price: int) -> int | None:
         return None  # shared between the account and its keys in an unknown way
     charge = max(0, _CREATION_TOKENS - price * _CREATION_GAS)
     created = "CreateAccount" in execution.actions
-    for taken in (surplus, surplus - charge) if created else (surplus,):
-        if taken > 0 and taken % _BYTE_TOKENS == 0:
-            return taken
+    for balance in (surplus, surplus - charge) if created else (surplus,):
+        if balance > 0 and balance % _BYTE_TOKENS == 0:
+            return balance
     return None
 
 

@@ -1,5 +1,5 @@
 """
-What successful calls brought about, in words: from transfers, receipts and logs.
+The results of successful calls in words, from transfers, receipts and logs.
 
 A method's name alone proves nothing. A swap is two fungible assets that changed hands, a stake is
 the log line of a staking pool or a minted token, a sale is an NFT that left for an amount.
@@ -51,7 +51,7 @@ _POOL_TEXTS = {
 
 class Summary(NamedTuple):
     """
-    A headline without its subject: what happened, and clauses that follow.
+    A headline without its subject: its verb and object, and the clauses that follow.
 
     `has_reason` is True if the clauses already describe the receipts that failed.
     """
@@ -63,7 +63,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of a request, and what their sender gave and got in total, by asset."""
+    """The calls of a request, and the totals that their sender gave and got, by asset."""
 
     tx: TransactionData
     request: Request
@@ -89,9 +89,9 @@ class Calls:
         """Return True if one of these methods was called."""
         return any(call.method_name in methods for call in self.calls)
 
-    def has_word(self, word: str) -> bool:
-        """Return True if a method's name contains a word."""
-        return any(word in (call.method_name or "").split("_") for call in self.calls)
+    def has_name_part(self, part: str) -> bool:
+        """Return True if a method's name has a part, between underscores."""
+        return any(part in (call.method_name or "").split("_") for call in self.calls)
 
     def moved(self, asset: str, sender_id: str | None, receiver_id: str | None) -> int:
         """Return how much of an asset moved from one account to another."""
@@ -118,9 +118,9 @@ def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
 
 
 def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
-    """Return the calls of actions; none if another action is among them."""
-    calls = [function_call(action) for action in actions or ()]
-    return [] if None in calls else [call for call in calls if call is not None]
+    """Return the calls of actions; none if some action is not a call."""
+    calls = [call for call in map(function_call, actions or ()) if call is not None]
+    return calls if len(calls) == len(actions or ()) else []
 
 
 def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
@@ -130,7 +130,7 @@ def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
 def net_amounts(
     transfers: Iterable[Transfer], request: Request, n_calls: int
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return what the sender gave and got in total, without the yoctoNEAR that calls demand."""
+    """Return the totals that the sender gave and got, without the yoctoNEAR that calls demand."""
     totals: dict[str, int] = {}
     for row in _value_rows(transfers):
         amount = row.amount or 0
@@ -143,10 +143,11 @@ def net_amounts(
     return gives, {asset: total for asset, total in totals.items() if total > 0}
 
 
-def reason_text(tx: TransactionData, at: int) -> tuple[bool, str]:
+def reason_text(tx: TransactionData, position: int) -> tuple[bool, str]:
     """Return whether a receipt failed in a panic, and the reason without a full stop."""
     columns = tx.tree.columns
-    message = columns["error_message"][at] or columns["error_kind"][at] or "for unknown reasons"
+    message, kind = columns["error_message"][position], columns["error_kind"][position]
+    message = message or kind or "for unknown reasons"
     if message.startswith(PANIC):
         return True, plain(message.removeprefix(PANIC), _MAX_REASON).rstrip(".")
     return False, as_clause(message)
@@ -155,7 +156,7 @@ def reason_text(tx: TransactionData, at: int) -> tuple[bool, str]:
 def as_clause(sentence: str) -> str:
     """Return a sentence as a clause: without its full stop and its capital letter."""
     text = plain(sentence, _MAX_REASON).rstrip(".")
-    first_word = text.partition(" ")[0]
+    first_word, _, _ = text.partition(" ")
     if first_word == "Exceeded":  # the node's texts about gas and balance have no subject
         return f"it e{text[1:]}"
     return text[:1].lower() + text[1:] if first_word[1:].islower() else text
@@ -168,39 +169,40 @@ def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
 # Rules -----------------------------------------------------------------------------------
 
 
-def _creation(data: Calls) -> Summary | None:
+def _summarize_creation(data: Calls) -> Summary | None:
     columns, names = data.tx.tree.columns, data.tx.column("actions")
-    created = [at for at in data.tx.own_receipts if "CreateAccount" in (names[at] or "").split("+")]
+    receipts = data.tx.own_receipts
+    created = [row for row in receipts if "CreateAccount" in (names[row] or "").split("+")]
     if len(created) != 1:
         return None
-    at, yocto = created[0], columns["deposit"][created[0]]
+    position, yocto = created[0], columns["deposit"][created[0]]
     amounts = data.tx.amounts
     near = f" with {amounts.text(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
-    creation = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
-    if columns["status"][at] in SUCCEEDED:
+    creation = f"{account(columns['receiver_id'][position])}{near} through {data.contract_id}"
+    if columns["status"][position] in SUCCEEDED:
         return Summary(f"created {creation}")
-    if columns["status"][at] != "failure":
+    if columns["status"][position] != "failure":
         return None
     back = returned_near(data.tx, data.request)
-    clauses = (reason_text(data.tx, at)[1], *([f"{back} came back"] if back else []))
+    clauses = (reason_text(data.tx, position)[1], *([f"{back} came back"] if back else []))
     return Summary(f"tried to create {creation}", clauses, has_reason=True)
 
 
-def _refunded_tokens(data: Calls) -> Summary | None:
-    """Summarize tokens sent with a call of which all came back."""
+def _summarize_refunded_tokens(data: Calls) -> Summary | None:
+    """Summarize an `ft_transfer_call` that was refunded in full."""
     call, receiver_id = _transfer_call(data)
     if call is None or data.token in data.gives:
         return None
-    there = data.moved(data.token, data.request.sender_id, receiver_id)
-    if not there or there != data.moved(data.token, receiver_id, data.request.sender_id):
+    sent = data.moved(data.token, data.request.sender_id, receiver_id)
+    if not sent or sent != data.moved(data.token, receiver_id, data.request.sender_id):
         return None
     is_swap = is_swap_message(call)
-    transfer = f"{data.tx.amounts.text(data.token, there)} {'on' if is_swap else 'to'} "
+    transfer = f"{data.tx.amounts.text(data.token, sent)} {'on' if is_swap else 'to'} "
     transfer += account(receiver_id) + ("" if is_swap else " with a call")
     name = "the exchange" if is_swap else account(receiver_id)
     text = f"tried to {'swap' if is_swap else 'send'} {transfer}"
     receivers = data.tx.tree.columns["receiver_id"]
-    failed = [at for at in data.tx.failures if receivers[at] == receiver_id]
+    failed = [position for position in data.tx.failures if receivers[position] == receiver_id]
     if not failed:
         return Summary(text, (f"{name} sent the tokens back",))
     is_panic, reason = reason_text(data.tx, min(failed))
@@ -214,23 +216,23 @@ def _transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
     return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
 
 
-def _swap(data: Calls) -> Summary | None:
+def _summarize_swap(data: Calls) -> Summary | None:
     call, receiver_id = _transfer_call(data)
     gives, gets = _only_fungible(data.gives), _only_fungible(data.gets)
-    if not gives or not gets or not (call or data.has_word("swap")):
+    if not gives or not gets or not (call or data.has_name_part("swap")):
         return None
-    # Beside tokens, NEAR that went out paid for storage.
+    # If tokens were given too, the NEAR paid for storage.
     given = {asset: n for asset, n in gives.items() if asset != NEAR} or gives
-    place_id = receiver_id if call else data.request.receiver_id
-    place = account(place_id)
+    exchange_id = receiver_id if call else data.request.receiver_id
+    exchange = account(exchange_id)
     # A contract that hands out tokens of its own has accepted a deposit: shares, or a balance.
-    if call and all(split_asset(asset)[1] == place_id for asset in gets):
-        text = f"sent {data.text(given)} to {place} with a call and received {data.text(gets)}"
+    if call and all(split_asset(asset)[1] == exchange_id for asset in gets):
+        text = f"sent {data.text(given)} to {exchange} with a call and received {data.text(gets)}"
         return Summary(text)
-    return Summary(f"swapped {data.text(given)} for {data.text(gets)} on {place}")
+    return Summary(f"swapped {data.text(given)} for {data.text(gets)} on {exchange}")
 
 
-def _nft(data: Calls) -> Summary | None:
+def _summarize_nfts(data: Calls) -> Summary | None:
     """Summarize NFTs that were minted, burnt, sent, bought or sold."""
     rows = [row for row in data.tx.transfers if row.kind == "nft"]
     contracts = {split_asset(row.asset)[1] for row in rows}
@@ -243,13 +245,13 @@ def _nft(data: Calls) -> Summary | None:
     [(owner_id, receiver_id)] = parties
     tokens = [plain(split_asset(asset)[2]) for asset in last]
     token = f"token {tokens[0]}" if len(tokens) == 1 else f"tokens {list_texts(tokens)}"
-    return _nft_summary(data, f"{token} of {plain(contracts.pop())}", owner_id, receiver_id)
+    return _summarize_nft_route(data, f"{token} of {plain(contracts.pop())}", owner_id, receiver_id)
 
 
-def _nft_summary(
+def _summarize_nft_route(
     data: Calls, token: str, owner_id: str | None, receiver_id: str | None
 ) -> Summary | None:
-    """Summarize NFTs that went from one account, or from their minting, to another."""
+    """Summarize NFTs by their first owner and last receiver; None for a mint or burn."""
     sender_id = data.request.sender_id
     paid, earned = _only_fungible(data.gives), _only_fungible(data.gets)
     if owner_id is None:
@@ -267,8 +269,8 @@ def _nft_summary(
     return None
 
 
-def _wrapping(data: Calls) -> Summary | None:
-    """Summarize the wrapping or unwrapping of NEAR: as much of one as of the other."""
+def _summarize_wrapping(data: Calls) -> Summary | None:
+    """Summarize the wrapping or unwrapping of NEAR, if both amounts are equal."""
     sender_id, contract_id = data.request.sender_id, data.request.receiver_id
     if data.has("near_deposit"):
         minted = data.moved(data.token, None, sender_id)
@@ -276,28 +278,28 @@ def _wrapping(data: Calls) -> Summary | None:
             return Summary(f"wrapped {data.tx.amounts.text(NEAR, minted)}")
     if data.has("near_withdraw"):
         burnt = data.moved(data.token, sender_id, None)
-        # The call demands one yoctoNEAR, which the contract may add to what it pays.
+        # The call demands one yoctoNEAR, which the contract may add to its payment.
         paid = data.moved(NEAR, contract_id, sender_id)
         if burnt and 0 <= paid - burnt <= len(data.calls):
             return Summary(f"unwrapped {data.tx.amounts.text(data.token, burnt)}")
     return None
 
 
-def _liquid_staking(data: Calls) -> Summary | None:
-    """Summarize a stake for which its contract minted tokens, or for which it burnt them."""
+def _summarize_liquid_staking(data: Calls) -> Summary | None:
+    """Summarize a stake for which the contract minted or burnt tokens."""
     sender_id, amounts = data.request.sender_id, data.tx.amounts
-    minted = data.moved(data.token, None, sender_id) if data.has_word("stake") else 0
+    minted = data.moved(data.token, None, sender_id) if data.has_name_part("stake") else 0
     if minted and set(data.gives) == {NEAR}:
         near, tokens = data.text(data.gives), amounts.text(data.token, minted)
         return Summary(f"staked {near} with {data.contract_id} for {tokens}")
-    burnt = data.moved(data.token, sender_id, None) if data.has_word("unstake") else 0
+    burnt = data.moved(data.token, sender_id, None) if data.has_name_part("unstake") else 0
     if burnt and set(data.gives) == {data.token}:
         price = f" for {data.text(data.gets)}" if data.gets else ""
         return Summary(f"unstaked {amounts.text(data.token, burnt)} from {data.contract_id}{price}")
     return None
 
 
-def _pool(data: Calls) -> Summary | None:
+def _summarize_staking(data: Calls) -> Summary | None:
     """Summarize a stake with a pool, from the pool's own log line."""
     if len(data.calls) != 1 or not POOL_METHODS.fullmatch(data.calls[0].method_name or ""):
         return None
@@ -316,72 +318,72 @@ def _pool(data: Calls) -> Summary | None:
 
 
 def _pool_lines(data: Calls) -> dict[str, int]:
-    """Return the changes of the sender's account that a pool logged, with their amounts."""
+    """Return the amounts that a pool logged for the sender, by the verb of the line."""
     columns, sender_id = data.tx.tree.columns, data.request.sender_id
     changes: dict[str, int] = {}
-    for at in data.tx.own_receipts:
-        is_pool = columns["receiver_id"][at] == data.request.receiver_id
-        if is_pool and columns["status"][at] in SUCCEEDED:
-            lines = read_pool_lines(columns["logs"][at])
+    for position in data.tx.own_receipts:
+        is_pool = columns["receiver_id"][position] == data.request.receiver_id
+        if is_pool and columns["status"][position] in SUCCEEDED:
+            lines = read_pool_lines(columns["logs"][position])
             changes |= {verb: amount for name, verb, amount in lines if name == sender_id}
     return changes
 
 
-def _sent_tokens(data: Calls) -> Summary | None:
+def _summarize_sent_tokens(data: Calls) -> Summary | None:
     call, receiver_id = _transfer_call(data)
     amounts, sender_id = data.tx.amounts, data.request.sender_id
     if call is not None and len(data.calls) == 1:
-        there = data.moved(data.token, sender_id, receiver_id)
+        sent = data.moved(data.token, sender_id, receiver_id)
         back = data.moved(data.token, receiver_id, sender_id)
-        if not there or there == back:
+        if not sent or sent == back:
             return None
         clauses = (f"{amounts.text(data.token, back)} came back",) if back else ()
-        text = f"sent {amounts.text(data.token, there)} to {account(receiver_id)} with a call"
+        text = f"sent {amounts.text(data.token, sent)} to {account(receiver_id)} with a call"
         return Summary(text, clauses)
-    sent = [call for call in data.calls if call.method_name == "ft_transfer"]
-    receivers = list(dict.fromkeys(receiver_arg(call) for call in sent))
+    transfers = [call for call in data.calls if call.method_name == "ft_transfer"]
+    receivers = list(dict.fromkeys(map(receiver_arg, transfers)))
     moved = [data.moved(data.token, sender_id, receiver_id) for receiver_id in receivers]
-    known = len(sent) + sum(call.method_name == "storage_deposit" for call in data.calls)
-    if not sent or not all(moved) or known != len(data.calls):
+    n_described = len(transfers) + sum(call.method_name == "storage_deposit" for call in data.calls)
+    if not transfers or not all(moved) or n_described != len(data.calls):
         return None
     amount = amounts.text(data.token, sum(moved))
     receiver = account(receivers[0]) if len(receivers) == 1 else f"{len(receivers)} accounts"
     return Summary(f"sent {amount} to {receiver}")
 
 
-def _storage(data: Calls) -> Summary | None:
-    """Summarize a storage deposit (NEP-145): what the contract did not return."""
+def _summarize_storage(data: Calls) -> Summary | None:
+    """Summarize a storage deposit (NEP-145), less what the contract returned."""
     if len(data.calls) != 1 or not data.has("storage_deposit") or set(data.gives) != {NEAR}:
         return None
     storage = storage_text(data.calls[0], data.contract_id)
     return Summary(f"paid {data.text(data.gives)} for {storage}")
 
 
-def _social(data: Calls) -> Summary | None:
+def _summarize_social_data(data: Calls) -> Summary | None:
     path = social_path(data.calls[0]) if len(data.calls) == 1 and data.has("set") else None
     return None if path is None else Summary(f"wrote {path} on {data.contract_id}")
 
 
 _RULES = (
-    _creation,
-    _refunded_tokens,
-    _swap,
-    _nft,
-    _wrapping,
-    _liquid_staking,
-    _pool,
-    _sent_tokens,
-    _storage,
-    _social,
+    _summarize_creation,
+    _summarize_refunded_tokens,
+    _summarize_swap,
+    _summarize_nfts,
+    _summarize_wrapping,
+    _summarize_liquid_staking,
+    _summarize_staking,
+    _summarize_sent_tokens,
+    _summarize_storage,
+    _summarize_social_data,
 )
 
 
 def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
-    """Summarize any successful transaction: its actions, what came back and what was received."""
+    """Summarize any successful transaction: its actions, refunds and receipts of tokens."""
     calls = function_calls_only(request.actions)
     text = describe_request(request, tx.amounts).past
     if not calls:
-        return Summary(_deletion(tx, request) or text)
+        return Summary(_describe_deletion(tx, request) or text)
     gives, gets = net_amounts(tx.transfers, request, len(calls))
     data = Calls(tx, request, calls, gives, gets)
     attached = sum(deposit_of(call) or 0 for call in calls)
@@ -393,7 +395,7 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
     return Summary(list_texts(parts), (f"{back} came back",) if back else ())
 
 
-def _deletion(tx: TransactionData, request: Request) -> str | None:
+def _describe_deletion(tx: TransactionData, request: Request) -> str | None:
     rows = [row for row in tx.transfers if row.kind == "beneficiary"]
     if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None
@@ -402,19 +404,20 @@ def _deletion(tx: TransactionData, request: Request) -> str | None:
 
 
 def lost_amounts(tx: TransactionData) -> list[str]:
-    """Describe the balances of deleted accounts and the deposits that came back to no account."""
+    """Describe the balances and deposits that were lost because their receiver does not exist."""
     values = tx.values
-    lost = [at for at in tx.failures if values.refund_kinds[at] in _LOST_KINDS]
-    amounts = {at: values.deposits[at] for at in lost if values.deposits[at] != 0}
+    lost = [row for row in tx.failures if values.refund_kinds[row] in _LOST_KINDS]
+    amounts = [(values.receivers[row], values.deposits[row]) for row in lost]
     return [
         f"{'an unknown amount' if amount is None else tx.amounts.text(NEAR, amount)} was lost, "
-        f"because {account(values.receivers[at])} does not exist"
-        for at, amount in amounts.items()
+        f"because {account(receiver_id)} does not exist"
+        for receiver_id, amount in amounts
+        if amount != 0
     ]
 
 
 def returned_near(tx: TransactionData, request: Request) -> str:
-    """Return the NEAR that came back to the sender or the relayer; "" if it is not a deposit."""
+    """Describe the NEAR that came back to the sender or relayer; "" if it is not a deposit."""
     actions = request.actions or ()
     attached = sum(deposit(action) or 0 for action in actions)
     payers = (request.sender_id, request.relayer_id)

@@ -1,4 +1,4 @@
-"""The headline of a transaction, and its explanation: text from its result alone."""
+"""The headline and the explanation of a transaction, written from its result alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MAX_NAMED = 3
 _MAX_FAILURES = 4
 _MAX_TRANSFERS = 8
 _MAX_NOTE = 400  # characters
-_MAX_CHARACTERS = 600  # of the headline
+_MAX_HEADLINE = 600  # characters
 _SUCCEEDED = ("fully_succeeded", "succeeded_with_failed_receipts")
 _NS = 10**9  # nanoseconds in a second
 
@@ -72,8 +72,7 @@ def headline(tx: TransactionData) -> str:
     """
     Return one sentence: who did what, or tried to, and what came back.
 
-    It is empty if the document does not contain the transaction. Amounts are
-    rounded for reading.
+    It is empty if the document does not contain the transaction. Amounts are rounded for reading.
     """
     request = tx.request
     if request is None:
@@ -83,7 +82,7 @@ def headline(tx: TransactionData) -> str:
     relayed = "" if relayer_id is None else f", relayed by {account(relayer_id)}"
     text = f"{account(request.sender_id)} {summary.text}{relayed}"
     lost = lost_amounts(tx)[:_MAX_NAMED]
-    return plain("; ".join([text, *summary.clauses, *lost]), _MAX_CHARACTERS) + "."
+    return plain("; ".join([text, *summary.clauses, *lost]), _MAX_HEADLINE) + "."
 
 
 def _summarize(tx: TransactionData, request: Request) -> Summary:
@@ -127,7 +126,7 @@ def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
 
 
 def _returned(tx: TransactionData, request: Request) -> tuple[str, ...]:
-    """List what came back after a failure, and what did not."""
+    """List the assets that came back after a failure, and those that did not."""
     near = returned_near(tx, request)
     gives, _ = net_amounts(tx.transfers, request, len(request.actions or ()))
     lost = [tx.amounts.text(asset, amount) for asset, amount in gives.items() if asset != NEAR]
@@ -206,7 +205,7 @@ def _describe_partial_failure(tx: TransactionData) -> str:
 
 
 def _count_own(tx: TransactionData) -> str:
-    """Count the receipts other than refunds, which are named if there are any."""
+    """Count the receipts without refunds, and say so if there are refunds."""
     text = count_text(len(tx.own_receipts), "receipt")
     return text if len(tx.own_receipts) == len(tx.tree) else f"{text} other than refunds"
 
@@ -216,8 +215,8 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
     if first.status == "failure":
         reason = first.error_message or first.error_kind or "The reason is unknown"
         return f"It failed before any receipt was created: {_sentence(reason)}"
-    status, own = tx.column("status"), tx.own_receipts
-    n_succeeded = sum(status[at] in SUCCEEDED for at in own)
+    status = tx.column("status")
+    n_succeeded = sum(status[position] in SUCCEEDED for position in tx.own_receipts)
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
     verb = "was" if n_succeeded == 1 else "were"
@@ -245,13 +244,12 @@ def _sentence(text: str) -> str:
 
 
 def _describe_receipts(tx: TransactionData) -> str:
-    own = tx.own_receipts
-    if not own:
+    n_receipts = len(tx.own_receipts)
+    if not n_receipts:
         return ""
-    steps = _steps(tx)
-    n_refunds = len(tx.tree) - len(own)
+    steps, n_refunds = _list_steps(tx), len(tx.tree) - n_receipts
     refunds = f" and {count_text(n_refunds, 'refund')}" if n_refunds else ""
-    lines = [f"It led to {count_text(len(own), 'receipt')}{refunds}:"]
+    lines = [f"It led to {count_text(n_receipts, 'receipt')}{refunds}:"]
     for number, (name, ending, count) in enumerate(steps[:_MAX_STEPS], 1):
         times = f" {count} times" if count > 1 else ""
         lines.append(f"{number}. {name}{times}{ending}")
@@ -266,18 +264,18 @@ def _describe_receipts(tx: TransactionData) -> str:
     return "\n".join(lines)
 
 
-def _steps(tx: TransactionData) -> list[tuple[str, str, int]]:
-    """Count consecutive receipts with the same name, place and status."""
+def _list_steps(tx: TransactionData) -> list[tuple[str, str, int]]:
+    """Count consecutive receipts with the same name, block, shard and status."""
     statuses, heights = tx.column("status"), tx.column("block_height")
     shards = tx.column("shard_id")
     steps: list[tuple[str, str, int]] = []
     name = ending = ""
-    for at in tx.own_receipts:
+    for position in tx.own_receipts:
         before, count = (name, ending), 1
-        name = tx.name(at)
-        block = "" if heights[at] is None else f" in block {heights[at]}"
-        shard = "" if shards[at] is None else f", shard {shards[at]}"
-        ending = f"{block}{shard}: {_STATUS_TEXTS[statuses[at]]}"
+        name = tx.name(position)
+        block = "" if heights[position] is None else f" in block {heights[position]}"
+        shard = "" if shards[position] is None else f", shard {shards[position]}"
+        ending = f"{block}{shard}: {_STATUS_TEXTS[statuses[position]]}"
         if before == (name, ending):
             count += steps.pop()[2]
         steps.append((name, ending, count))
@@ -320,17 +318,17 @@ def _list_names(tx: TransactionData, positions: list[int]) -> str:
 
 def _describe_external_data(tx: TransactionData) -> list[str]:
     inputs, status = tx.column("input_data_ids"), tx.column("status")
-    if not any(inputs):
-        return []
     delivered = {data_id for *_, data_id in tx.data_edges}
     waiting = [
-        at for at in tx.own_receipts if inputs[at] and not delivered.intersection(inputs[at])
+        position
+        for position in tx.own_receipts
+        if inputs[position] and delivered.isdisjoint(inputs[position])
     ]
-    verbs = {True: "still waits", False: "waited"}
     return [
-        f"{tx.name(at)} {verbs[status[at] == 'not_executed']} for data from outside this "
-        "transaction."
-        for at in waiting[:_MAX_NAMED]
+        f"{tx.name(position)} "
+        f"{'still waits' if status[position] == 'not_executed' else 'waited'} "
+        "for data from outside this transaction."
+        for position in waiting[:_MAX_NAMED]
     ]
 
 
@@ -339,9 +337,10 @@ def _describe_external_data(tx: TransactionData) -> list[str]:
 
 def _describe_failures(tx: TransactionData) -> list[str]:
     groups: dict[tuple[str, str], list[int]] = {}
-    for at in tx.failed_receipts:
-        error = tx.failures[at]
-        groups.setdefault((tx.name(at), str(error.args[0]) if error.args else ""), []).append(at)
+    for position in tx.failed_receipts:
+        error = tx.failures[position]
+        key = tx.name(position), str(error.args[0]) if error.args else ""
+        groups.setdefault(key, []).append(position)
     paragraphs = [
         _describe_failure(tx, positions) for positions in list(groups.values())[:_MAX_FAILURES]
     ]
@@ -352,37 +351,37 @@ def _describe_failures(tx: TransactionData) -> list[str]:
 
 
 def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
-    at, columns = positions[0], tx.tree.columns
-    error = tx.failures[at]
+    position, columns = positions[0], tx.tree.columns
+    error = tx.failures[position]
     times = f" ({len(positions)} times)" if len(positions) > 1 else ""
-    kind, message = columns["error_kind"][at], columns["error_message"][at]
+    kind, message = columns["error_kind"][position], columns["error_message"][position]
     reason = message or "The reason is unknown"
     index = getattr(error, "index", None)
-    n_actions, where = len(tx.values.actions[at] or ()), ""
+    n_actions, action = len(tx.values.actions[position] or ()), ""
     if n_actions > 1 and index is not None:
-        where = f" at action {index + 1} of {n_actions}"
+        action = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}"
+        f"{tx.name(position)} failed{action}{times}: {_sentence(reason)}"
         + (f" ({plain(kind)})" if kind else ""),
-        _describe_rollback(tx, at),
-        _describe_awaited(tx, at),
+        _describe_rollback(tx, position),
+        _describe_awaited(tx, position),
         _describe_callback(tx, positions),
         f"What to do: {error.remedy}" if error.remedy else "",
     ]
     return " ".join(part for part in parts if part)
 
 
-def _describe_rollback(tx: TransactionData, at: int) -> str:
-    """Describe which changes a failed receipt undid, and which of earlier receipts it did not."""
+def _describe_rollback(tx: TransactionData, position: int) -> str:
+    """Describe which changes were rolled back when a receipt failed."""
     status = tx.column("status")
-    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts if earlier < at):
+    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts if earlier < position):
         return "The changes of that receipt were rolled back; those of earlier receipts were not."
     return "Its changes were rolled back."
 
 
-def _describe_awaited(tx: TransactionData, at: int) -> str:
-    """List the receipts of which the failed receipt was the callback."""
-    producers = list(dict.fromkeys(p for p, consumer, _ in tx.data_edges if consumer == at))
+def _describe_awaited(tx: TransactionData, position: int) -> str:
+    """List the receipts whose results a failed callback waited for."""
+    producers = list(dict.fromkeys(p for p, consumer, _ in tx.data_edges if consumer == position))
     return f"It was the callback of {_list_names(tx, producers)}." if producers else ""
 
 
@@ -424,7 +423,7 @@ def _describe_transfers(tx: TransactionData) -> str:
 
 def _describe_no_transfers(tx: TransactionData) -> str:
     """
-    Return whether nothing was transferred, nothing yet, or whether that is unknown.
+    Describe why no transfer is listed: there was none, none yet, or it is unknown.
 
     A contract that logs no events can move its own tokens in any call.
     """
@@ -436,9 +435,9 @@ def _describe_no_transfers(tx: TransactionData) -> str:
     if has_unknown or not status or None in values.deposits or tx.has_other_kinds:
         return f"{tx.lacks} what was transferred.".capitalize()
     calls = [
-        at
-        for at, names in enumerate(values.names)
-        if status[at] in SUCCEEDED and "FunctionCall" in names
+        position
+        for position, names in enumerate(values.names)
+        if status[position] in SUCCEEDED and "FunctionCall" in names
     ]
     if calls:
         names = _list_names(tx, calls)
@@ -461,7 +460,7 @@ def _describe_transfer(tx: TransactionData, row: Transfer) -> str:
 
 
 def _gas_key_text(row: Transfer) -> str:
-    """Return the rest of a sentence about NEAR that was burnt, or that a gas key holds."""
+    """Describe the source or target of NEAR that was burnt or moved by a gas key."""
     sender_id = account(row.sender_id)
     if row.kind == "burnt":
         return f"of {sender_id if row.asset == NEAR else f'a gas key of {sender_id}'} burnt"

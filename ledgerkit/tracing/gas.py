@@ -1,9 +1,9 @@
 """
 Gas and value of each receipt: gas burnt in calls, its price, refunds and contract rewards.
 
-The signer buys gas in advance and gets most of it back: in the end it has paid for what was burnt.
-A result does not contain the share that contracts receive of the gas that their calls burn: it is
-computed from that gas, its price and the protocol's rules.
+The signer buys gas in advance and gets most of it back: in the end it has paid for the gas burnt.
+A result does not contain the contracts' share of the gas that their calls burn: it is computed
+from that gas, its price and the protocol's rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ledgerkit.tracing.burnt_tokens import (
     BurntTokens,
     Execution,
     gas_price,
-    may_take,
+    may_burn_balance,
     split_burnt_tokens,
 )
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
@@ -50,8 +50,8 @@ class ReceiptValues:
     """
     The deposits, gas, refunds and contract rewards of each receipt, by position.
 
-    None stands for what the document does not contain. Amounts are in yoctoNEAR. `gas_keys` are
-    the gas keys that paid, by transaction: empty if one is not named, None for any other key.
+    Values that the document does not contain are None. Amounts are in yoctoNEAR. `gas_keys` are
+    the gas keys that paid, by transaction: empty if the key is not named, None for another key.
     Without the rules that were in force when a transaction ran, its rewards are unknown.
     """
 
@@ -76,8 +76,8 @@ class ReceiptValues:
         ]
         self.gas_keys = [_gas_key(result) for result in forest.results]
         self.refund_kinds = [
-            self._refund_kind(at) if is_refund else None
-            for at, is_refund in enumerate(self.is_refund)
+            self._refund_kind(position) if is_refund else None
+            for position, is_refund in enumerate(self.is_refund)
         ]
 
     @cached_property
@@ -86,38 +86,38 @@ class ReceiptValues:
         return self.forest.executions()
 
     @cached_property
-    def taken(self) -> list[int | None]:
-        """List what each receipt took from the balance or the gas keys of its receiver."""
-        if not any(map(may_take, self.names)):
+    def balance_burnt(self) -> list[int | None]:
+        """The tokens that each receipt burnt from its receiver's balance or gas keys."""
+        if not any(map(may_burn_balance, self.names)):
             return [0] * len(self.names)
         return [part.balance for part in self.burnt[1]]
 
     @cached_property
     def gas_in_calls(self) -> list[int | None]:
         """The gas that each receipt burnt in calls."""
-        return [self._gas_in_calls(at) for at in range(len(self.forest))]
+        return [self._gas_in_calls(position) for position in range(len(self.forest))]
 
     @cached_property
     def rewards(self) -> list[int | None]:
         """The reward of the contract of each receipt."""
-        return [self._reward(at, burnt) for at, burnt in enumerate(self.gas_in_calls)]
+        return [self._reward(position, burnt) for position, burnt in enumerate(self.gas_in_calls)]
 
     @cached_property
     def gas_refunds(self) -> list[int | None]:
-        """The sum of the gas refunds that each receipt created; None if one of them is unknown."""
+        """The sum of the gas refunds that each receipt created; None if a refund is unknown."""
         # A receipt with neither body nor outcome has no kind, and may be a refund.
         may_refund = [kind != "action" for kind in self.forest.columns["kind"]]
         sums: list[int | None] = [
             None if status == UNKNOWN and gas is None else 0
             for status, gas in zip(self.status, self.gas_burnt, strict=True)
         ]
-        for at, parent in enumerate(self.parents):
-            total, amount = sums[parent] if parent >= 0 else None, self.deposits[at]
-            if total is None or not may_refund[at]:
+        for position, parent in enumerate(self.parents):
+            total, amount = sums[parent] if parent >= 0 else None, self.deposits[position]
+            if total is None or not may_refund[position]:
                 continue
             if amount is None:
                 sums[parent] = None
-            elif self.refund_kinds[at] == "refund_gas":
+            elif self.refund_kinds[position] == "refund_gas":
                 sums[parent] = total + amount
         return sums
 
@@ -126,58 +126,59 @@ class ReceiptValues:
         return range(self.starts[tree], self.starts[tree + 1])
 
     def transaction_fee(self, tree: int = 0) -> int | None:
-        """Return what was paid for gas so far, less refunds; None if it is unknown."""
+        """Return the cost of the gas burnt so far; None if it is unknown."""
         total, rows = self.forest.conversions[tree].tokens_burnt, self.rows(tree)
         if total is None:
             return None if rows else 0  # without receipts it is not on the chain yet
-        for at in rows:
-            fee = self._fee(at)
+        for position in rows:
+            fee = self._added_fee(position)
             if fee is None:
                 return None
             total += fee
         return total
 
-    def _fee(self, at: int) -> int | None:
-        """Return what a receipt adds to the fee: the tokens burnt, or a refund that was lost."""
-        if not self.was_executed[at]:
+    def _added_fee(self, position: int) -> int | None:
+        """Return the part of the fee from a receipt: the tokens burnt, or a lost refund of gas."""
+        if not self.was_executed[position]:
             return 0
-        if self.is_refund[at]:
-            is_gas = self.refund_kinds[at] == "refund_gas"
-            is_lost = self.status[at] == FAILURE or self.is_refund_to_account(at)
-            return self.deposits[at] if is_gas and is_lost else 0
-        tokens, taken = self.tokens_burnt[at], self.taken[at]
+        if self.is_refund[position]:
+            is_gas = self.refund_kinds[position] == "refund_gas"
+            is_lost = self.status[position] == FAILURE or self.is_refund_to_account(position)
+            return self.deposits[position] if is_gas and is_lost else 0
+        tokens, balance = self.tokens_burnt[position], self.balance_burnt[position]
         if tokens is None:
             return None
-        if taken is None:  # before protocol version 83 the tokens did not include it
-            price = self.burnt[1][at].gas_price
-            is_fee = price is not None and tokens == price * (self.gas_burnt[at] or 0)
+        if balance is None:  # before protocol version 83 the tokens did not include it
+            price = self.burnt[1][position].gas_price
+            is_fee = price is not None and tokens == price * (self.gas_burnt[position] or 0)
             return tokens if is_fee else None
-        return tokens - taken
+        return tokens - balance
 
-    def gas_key(self, at: int) -> str | None:
+    def gas_key(self, position: int) -> str | None:
         """Return the gas key that paid for the transaction of a receipt; None for another key."""
-        return self.gas_keys[self.trees[at]]
+        return self.gas_keys[self.trees[position]]
 
-    def is_refund_to_account(self, at: int) -> bool:
+    def is_refund_to_account(self, position: int) -> bool:
         """Return True for a refund to the account, because its gas key has been deleted."""
-        if self.refund_kinds[at] != "refund_gas" or self.gas_key(at) is None:
+        if self.refund_kinds[position] != "refund_gas" or self.gas_key(position) is None:
             return False
-        return self._gas_key_deletions.get((self.trees[at], self.receivers[at]), at) < at
+        key = self.trees[position], self.receivers[position]
+        return self._gas_key_deletions.get(key, position) < position
 
     @cached_property
     def _gas_key_deletions(self) -> dict[tuple[int, str | None], int]:
-        """The first receipt in which an account deleted the gas key that paid, by tree."""
+        """The first receipt that deleted the gas key that paid, by tree and account."""
         positions: dict[tuple[int, str | None], int] = {}
-        for at, status in enumerate(self.status):
-            gas_key = self.gas_key(at)
-            is_deletion = status in SUCCEEDED and gas_key in deleted_keys(self.actions[at])
+        for position, status in enumerate(self.status):
+            gas_key = self.gas_key(position)
+            is_deletion = status in SUCCEEDED and gas_key in deleted_keys(self.actions[position])
             if gas_key is not None and is_deletion:
-                positions.setdefault((self.trees[at], self.receivers[at]), at)
+                positions.setdefault((self.trees[position], self.receivers[position]), position)
         return positions
 
     @cached_property
     def burnt(self) -> tuple[list[BurntTokens], list[BurntTokens]]:
-        """The tokens that the transactions themselves burnt, and those that the receipts did."""
+        """The tokens that the transactions themselves burnt, and those that the receipts burnt."""
         firsts = [
             BurntTokens(gas_price(first.tokens_burnt, first.gas_burnt), 0)
             for first in self.forest.conversions
@@ -186,48 +187,52 @@ class ReceiptValues:
             BurntTokens(gas_price(tokens, gas), 0)
             for tokens, gas in zip(self.tokens_burnt, self.gas_burnt, strict=True)
         ]
-        # What a failed receipt took from a balance is rolled back and not counted.
-        taking = [at for at, names in enumerate(self.names) if may_take(names)]
-        for tree in {self.trees[at] for at in taking if self.status[at] != FAILURE}:
-            at = self.rows(tree)
-            firsts[tree], *burnt[at.start : at.stop] = self._split_in_tree(tree)
+        contents = zip(self.trees, self.names, self.status, strict=True)
+        # A failed receipt burns no balance: its changes are rolled back.
+        for tree in {
+            tree
+            for tree, names, status in contents
+            if status != FAILURE and may_burn_balance(names)
+        }:
+            rows = self.rows(tree)
+            firsts[tree], *burnt[rows.start : rows.stop] = self._split_in_tree(tree)
         return firsts, burnt
 
     def _split_in_tree(self, tree: int) -> list[BurntTokens]:
         """Split the tokens that a transaction itself and its receipts burnt."""
         first = self.forest.conversions[tree]
-        own = self.forest.results[tree].transaction_outcome
-        own_block = None if own is None else own.block_hash
-        executions = [Execution(first.tokens_burnt, first.gas_burnt, own_block)]
-        for at in self.rows(tree):
-            names = () if self.status[at] == FAILURE else self.names[at]
-            block_hash = self.forest.columns["block_hash"][at]
+        outcome = self.forest.results[tree].transaction_outcome
+        block_hash = None if outcome is None else outcome.block_hash
+        executions = [Execution(first.tokens_burnt, first.gas_burnt, block_hash)]
+        for position in self.rows(tree):
+            names = () if self.status[position] == FAILURE else self.names[position]
+            block_hash = self.forest.columns["block_hash"][position]
             executions.append(
-                Execution(self.tokens_burnt[at], self.gas_burnt[at], block_hash, names)
+                Execution(self.tokens_burnt[position], self.gas_burnt[position], block_hash, names)
             )
         return split_burnt_tokens(executions)
 
-    def _gas_in_calls(self, at: int) -> int | None:
-        """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
-        burnt = self.gas_burnt[at]
-        if not self.was_executed[at] or burnt is None:
+    def _gas_in_calls(self, position: int) -> int | None:
+        """Return the gas that a receipt burnt in its calls: all its gas, less its fees."""
+        burnt = self.gas_burnt[position]
+        if not self.was_executed[position] or burnt is None:
             return None
-        # A kind that is not declared may call, and the profile has the gas of its calls.
-        has_no_calls = self.actions[at] is not None and self.names[at] <= _WITHOUT_CALLS
-        if self.is_refund[at] or has_no_calls:
+        # An undeclared kind of action may call; then the profile has the gas of its calls.
+        has_no_calls = self.actions[position] is not None and self.names[position] <= _WITHOUT_CALLS
+        if self.is_refund[position] or has_no_calls:
             return 0
-        fees = self._fees(at)
+        fees = self._fee_gas(position)
         if fees is not None and fees <= burnt:
             return burnt - fees
-        execution = self.executions[at]
+        execution = self.executions[position]
         return None if execution is None else _profile_gas(execution.outcome.metadata)
 
-    def _fees(self, at: int) -> int | None:
-        """Sum the fees of a receipt that has only calls; None unless all fees are known."""
-        rules, actions = self.rules[self.trees[at]], self.actions[at]
-        if rules is None or actions is None or self.names[at] != CALLS:
+    def _fee_gas(self, position: int) -> int | None:
+        """Return the gas for the fees of a receipt that has only calls; None if unknown."""
+        rules, actions = self.rules[self.trees[position]], self.actions[position]
+        if rules is None or actions is None or self.names[position] != CALLS:
             return None
-        if self.status[at] == FAILURE and len(actions) > 1:
+        if self.status[position] == FAILURE and len(actions) > 1:
             return None  # the result does not say which actions ran
         total = rules.receipt_gas
         for action in actions:
@@ -238,58 +243,64 @@ class ReceiptValues:
             total += call_bytes(call.method_name or "", call.args) * rules.call_byte_gas
         return total
 
-    def _refund_kind(self, at: int) -> str:
-        """Classify a refund: of gas, of a deposit, or the balance of a deleted account."""
-        if self.forest.columns["signer_id"][at] not in (None, SYSTEM):
+    def _refund_kind(self, position: int) -> str:
+        """Return the kind of a refund: of gas, a deposit, or a deleted account's balance."""
+        if self.forest.columns["signer_id"][position] not in (None, SYSTEM):
             return "refund_gas"
-        parent = self.parents[at]
+        parent = self.parents[position]
         succeeded = parent >= 0 and self.status[parent] != FAILURE
-        is_deletion = succeeded and self.receivers[at] in beneficiaries(self.actions[parent])
+        is_deletion = succeeded and self.receivers[position] in beneficiaries(self.actions[parent])
         return "beneficiary" if is_deletion else "refund_deposit"
 
-    def payer(self, at: int) -> str | None:
+    def payer(self, position: int) -> str | None:
         """
         Return the account that a receipt's deposits come from.
 
         A successful receipt that refunds a deposit (a DeterministicStateInit keeps only what the
         account needs for its storage) or deletes its account pays from its own account.
         """
-        parent = self.parents[at]
-        if not self.is_refund[at] or parent < 0 or self.status[parent] not in SUCCEEDED:
-            return self.senders[at]
-        return SYSTEM if self.refund_kinds[at] == "refund_gas" else self.receivers[parent]
+        parent = self.parents[position]
+        if not self.is_refund[position] or parent < 0 or self.status[parent] not in SUCCEEDED:
+            return self.senders[position]
+        return SYSTEM if self.refund_kinds[position] == "refund_gas" else self.receivers[parent]
 
-    def _reward(self, at: int, burnt: int | None) -> int | None:
-        if burnt == 0 or not self.was_executed[at]:
+    def _reward(self, position: int, burnt: int | None) -> int | None:
+        if burnt == 0 or not self.was_executed[position]:
             return 0
-        rules = self.rules[self.trees[at]]
+        rules = self.rules[self.trees[position]]
         if burnt is None or rules is None:
             return None
         share = burnt * rules.reward[0] // rules.reward[1]
         # An account that was deleted, or whose creation was rolled back, gets nothing.
-        names, has_failed = self.names[at], self.status[at] == FAILURE
+        names, has_failed = self.names[position], self.status[position] == FAILURE
         if not share or ("CreateAccount" if has_failed else "DeleteAccount") in names:
             return 0
         if has_failed and "DeterministicStateInit" in names:
             return None  # the result does not say whether the account existed before
-        price = self.burnt[1][at].gas_price
+        price = self.burnt[1][position].gas_price
         return None if price is None else share * price
 
 
 def deleted_keys(actions: Actions | None) -> list[str | None]:
     """List the public keys that actions delete."""
-    deletions = (None if isinstance(each, str) else each.delete_key for each in actions or ())
-    return [deletion.public_key for deletion in deletions if deletion is not None]
+    return [
+        action.delete_key.public_key
+        for action in actions or ()
+        if not isinstance(action, str) and action.delete_key is not None
+    ]
 
 
 def beneficiaries(actions: Actions | None) -> list[str | None]:
-    """List the accounts that receive the balance of an account that actions delete."""
-    deletions = (None if isinstance(each, str) else each.delete_account for each in actions or ())
-    return [deletion.beneficiary_id for deletion in deletions if deletion is not None]
+    """List the beneficiaries of the accounts that actions delete."""
+    return [
+        action.delete_account.beneficiary_id
+        for action in actions or ()
+        if not isinstance(action, str) and action.delete_account is not None
+    ]
 
 
 def _gas_key(result: TxResult) -> str | None:
-    """Return the gas key that paid (empty if it is not named); None for any other key."""
+    """Return the gas key that paid (empty if it is not named); None for another key."""
     # Nodes write nonce_index for gas keys alone (nearcore, SignedTransactionView).
     transaction = result.transaction
     if transaction is None or transaction.nonce_index is None:
@@ -323,7 +334,7 @@ def gas_columns(values: ReceiptValues) -> Columns:
     conversions, receipts = values.burnt
     burnt = [*conversions, *receipts]
     return {
-        "at": range(-1, len(forest)),
+        "position": range(-1, len(forest)),
         "kind": ["conversion", *forest.columns["kind"]],
         "account_id": [first.signer_id, *forest.columns["receiver_id"]],
         "gas_burnt": [first.gas_burnt, *values.gas_burnt],

@@ -1,5 +1,5 @@
 """
-Movements of tokens that log no event: lines of text, arguments and results of known methods.
+Movements of tokens without events, from the log lines, arguments and results of known methods.
 
 Many tokens are older than the events of the standards (NEP-297). They are read as the public
 indexers read them: from the lines that the contracts of their time log, else from the arguments
@@ -65,9 +65,9 @@ _FIRST_WORDS = ("Transfer", "Refund", "Account", "Closed", "Deposit", "Withdraw"
 
 
 class TokenCall(NamedTuple):
-    """A call of a token's method that succeeded; `is_last` if its result is the receipt's."""
+    """A successful call of a token's method; `is_last` if its result is the receipt's."""
 
-    at: int
+    position: int
     predecessor_id: str | None
     method: str
     args: bytes
@@ -76,48 +76,48 @@ class TokenCall(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """The reader of a method's movements, and their name in the standard."""
+    """The reader of a method's movements, and their names in the standard."""
 
-    words: tuple[str, ...]
+    verbs: tuple[str, ...]
     read: Callable[[TokenCall, CallReader], list[Movement]]
     standard: str = FUNGIBLE
     contracts: re.Pattern[str] = re.compile(r".*")  # the contracts that the rule is for
 
 
 class CallReader:
-    """The token calls of transactions, and what their receipts say about them."""
+    """The token calls of transactions, and the receipts around them."""
 
     def __init__(self, values: ReceiptValues) -> None:
         self.values = values
         self._lines: list[list[str]] = values.forest.listed("logs")
 
-    def calls(self, at: int) -> list[TokenCall]:
+    def calls(self, position: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
-        actions = self.values.actions[at] or ()
+        actions = self.values.actions[position] or ()
         calls = []
         for index, action in enumerate(actions, 1):
             call = function_call(action)
             if call is None or call.method_name not in _RULES:
                 continue
-            contract_id, rules = self.values.receivers[at] or "", _RULES[call.method_name]
+            contract_id, rules = self.values.receivers[position] or "", _RULES[call.method_name]
             rule = next((rule for rule in rules if rule.contracts.fullmatch(contract_id)), None)
             if rule is not None:
-                sender_id, args = self.values.senders[at], call.args or b""
+                sender_id, args = self.values.senders[position], call.args or b""
                 is_last = index == len(actions)
-                calls.append(TokenCall(at, sender_id, call.method_name, args, is_last, rule))
+                calls.append(TokenCall(position, sender_id, call.method_name, args, is_last, rule))
         return calls
 
-    def lines(self, at: int) -> list[str]:
+    def lines(self, position: int) -> list[str]:
         """Return the log lines of a receipt."""
-        return self._lines[at]
+        return self._lines[position]
 
-    def children(self, at: int) -> list[int]:
+    def children(self, position: int) -> list[int]:
         """Return the positions of the receipts that a receipt created."""
-        return self._children[at]
+        return self._children[position]
 
-    def descendants(self, at: int) -> Iterator[int]:
+    def descendants(self, position: int) -> Iterator[int]:
         """Iterate over the positions of the receipts that a receipt led to."""
-        waiting = list(self.children(at))
+        waiting = list(self.children(position))
         while waiting:
             child = waiting.pop()
             yield child
@@ -125,15 +125,15 @@ class CallReader:
 
     @cached_property
     def _children(self) -> defaultdict[int, list[int]]:
-        """The positions of created receipts, by that of their creator."""
+        """The positions of created receipts, by their creator's position."""
         children = defaultdict(list)
-        for at, parent in enumerate(self.values.parents):
-            children[parent].append(at)
+        for position, parent in enumerate(self.values.parents):
+            children[parent].append(position)
         return children
 
     def returned(self, call: TokenCall) -> Any:
-        """Decode the JSON that a call returned; a StandardError says why there is none."""
-        execution = self.values.executions[call.at]
+        """Decode the JSON that a call returned; raise `StandardError` if there is none."""
+        execution = self.values.executions[call.position]
         status = execution.outcome.status if execution else None
         text = status.success_value if isinstance(status, Status) else None
         if not isinstance(text, str) or not call.is_last:
@@ -145,7 +145,7 @@ class CallReader:
 
 
 def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Movement]:
-    """Read the movements, also those of nothing, in the log lines of a receipt with these calls."""
+    """Read the movements in a receipt's log lines, also of amount 0; `calls` are the receipt's."""
     by_method = {call.method: call for call in calls if call.method in _LINES}
     for line, next_line in pairwise([*lines, ""]):
         for method, call in by_method.items():
@@ -155,33 +155,33 @@ def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Mov
             try:
                 movement = _line_movement(match.groupdict(), call)
             except StandardError:
-                continue  # then the call is read from its arguments, or noted
+                continue  # the call is read from its arguments, or noted
             memo = next_line[len(_MEMO) :] if next_line.startswith(_MEMO) else None
             yield movement._replace(memo=memo)
-            break  # the same line of another method is the same movement
+            break  # another method with the same line reports the same movement
 
 
 def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
     sender_id, amount = groups.get("sender"), groups["amount"]
     if amount is None:
-        # The line names the sender of the tokens, who has no account any more: those burnt are
-        # of the receiver, to whom they were transferred.
+        # The line names the sender, whose account was deleted; the tokens are burnt from the
+        # receiver, who had received them.
         sender_id, amount = read_text(_arguments(call), "receiver_id", _ARGS), groups["burnt"]
     units = parse_amount(amount or "", "the amount")
     return Movement(FUNGIBLE, None, sender_id, groups.get("receiver"), units)
 
 
 def is_unread(line: str, methods: set[str]) -> bool:
-    """Return True if a line reads like a movement, and none of these methods is known to log it."""
+    """Return True if a line reads like a movement that none of these methods logs."""
     if not line.startswith(_FIRST_WORDS):
         return False
     loggers = {method for method, pattern in _LINES.items() if pattern.fullmatch(line)}
     return bool(loggers) and loggers.isdisjoint(methods)
 
 
-# Meta Pool writes objects of its own (Narwallets/meta-pool, metapool/src/internal.rs and lib.rs):
-# the member with the stNEAR, its sender and its receiver. The stNEAR of its liquidity pool is the
-# contract's own.
+# Meta Pool logs JSON objects (Narwallets/meta-pool, metapool/src/internal.rs and lib.rs): the
+# member with the stNEAR, its sender and its receiver. The contract owns the stNEAR of its
+# liquidity pool.
 META_POOL = "meta-pool.near"
 _META_POOL_EVENTS = {
     "D-UNSTK": ("shares", "account_id", None),
@@ -197,7 +197,7 @@ _META_POOL_NAMES = _META_POOL_EVENTS.keys() | _META_POOL_GAPS.keys()
 
 
 class PoolEvent(NamedTuple):
-    """An event of Meta Pool: its name, its movements, and what it does not tell, if anything."""
+    """An event of Meta Pool: its name, its movements, and a note on what it leaves out."""
 
     name: str
     movements: list[Movement]
@@ -219,7 +219,7 @@ def meta_pool_events(lines: Iterable[str]) -> Iterator[PoolEvent]:
 
 
 def _json_object(line: str) -> dict[str, Any]:
-    """Decode a line that is a JSON object; another one is empty."""
+    """Decode a line that is a JSON object; return an empty object for any other line."""
     try:
         document = json_decoding.decode(line) if line.startswith("{") else None
     except msgspec.DecodeError:
@@ -242,7 +242,7 @@ def _pool_movements(name: str, document: dict[str, Any]) -> list[Movement]:
 
 
 def _arguments(call: TokenCall) -> dict[str, Any]:
-    """Decode the arguments of a call; a StandardError says what is wrong with them."""
+    """Decode the arguments of a call; raise `StandardError` if they are not a JSON object."""
     try:
         arguments = json_decoding.decode(call.args)
     except msgspec.DecodeError:
@@ -253,7 +253,7 @@ def _arguments(call: TokenCall) -> dict[str, Any]:
 
 
 def _movement(sender_id: str | None, receiver_id: str | None, amount: int) -> list[Movement]:
-    """Build the movement of a fungible token; none for an amount of zero."""
+    """Build the movement of a fungible token; no movement for an amount of zero."""
     return [Movement(FUNGIBLE, None, sender_id, receiver_id, amount)] if amount else []
 
 
@@ -264,7 +264,6 @@ def _predecessor(call: TokenCall) -> str:
 
 
 def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
-    """Read the transfer from the predecessor to the receiver in the arguments."""
     arguments = _arguments(call)
     receiver_id, memo = read_text(arguments, "receiver_id", _ARGS), arguments.get("memo")
     movements = _movement(_predecessor(call), receiver_id, read_amount(arguments, "amount", _ARGS))
@@ -273,18 +272,18 @@ def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
 
 
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Read a transfer; a contract that leaves it to another receipt may move nothing itself."""
-    if reader.values.status[call.at] != "success_value":
+    """Read a transfer; refuse a call that leaves it to another receipt."""
+    if reader.values.status[call.position] != "success_value":
         raise StandardError("it left the transfer to another receipt")
     return _read_transfer(call, reader)
 
 
 def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Read a transfer whose receiver is called next, as the standard demands."""
+    """Read a transfer; refuse a call that does not call the receiver, as the standard demands."""
     movements, methods = _read_transfer(call, reader), reader.values.forest.listed("method_name")
     called = {
         reader.values.receivers[child]
-        for child in reader.children(call.at)
+        for child in reader.children(call.position)
         if "ft_on_transfer" in (methods[child] or "").split("+")
     }
     if any(movement.receiver_id not in called for movement in movements):
@@ -293,8 +292,8 @@ def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement
 
 
 def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Read a refund: of the amount, what the result does not name as used."""
-    if _DELETED in reader.lines(call.at):
+    """Read a refund: the amount less the part that the result says was used."""
+    if _DELETED in reader.lines(call.position):
         raise StandardError("the amount burnt for a deleted account is not logged")
     arguments, result = _arguments(call), reader.returned(call)
     if not isinstance(result, str):
@@ -307,12 +306,12 @@ def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movem
 
 
 def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Read an amount burnt; the predecessor receives as much NEAR."""
+    """Read an amount burnt; refuse a call that does not pay as much NEAR to the predecessor."""
     values, account_id = reader.values, _predecessor(call)
     amount = read_amount(_arguments(call), "amount", _ARGS)
     paid = [
         values.forest.listed("deposit")[child]
-        for child in reader.children(call.at)
+        for child in reader.children(call.position)
         if values.receivers[child] == account_id
     ]
     if not any(deposit is not None and deposit >= amount for deposit in paid):
@@ -321,7 +320,7 @@ def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
 
 
 def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Refuse a forced end of a registration: it burns a balance that is not in the arguments."""
+    """Refuse a forced end of a registration: the arguments lack the balance that it burns."""
     if call.args and _arguments(call).get("force") is True and reader.returned(call) is not False:
         raise StandardError("the balance burnt is not logged")
     return []
@@ -342,12 +341,12 @@ def _minting(
 
 
 def _read_unknown_mint(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Refuse a mint or burn without an event, unless it left that to another contract."""
-    [word] = call.rule.words
-    for child in reader.descendants(call.at):
-        if any(word in inner.rule.words for inner in reader.calls(child)):
-            return []  # that call is read, or noted
-        if any(f'_{word}"' in line for line in reader.lines(child)):
+    """Refuse a mint or burn without an event, unless another contract was called to do it."""
+    [verb] = call.rule.verbs
+    for child in reader.descendants(call.position):
+        if any(verb in inner.rule.verbs for inner in reader.calls(child)):
+            return []  # the inner call is read, or noted
+        if any(f'_{verb}"' in line for line in reader.lines(child)):
             return []
     raise StandardError(_NO_EVENT)
 
@@ -361,7 +360,7 @@ def _read_unknown_new(call: TokenCall, _: CallReader) -> list[Movement]:
 
 def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount that the predecessor burnt, after an Ethereum address, in Borsh."""
-    if reader.values.status[call.at] != "success_value":
+    if reader.values.status[call.position] != "success_value":
         raise StandardError("it left the withdrawal to another receipt")
     if len(call.args) != _ADDRESS_BYTES + _AMOUNT_BYTES:
         raise StandardError(f"{_ARGS} is not an address and an amount")
@@ -369,14 +368,14 @@ def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]
 
 
 def _read_nft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
-    """Return no movement if the receiver kept the token."""
+    """Return no movement if the result says that the receiver kept the token."""
     if reader.returned(call) is not True:
         raise StandardError(_NO_EVENT)
     return []
 
 
 def _refusing(reason: str) -> Callable[[TokenCall, CallReader], list[Movement]]:
-    """Return a reader for methods whose arguments do not contain the movement."""
+    """Return a reader for methods whose arguments lack the movement."""
 
     def refuse(*_: object) -> list[Movement]:
         raise StandardError(reason)
@@ -384,23 +383,23 @@ def _refusing(reason: str) -> Callable[[TokenCall, CallReader], list[Movement]]:
     return refuse
 
 
-# The owner of a token that is not fungible is not in the arguments: the predecessor may be an
-# account that the owner approved.
-_read_nothing = _refusing(_NO_EVENT)
+# The arguments lack the owner of a token that is not fungible: the predecessor may be an account
+# that the owner approved.
+_read_unlogged = _refusing(_NO_EVENT)
 # The first deposit of an account also pays for its registration.
 _read_near_deposit = _refusing("the amount minted is not logged, and may be less than the deposit")
 _read_finish_deposit = _refusing("the amount minted is not logged")
 _read_withdraw = _minting(None, burns=True)
 
-_OF_AURORA = re.compile(r"aurora")
-_OF_BRIDGE = re.compile(r"[0-9a-f]{40}\.factory\.bridge\.near")
-_OF_FACTORIES = re.compile(r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near|token\.burrow\.near")
-_OF_REF = re.compile(r"token(\.v2)?\.ref-finance\.near")
-_OF_A11BD = re.compile(r"x?abr\.a11bd\.near|.+\.token\.a11bd\.near")
-_OF_L2E = re.compile(r"(gold|gems|elixir)\.l2e\.near")
-_OF_META = re.compile(r"meta-token\.near")
-_OF_FUSOTAO = re.compile(r"fusotao-token\.near")
-ANY = ""  # the standard of a movement that may be of each
+_AURORA = re.compile(r"aurora")
+_BRIDGED = re.compile(r"[0-9a-f]{40}\.factory\.bridge\.near")
+_FACTORIES = re.compile(r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near|token\.burrow\.near")
+_REF = re.compile(r"token(\.v2)?\.ref-finance\.near")
+_A11BD = re.compile(r"x?abr\.a11bd\.near|.+\.token\.a11bd\.near")
+_L2E = re.compile(r"(gold|gems|elixir)\.l2e\.near")
+_META_TOKEN = re.compile(r"meta-token\.near")
+_FUSOTAO = re.compile(r"fusotao-token\.near")
+ANY = ""  # the standard of a method that several standards have
 _MINT = _Rule(("mint",), _read_unknown_mint, ANY)
 _BURN = _Rule(("burn",), _read_unknown_mint, ANY)
 # As near-microindexers (indexer-events, coin/legacy) and NearBlocks (apps/indexer-events,
@@ -412,42 +411,42 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "near_deposit": (_Rule(("mint",), _read_near_deposit),),
     "near_withdraw": (_Rule(("burn",), _read_near_withdraw),),
     "storage_unregister": (_Rule(("burn",), _read_storage_unregister),),
-    "finish_deposit": (_Rule(("mint",), _read_finish_deposit, contracts=_OF_AURORA),),
+    "finish_deposit": (_Rule(("mint",), _read_finish_deposit, contracts=_AURORA),),
     "mint": (
-        _Rule(("mint",), _minting("account_id"), contracts=_OF_BRIDGE),
-        _Rule(("mint",), _minting("account_id"), contracts=_OF_META),
-        _Rule(("mint",), _minting("receiver"), contracts=_OF_A11BD),
-        _Rule(("mint",), _minting(None), contracts=_OF_FUSOTAO),
+        _Rule(("mint",), _minting("account_id"), contracts=_BRIDGED),
+        _Rule(("mint",), _minting("account_id"), contracts=_META_TOKEN),
+        _Rule(("mint",), _minting("receiver"), contracts=_A11BD),
+        _Rule(("mint",), _minting(None), contracts=_FUSOTAO),
         _MINT,
     ),
     "burn": (
-        _Rule(("burn",), _minting("sender", burns=True), contracts=_OF_A11BD),
-        _Rule(("burn",), _read_withdraw, contracts=_OF_FUSOTAO),
+        _Rule(("burn",), _minting("sender", burns=True), contracts=_A11BD),
+        _Rule(("burn",), _read_withdraw, contracts=_FUSOTAO),
         _BURN,
     ),
     **dict.fromkeys(("ft_mint", "nft_mint", "nft_batch_mint", "mt_mint"), (_MINT,)),
     **dict.fromkeys(("ft_burn", "nft_burn", "mt_burn"), (_BURN,)),
     "new": (
-        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_OF_FACTORIES),
-        _Rule(("mint",), _minting("owner", "total_supply"), contracts=_OF_REF),
-        _Rule(("mint",), _minting(None, "premined_balance"), contracts=_OF_FUSOTAO),
+        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_FACTORIES),
+        _Rule(("mint",), _minting("owner", "total_supply"), contracts=_REF),
+        _Rule(("mint",), _minting(None, "premined_balance"), contracts=_FUSOTAO),
         _Rule(("mint",), _read_unknown_new),
     ),
     "new_default_meta": (
-        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_OF_L2E),
+        _Rule(("mint",), _minting("owner_id", "total_supply"), contracts=_L2E),
         _Rule(("mint",), _read_unknown_new),
     ),
     "withdraw": (
-        _Rule(("burn",), _read_aurora_withdraw, contracts=_OF_AURORA),
-        _Rule(("burn",), _read_withdraw, contracts=_OF_BRIDGE),
+        _Rule(("burn",), _read_aurora_withdraw, contracts=_AURORA),
+        _Rule(("burn",), _read_withdraw, contracts=_BRIDGED),
     ),
     "nft_resolve_transfer": (_Rule(("transfer",), _read_nft_resolve_transfer, NON_FUNGIBLE),),
     **dict.fromkeys(
         ("nft_transfer", "nft_transfer_call", "nft_transfer_payout"),
-        (_Rule(("transfer",), _read_nothing, NON_FUNGIBLE),),
+        (_Rule(("transfer",), _read_unlogged, NON_FUNGIBLE),),
     ),
     **dict.fromkeys(
         ("mt_transfer", "mt_transfer_call", "mt_batch_transfer", "mt_batch_transfer_call"),
-        (_Rule(("transfer",), _read_nothing, MULTI_TOKEN),),
+        (_Rule(("transfer",), _read_unlogged, MULTI_TOKEN),),
     ),
 }

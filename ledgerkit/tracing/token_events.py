@@ -36,13 +36,9 @@ _UNKNOWN_CONTRACTS = "tokens whose contract the document does not contain are no
 
 
 class Transfer(NamedTuple):
-    """
-    One transfer, and the position of the receipt that made it.
+    """A transfer and its receipt's position: -1 is the first transaction itself, -2 the second."""
 
-    Position -1 is the first transaction itself, -2 the second one.
-    """
-
-    at: int
+    position: int
     kind: str
     asset: str
     sender_id: str | None
@@ -59,16 +55,16 @@ def token_transfers(
     reports = _Reports(token_calls.CallReader(values))
     by_receipt: dict[int, list[Movement]] = {}
     for event in events:
-        if values.status[event.at] in actions.SUCCEEDED:
-            by_receipt.setdefault(event.at, []).extend(event.movements)
-            reports.add(event.at, event.movements, "event")
+        if values.status[event.position] in actions.SUCCEEDED:
+            by_receipt.setdefault(event.position, []).extend(event.movements)
+            reports.add(event.position, event.movements, "event")
             if event.note and event.standard in (None, NEARX, *STANDARDS):
-                reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
-    for at, (status, names) in enumerate(zip(values.status, values.names, strict=True)):
+                reports.note(_BAD_EVENTS, event.position, event.event or "one", event.note)
+    for position, (status, names) in enumerate(zip(values.status, values.names, strict=True)):
         if status in actions.SUCCEEDED:
-            calls = reports.reader.calls(at) if "FunctionCall" in names else []
-            if calls or reports.reader.lines(at):
-                _read_without_events(reports, at, calls, by_receipt.get(at, []))
+            calls = reports.reader.calls(position) if "FunctionCall" in names else []
+            if calls or reports.reader.lines(position):
+                _read_without_events(reports, position, calls, by_receipt.get(position, []))
     return reports.transfers, reports.notes()
 
 
@@ -80,21 +76,21 @@ class _Reports:
         self.transfers: list[Transfer] = []
         self._notes: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets
 
-    def add(self, at: int, movements: list[Movement], evidence: str) -> None:
-        contract_id = self.reader.values.receivers[at]
+    def add(self, position: int, movements: list[Movement], evidence: str) -> None:
+        contract_id = self.reader.values.receivers[position]
         if contract_id is None:
             if movements:
-                self.note(_UNKNOWN_CONTRACTS, at, evidence)
+                self.note(_UNKNOWN_CONTRACTS, position, evidence)
             return
         for standard, token_id, sender_id, receiver_id, amount, memo in movements:
             asset = f"{standard}:{contract_id}" + ("" if token_id is None else f":{token_id}")
             fields = sender_id, receiver_id, amount, memo, evidence
-            self.transfers.append(Transfer(at, _KINDS[standard], asset, *fields))
+            self.transfers.append(Transfer(position, _KINDS[standard], asset, *fields))
 
-    def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
+    def note(self, sentence: str, position: int, name: str, reason: str | None = None) -> None:
         values = self.reader.values
-        contract_id = values.receivers[at] or "an unknown contract"
-        text = f"{name} of {contract_id} in {values.forest.ids[at]}"
+        contract_id = values.receivers[position] or "an unknown contract"
+        text = f"{name} of {contract_id} in {values.forest.ids[position]}"
         names = self._notes.setdefault(sentence, {})
         names[f"{text} ({reason})" if reason else text] = None
 
@@ -103,38 +99,38 @@ class _Reports:
 
 
 def _read_without_events(
-    reports: _Reports, at: int, calls: list[TokenCall], movements: list[Movement]
+    reports: _Reports, position: int, calls: list[TokenCall], movements: list[Movement]
 ) -> None:
-    """Read what the events of a receipt, whose calls and movements are given, leave out."""
+    """Read the movements that the events of a receipt leave out; `movements` are the events'."""
     reader = reports.reader
-    lines, methods = reader.lines(at), {call.method for call in calls}
-    if reader.values.receivers[at] == token_calls.META_POOL:
-        _read_meta_pool(reports, at, lines)
+    lines, methods = reader.lines(position), {call.method for call in calls}
+    if reader.values.receivers[position] == token_calls.META_POOL:
+        _read_meta_pool(reports, position, lines)
     if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
         for line in lines:
             if token_calls.is_unread(line, methods):
-                reports.note(_UNREAD_LINES, at, repr(line[:_QUOTED]))
+                reports.note(_UNREAD_LINES, position, repr(line[:_QUOTED]))
     if not calls:
         return
     n_methods, n_calls = len(methods), Counter(call.method for call in calls)
     logged = [
         movement
         for movement in token_calls.line_movements(lines, calls)
-        if not _covers(movements, FUNGIBLE, (movement.word,), n_methods)
+        if not _covers(movements, FUNGIBLE, (movement.verb,), n_methods)
     ]
-    reports.add(at, [movement for movement in logged if movement.amount], "log")
+    reports.add(position, [movement for movement in logged if movement.amount], "log")
     for call in calls:
-        rule, known = call.rule, [*movements, *logged]
-        if not _covers(known, rule.standard, rule.words, n_methods, n_calls[call.method]):
-            _read_arguments(reports, call, known)
+        rule, reported = call.rule, [*movements, *logged]
+        if not _covers(reported, rule.standard, rule.verbs, n_methods, n_calls[call.method]):
+            _read_arguments(reports, call, reported)
 
 
-def _read_meta_pool(reports: _Reports, at: int, lines: list[str]) -> None:
-    """Read the events of Meta Pool; note what they leave out."""
+def _read_meta_pool(reports: _Reports, position: int, lines: list[str]) -> None:
+    """Read the events of Meta Pool; note the movements that they leave out."""
     for event in token_calls.meta_pool_events(lines):
-        reports.add(at, event.movements, "log")
+        reports.add(position, event.movements, "log")
         if event.gap:
-            reports.note(_UNREAD, at, event.name, event.gap)
+            reports.note(_UNREAD, position, event.name, event.gap)
 
 
 def _read_arguments(reports: _Reports, call: TokenCall, movements: list[Movement]) -> None:
@@ -143,32 +139,32 @@ def _read_arguments(reports: _Reports, call: TokenCall, movements: list[Movement
     try:
         read = rule.read(call, reports.reader)
     except StandardError as problem:
-        reports.note(_UNREAD, call.at, call.method, str(problem))
+        reports.note(_UNREAD, call.position, call.method, str(problem))
         return
     if read and any(movement.standard == rule.standard for movement in movements):
         reason = "other movements of its receipt are logged, this one is not"
-        reports.note(_UNREAD, call.at, call.method, reason)
+        reports.note(_UNREAD, call.position, call.method, reason)
     else:
-        reports.add(call.at, read, "arguments")
+        reports.add(call.position, read, "arguments")
 
 
 def _covers(
     movements: Iterable[Movement],
     standard: str,
-    words: tuple[str, ...],
+    verbs: tuple[str, ...],
     n_methods: int,
     n_calls: int = 1,
 ) -> bool:
     """
     Return True if the movements of a receipt include those of all calls of a method.
 
-    In a receipt with one token method they are the method's, however its contract words them. With
-    several methods, those of the same kind are.
+    If a receipt calls only one token method, all its movements belong to the method, whatever the
+    verb of their events. If it calls several, those with the method's verbs do.
     """
-    own = [
+    matching = [
         movement
         for movement in movements
         if standard in (movement.standard, token_calls.ANY)
-        and (n_methods == 1 or movement.word in words)
+        and (n_methods == 1 or movement.verb in verbs)
     ]
-    return len(own) >= n_calls
+    return len(matching) >= n_calls

@@ -19,8 +19,8 @@ _PARTIES = {
     "burn": ("owner_id", None),
     "transfer": ("old_owner_id", "new_owner_id"),
 }
-# NearX logs its mints and burns by events of its own (stader-labs/nearx, contracts/near-x/src/
-# events.rs and contract/internal.rs): the members with the shares, which are its tokens.
+# NearX logs its mints and burns as events of its own (stader-labs/nearx, contracts/near-x/src/
+# events.rs and contract/internal.rs). These members have the shares, which are its tokens.
 NEARX = "nearx"
 _MINTED, _BURNT = "minted_stake_shares", "burnt_stake_shares"
 _NEARX_SHARES = {
@@ -36,7 +36,7 @@ class StandardError(ValueError):
 
 
 class Movement(NamedTuple):
-    """One movement of a token; without a sender it is a mint, without a receiver a burn."""
+    """A movement of a token; without a sender it is a mint, without a receiver a burn."""
 
     standard: str
     token_id: str | None
@@ -46,8 +46,8 @@ class Movement(NamedTuple):
     memo: str | None = None
 
     @property
-    def word(self) -> str:
-        """The movement as the standards name it: mint, burn or transfer."""
+    def verb(self) -> str:
+        """The name of the movement in the standards: mint, burn or transfer."""
         if self.sender_id is None:
             return "mint"
         return "burn" if self.receiver_id is None else "transfer"
@@ -66,13 +66,13 @@ def read_event(standard: str, event: str, data: Any) -> list[Movement]:
         return []
     return [
         movement
-        for place, element in _elements(data)
-        for movement in _element_movements(standard, parties, element, place)
+        for path, element in _elements(data)
+        for movement in _element_movements(standard, parties, element, path)
     ]
 
 
 def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterate over the objects of an event's data, with their places."""
+    """Iterate over the objects of an event's data, with their paths."""
     if not isinstance(data, list):
         raise StandardError("data is missing" if data is NA else "data is not a list")
     for index, element in enumerate(data):
@@ -81,67 +81,66 @@ def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"data[{index}]", element
 
 
-def _read_shares(name: str, place: str, element: dict[str, Any]) -> Movement:
+def _read_shares(name: str, path: str, element: dict[str, Any]) -> Movement:
     """Read the mint or burn of the shares in a member."""
-    account_id, amount = read_text(element, "account_id", place), read_amount(element, name, place)
+    account_id, amount = read_text(element, "account_id", path), read_amount(element, name, path)
     if name == _MINTED:
         return Movement(FUNGIBLE, None, None, account_id, amount)
     return Movement(FUNGIBLE, None, account_id, None, amount)
 
 
 def _element_movements(
-    standard: str, parties: tuple[str | None, str | None], element: dict[str, Any], place: str
+    standard: str, parties: tuple[str | None, str | None], element: dict[str, Any], path: str
 ) -> Iterator[Movement]:
-    sender_id, receiver_id = [name and read_text(element, name, place) for name in parties]
+    sender_id, receiver_id = [name and read_text(element, name, path) for name in parties]
     memo = element.get("memo")
     memo_text = memo if isinstance(memo, str) else None
-    for token_id, amount in _tokens(standard, element, place):
+    for token_id, amount in _tokens(standard, element, path):
         yield Movement(standard, token_id, sender_id, receiver_id, amount, memo_text)
 
 
-def _tokens(standard: str, element: dict[str, Any], place: str) -> list[tuple[str | None, int]]:
+def _tokens(standard: str, element: dict[str, Any], path: str) -> list[tuple[str | None, int]]:
     if standard == FUNGIBLE:
-        return [(None, read_amount(element, "amount", place))]
-    ids = _texts(element, "token_ids", place)
+        return [(None, read_amount(element, "amount", path))]
+    ids = _texts(element, "token_ids", path)
     if standard == NON_FUNGIBLE:
         return [(token_id, 1) for token_id in ids]
-    texts = _texts(element, "amounts", place)
+    texts = _texts(element, "amounts", path)
     if len(ids) != len(texts):
-        raise StandardError(f"{place}.token_ids and {place}.amounts differ in length")
-    values = [parse_amount(text, f"{place}.amounts[{index}]") for index, text in enumerate(texts)]
+        raise StandardError(f"{path}.token_ids and {path}.amounts differ in length")
+    values = [parse_amount(text, f"{path}.amounts[{index}]") for index, text in enumerate(texts)]
     return list(zip(ids, values, strict=True))
 
 
-def _texts(element: dict[str, Any], name: str, place: str) -> list[str]:
-    values = _member(element, name, place)
+def _texts(element: dict[str, Any], name: str, path: str) -> list[str]:
+    values = _member(element, name, path)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise StandardError(f"{place}.{name} is not a list of texts")
+        raise StandardError(f"{path}.{name} is not a list of texts")
     return values
 
 
-def read_text(element: dict[str, Any], name: str, place: str) -> str:
-    """Return a member that is a text; a StandardError names another one."""
-    value = _member(element, name, place)
+def read_text(element: dict[str, Any], name: str, path: str) -> str:
+    """Return a member that is a text; raise `StandardError` for any other."""
+    value = _member(element, name, path)
     if not isinstance(value, str):
-        raise StandardError(f"{place}.{name} is not a text")
+        raise StandardError(f"{path}.{name} is not a text")
     return value
 
 
-def read_amount(element: dict[str, Any], name: str, place: str) -> int:
-    """Return a member that is an amount; a StandardError names another one."""
-    return parse_amount(read_text(element, name, place), f"{place}.{name}")
+def read_amount(element: dict[str, Any], name: str, path: str) -> int:
+    """Return a member that is an amount; raise `StandardError` for any other."""
+    return parse_amount(read_text(element, name, path), f"{path}.{name}")
 
 
-def parse_amount(text: str, place: str) -> int:
+def parse_amount(text: str, path: str) -> int:
     """Parse an amount as the standards write it: decimal digits of at most 128 bits."""
     values = amounts.plain([text])
     if values is None:
-        raise StandardError(f"{place} is not a whole number of 128 bits: {text[:_QUOTED]!r}")
+        raise StandardError(f"{path} is not a whole number of 128 bits: {text[:_QUOTED]!r}")
     return values[0]
 
 
-def _member(element: dict[str, Any], name: str, place: str) -> Any:
-    """Return a member; a StandardError names a missing one."""
+def _member(element: dict[str, Any], name: str, path: str) -> Any:
     if name not in element:
-        raise StandardError(f"{place}.{name} is missing")
+        raise StandardError(f"{path}.{name} is missing")
     return element[name]

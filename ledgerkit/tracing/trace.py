@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.token_events import Transfer
 
     TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
-    # Proves the outcomes of a result, up to a block that is trusted, if one is.
+    # Proves the outcomes of a result by the heights and times of blocks, a trusted hash, a source.
     Prover = Callable[[TxResult, Mapping[str, tuple[int, int]], object, str], Proof]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
@@ -153,7 +153,7 @@ class Trace:
         DecodeError
             If the document is not as documented; `path` is the place.
         LedgerError
-            The typed error, if the document is a JSON-RPC error response.
+            If the document is a JSON-RPC error response: its typed error.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class Trace:
         return self._frame("gas")
 
     def _columns(self, name: str) -> dict[str, Any]:
-        """Compute the columns of a frame; those about receipts have the position `at` of each."""
+        """Compute the columns of a frame; those about receipts have the `position` of each."""
         tree = self._tree
         builders: dict[str, Callable[[], dict[str, Any]]] = {
             "receipts": lambda: {**tree.columns},
@@ -316,7 +316,7 @@ class Trace:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
         with _remedy_of_saved(is_saved=self._is_saved):
             gas, was_executed = self._values.gas_in_calls, self._values.was_executed
-        return any(known is None and ran for known, ran in zip(gas, was_executed, strict=True))
+        return any(burnt is None and ran for burnt, ran in zip(gas, was_executed, strict=True))
 
     @cached_property
     def _events(self) -> list[Event]:
@@ -333,11 +333,11 @@ class Trace:
         Returns
         -------
         changes
-            Two for each transfer: what leaves the sender, when its receipt is created, and what
-            the receiver gets, when the receipt runs. Gas is bought as a whole when the
-            transaction is included, and what was not burnt comes back later. The sum for each
-            account and asset is that of `balance_changes`. A node does not send the height of
-            the transaction's own block, the Transactions API does.
+            Two changes per transfer: the sender's, when the receipt is created, and the
+            receiver's, when the receipt runs. All gas is bought when the transaction is
+            included; refunds return what was not burnt. The sums by account and asset equal
+            `balance_changes`. The height of the transaction's own block is in documents of the
+            Transactions API, not in a node's.
 
         Examples
         --------
@@ -351,13 +351,13 @@ class Trace:
         180000005 bob.near transfer 5000000000000000000000000
         """
         included = self._result.transaction_outcome
-        place: tuple[int | None, int | None] = (None, None)
+        block: tuple[int | None, int | None] = (None, None)
         if included is not None:
-            place = included.block_height, included.block_timestamp
-            if place[0] is None:
-                place = self._context.blocks.get(included.block_hash or "", place)
+            block = included.block_height, included.block_timestamp
+            if block[0] is None:
+                block = self._context.blocks.get(included.block_hash or "", block)
         with _remedy_of_saved(is_saved=self._is_saved):
-            return balance_timeline.balance_timeline(self._values, self._transfers[0], place)
+            return balance_timeline.balance_timeline(self._values, self._transfers[0], block)
 
     def stake_timeline(self) -> list[BalanceChange]:
         """
@@ -366,8 +366,8 @@ class Trace:
         Returns
         -------
         changes
-            Of the assets `stake:<pool>`: deposits positive, withdrawals negative; what was
-            staked or unstaked within the pool is 0. Any contract can log such lines: check
+            Changes of the assets `stake:<pool>`: deposits are positive, withdrawals negative;
+            staking and unstaking within the pool are 0. Any contract can log such lines: check
             that it is a pool.
 
         Examples
@@ -554,12 +554,12 @@ class Trace:
             The hash of a block that you trust, from another source. If it is later than the
             transaction, paths end there. Otherwise validators' signatures are checked from its
             epoch on. None begins at the transaction's own block, with the validators that the
-            network itself lists: a wrong answer is noticed, a whole invented chain is not.
+            network itself lists: a wrong response is noticed, a whole invented chain is not.
         source
             Where the proof is read from: ``"rpc"``, a path for each outcome from a node that has
             the transaction; ``"documents"``, the block documents, with all outcomes of the shards,
-            for any final block; or ``"indexer_rpc"``, these from a node of your own. Of the last
-            two, a `trusted` block is up to 1,000 blocks later.
+            for any final block; or ``"indexer_rpc"``, these from a node of your own. With the last
+            two, a `trusted` block may be up to 1,000 blocks later.
 
         Returns
         -------
@@ -602,12 +602,12 @@ class Trace:
         return self._verify_with(self._prover, trusted, source)
 
     def _verify_with(self, prover: Prover, trusted: str | None, source: str) -> Proof:
-        """Prove the outcomes by a reader of paths, and add the result to the receipts."""
+        """Prove the outcomes with another prover, and add the result to the receipts."""
         self._proof = proof = prover(self._result, self._context.blocks, trusted, source)
         levels = dict(zip(proof.rows["outcome_id"], proof.rows["proved"], strict=True))
         for frame in (self.receipts, self.events, self.transfers):
             frame["proved"] = frame["receipt_id"].map(levels).astype("str")
-        # What a receipt asked for is in no outcome; events are in its log lines.
+        # Outcomes commit to log lines, and so to events, but not to the actions of receipts.
         is_event = self.transfers["evidence"] == "event"
         self.transfers["proved"] = self.transfers["proved"].where(is_event)
         return proof
@@ -689,7 +689,7 @@ class Trace:
         return draw(self.receipts, self.edges, ax=ax, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled and copied: all but the two that send requests."""
+        """Return the state to pickle and copy, without the members that send requests."""
         return {**self.__dict__, "_tokens": None, "_prover": None}
 
     def __repr__(self) -> str:
@@ -716,7 +716,7 @@ class Trace:
 
 @contextmanager
 def _remedy_of_saved(*, is_saved: bool) -> Iterator[None]:
-    """Replace the remedy of an error in a saved document, which no other request repairs."""
+    """Replace the remedy of an error in a saved document: another request can't repair it."""
     try:
         yield
     except DecodeError as error:

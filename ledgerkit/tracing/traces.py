@@ -1,4 +1,4 @@
-"""The `Traces` of many transactions: the frames of each, in one frame."""
+"""The `Traces` of many transactions: their frames, combined."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class Traces(Mapping[str, "Trace"]):
     """
-    The traces of several transactions, by hash, and their frames combined.
+    The traces of several transactions by hash, with their frames combined.
 
     It is a mapping: ``traces[tx_hash]`` is one `Trace`, ``len(traces)`` counts them, and
     iterating lists the hashes. Its frames have the columns of a trace's frames after `tx_hash`
@@ -41,7 +41,7 @@ class Traces(Mapping[str, "Trace"]):
     attrs
         Provenance for the frames' `attrs`.
     notes
-        What is not known about all of them.
+        Notes on what is unknown about all of the transactions.
 
     Notes
     -----
@@ -125,10 +125,8 @@ class Traces(Mapping[str, "Trace"]):
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of all traces, each after its transaction's hash, and those of the block."""
-        of_traces = (
-            f"{tx_hash}: {note}" for tx_hash, trace in self.items() for note in trace.notes
-        )
-        return (*of_traces, *self._notes)
+        notes = (f"{tx_hash}: {note}" for tx_hash, trace in self.items() for note in trace.notes)
+        return (*notes, *self._notes)
 
     def _frame(self, name: str) -> pd.DataFrame:
         if not self._traces:
@@ -183,10 +181,10 @@ def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
     trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this package
     n_receipts = np.array([len(tree) for tree in trees])
     first = np.repeat(np.cumsum(n_receipts) - n_receipts, counts)
-    at = np.array([*chain.from_iterable(map(_positions, trees, parts))], dtype=np.int64)
-    rows = first + np.maximum(at, 0)
-    if "at" in columns:
-        columns["at"] = np.where(at < 0, -1, rows)
+    positions = np.array([*chain.from_iterable(map(_positions, trees, parts))], dtype=np.int64)
+    rows = first + np.maximum(positions, 0)
+    if "position" in columns:
+        columns["position"] = np.where(positions < 0, -1, rows)
         receipts = {key: _concat([tree.columns[key] for tree in trees]) for key in RECEIPT_COLUMNS}
         columns = with_receipts(columns, receipts)
     rows[np.repeat(n_receipts == 0, counts)] = -1
@@ -199,11 +197,11 @@ def _n_rows(columns: Mapping[str, Any]) -> int:
 
 
 def _positions(tree: Tree, columns: Mapping[str, Any]) -> Sequence[int]:
-    """List the position of each row's receipt: of an edge its child, -1 for a whole transaction."""
+    """List the position of each row's receipt: an edge's child, -1 for a whole transaction."""
     if "child_id" in columns:
-        at = {receipt_id: row for row, receipt_id in enumerate(tree.columns["receipt_id"])}
-        return [at[child_id] for child_id in columns["child_id"]]
-    positions: Sequence[int] = columns.get("at", [-1] * _n_rows(columns))
+        row_of = {receipt_id: row for row, receipt_id in enumerate(tree.columns["receipt_id"])}
+        return [row_of[child_id] for child_id in columns["child_id"]]
+    positions: Sequence[int] = columns.get("position", [-1] * _n_rows(columns))
     return positions
 
 

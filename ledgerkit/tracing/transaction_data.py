@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.tree import Tree
 
 _TOKEN_METHODS = {"ft_transfer", "ft_transfer_call", "near_withdraw"}
-_MAX_TOKENS = 20  # whose metadata is read for one transaction
+_MAX_TOKENS = 20  # metadata to read for one transaction
 
 
 class Request(NamedTuple):
-    """The actions that an account signed, None if unknown, and who relayed them, if anyone."""
+    """The actions that an account signed, None if unknown, and their relayer, if any."""
 
     sender_id: str | None
     receiver_id: str | None
@@ -67,14 +67,14 @@ class TransactionData:
     def __post_init__(self) -> None:
         self.column = self.tree.listed
         kinds = self.column("kind")
-        self.own_receipts = [at for at, kind in enumerate(kinds) if kind != "refund"]
-        self.failed_receipts = [at for at in self.own_receipts if at in self.failures]
+        self.own_receipts = [row for row, kind in enumerate(kinds) if kind != "refund"]
+        self.failed_receipts = [row for row in self.own_receipts if row in self.failures]
         self.request = read_request(self.result)
         self.data_edges = list(self.tree.data)
 
     @property
     def has_other_kinds(self) -> bool:
-        """True if ledgerkit does not declare one of its statuses, receipts or actions."""
+        """True if the kind of a status, receipt or action is undeclared."""
         column, values = self.column, self.values
         statuses = zip(column("status"), column("error_message"), strict=True)
         bodies = zip(column("actions"), values.actions, strict=True)
@@ -87,28 +87,27 @@ class TransactionData:
 
     @property
     def lacks(self) -> str:
-        """The beginning of a sentence about what is not known."""
+        """The beginning of a sentence about unknown data."""
         return (
             "ledgerkit does not know" if self.has_other_kinds else "the document does not contain"
         )
 
-    def name(self, at: int) -> str:
+    def name(self, position: int) -> str:
         """Return a name for a receipt: its method or actions, and its receiver."""
-        if at not in self._names:
-            self._names[at] = self._build_name(at)
-        return self._names[at]
+        if position not in self._names:
+            self._names[position] = self._build_name(position)
+        return self._names[position]
 
-    def _build_name(self, at: int) -> str:
-        receiver_id = account(self.column("receiver_id")[at])
-        if self.column("kind")[at] == "refund":
+    def _build_name(self, position: int) -> str:
+        receiver_id = account(self.column("receiver_id")[position])
+        if self.column("kind")[position] == "refund":
             return f"the refund to {receiver_id}"
-        actions = self.column("actions")[at]
-        method = None if is_delegate(actions) else self.column("method_name")[at]
+        actions = self.column("actions")[position]
+        method = None if is_delegate(actions) else self.column("method_name")[position]
         if method:
             return plain(f"{method} on {receiver_id}")
         if not actions:
-            what = "a receipt" if actions is None else "an empty receipt"
-            return f"{what} for {receiver_id}"
+            return f"{'a' if actions is None else 'an empty'} receipt for {receiver_id}"
         return plain(f"{actions} to {receiver_id}")
 
 
@@ -145,9 +144,9 @@ def failures_by_receipt(tree: Tree) -> dict[int, LedgerError]:
     errors: dict[int, LedgerError] = {}
     if "failure" not in tree.listed("status"):
         return errors
-    for at, execution in enumerate(tree.executions()):
+    for position, execution in enumerate(tree.executions()):
         status = execution.outcome.status if execution else None
         if execution is not None and isinstance(status, Status) and status.failure is not UNSET:
             failure = decode_member(status.failure, f"the outcome of {execution.id}")
-            errors[at] = chain_errors.receipt_failure(failure, receipt_id=execution.id)
+            errors[position] = chain_errors.receipt_failure(failure, receipt_id=execution.id)
     return errors

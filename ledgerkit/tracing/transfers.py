@@ -37,10 +37,13 @@ def list_transfers(
     """Return all transfers in the order of receipts, and notes on tokens that are not counted."""
     tokens, token_notes = token_transfers(values, events)
     transfers = [*_fees(values), *_near_transfers(values), *tokens]
-    transfers.sort(
-        key=lambda transfer: values.starts[~transfer.at] - 0.5 if transfer.at < 0 else transfer.at
-    )
-    return transfers, token_notes
+
+    def order(transfer: Transfer) -> float:
+        # A transaction's own transfers precede those of its first receipt.
+        position = transfer.position
+        return values.starts[~position] - 0.5 if position < 0 else position
+
+    return sorted(transfers, key=order), token_notes
 
 
 def _fees(values: ReceiptValues) -> Iterator[Transfer]:
@@ -54,49 +57,49 @@ def _fees(values: ReceiptValues) -> Iterator[Transfer]:
 
 def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
     rows = zip(values.status, values.names, values.deposits, values.rewards, strict=True)
-    for at, (status, names, amount, reward) in enumerate(rows):
+    for position, (status, names, amount, reward) in enumerate(rows):
         if status not in SUCCEEDED:
-            payer = values.payer(at)
+            payer = values.payer(position)
             if payer is not None and payer != SYSTEM and amount:
-                yield Transfer(at, "undelivered", NEAR, payer, SYSTEM, amount)
+                yield Transfer(position, "undelivered", NEAR, payer, SYSTEM, amount)
         elif amount != 0 or names not in _KIND_OF_ALL:
-            yield from _delivered(values, at)
+            yield from _delivered(values, position)
         if reward:
-            yield Transfer(at, "contract_reward", NEAR, SYSTEM, values.receivers[at], reward)
+            receiver_id = values.receivers[position]
+            yield Transfer(position, "contract_reward", NEAR, SYSTEM, receiver_id, reward)
 
 
-def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
+def _delivered(values: ReceiptValues, position: int) -> Iterator[Transfer]:
     """List the transfers of a receipt that succeeded."""
-    refund_kind = values.refund_kinds[at]
-    if refund_kind == "refund_gas" and not values.is_refund_to_account(at):
+    refund_kind = values.refund_kinds[position]
+    if refund_kind == "refund_gas" and not values.is_refund_to_account(position):
         return  # the fee is less refunds
-    payer, receiver_id, total = values.payer(at), values.receivers[at], values.deposits[at]
-    simple_kind = _KIND_OF_ALL.get(values.names[at])
+    payer, receiver_id = values.payer(position), values.receivers[position]
+    total, simple_kind = values.deposits[position], _KIND_OF_ALL.get(values.names[position])
     if simple_kind is not None and total is not None:  # most receipts
-        yield Transfer(at, refund_kind or simple_kind, NEAR, payer, receiver_id, total)
+        yield Transfer(position, refund_kind or simple_kind, NEAR, payer, receiver_id, total)
         return
-    actions = values.actions[at] or ()
+    actions = values.actions[position] or ()
     for kind, amount in _deposits_by_kind(actions):
-        # What goes to a gas key leaves the account, and arrives in the rows below.
+        # A deposit to a gas key leaves the account here, and arrives in the rows below.
         target_id = SYSTEM if kind == "gas_key" else receiver_id
-        yield Transfer(at, refund_kind or kind, NEAR, payer, target_id, amount)
-    yield from _gas_key_transfers(at, actions, receiver_id)
-    taken = values.taken[at]
-    if taken:
-        asset = _asset_burnt(actions)
-        yield Transfer(at, "burnt", asset, receiver_id, SYSTEM, taken)
+        yield Transfer(position, refund_kind or kind, NEAR, payer, target_id, amount)
+    yield from _gas_key_transfers(position, actions, receiver_id)
+    burnt = values.balance_burnt[position]
+    if burnt:
+        yield Transfer(position, "burnt", _asset_burnt(actions), receiver_id, SYSTEM, burnt)
 
 
 def _deposits_by_kind(actions: Actions) -> list[tuple[str, int]]:
     totals: dict[str, int] = {}
     for action in actions:
-        known = kind_of(action)
-        kind = "deposit" if known is None else known.transfer
+        declared = kind_of(action)
+        kind = "deposit" if declared is None else declared.transfer
         totals[kind] = totals.get(kind, 0) + (action_deposit(action) or 0)
     return [(kind, total) for kind, total in totals.items() if total]
 
 
-def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Iterator[Transfer]:
+def _gas_key_transfers(row: int, actions: Actions, account_id: str | None) -> Iterator[Transfer]:
     for action in actions:
         if isinstance(action, str):
             continue
@@ -104,12 +107,12 @@ def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Ite
         if added is not None and added.deposit is not None:
             amount = parse_amount(added.deposit, "$..TransferToGasKey.deposit")
             asset = gas_key_asset(added.public_key)
-            yield Transfer(at, "gas_key", asset, SYSTEM, account_id, amount)
+            yield Transfer(row, "gas_key", asset, SYSTEM, account_id, amount)
         if withdrawn is not None and withdrawn.amount is not None:
             amount = parse_amount(withdrawn.amount, "$..WithdrawFromGasKey.amount")
             asset = gas_key_asset(withdrawn.public_key)
-            yield Transfer(at, "gas_key", asset, account_id, SYSTEM, amount)
-            yield Transfer(at, "gas_key", NEAR, SYSTEM, account_id, amount)
+            yield Transfer(row, "gas_key", asset, account_id, SYSTEM, amount)
+            yield Transfer(row, "gas_key", NEAR, SYSTEM, account_id, amount)
 
 
 def gas_key_asset(public_key: str | None) -> str:
@@ -123,8 +126,7 @@ def _asset_burnt(actions: Actions) -> str:
     if names.isdisjoint(KEY_DELETIONS):
         return NEAR
     keys = deleted_keys(actions)
-    is_one = len(keys) == 1 and "DeleteAccount" not in names
-    return gas_key_asset(keys[0] if is_one else None)
+    return gas_key_asset(keys[0] if len(keys) == 1 and "DeleteAccount" not in names else None)
 
 
 def unknown_values(values: ReceiptValues) -> list[str]:
@@ -145,7 +147,7 @@ def unknown_values(values: ReceiptValues) -> list[str]:
     notes = (
         (
             "deposits that the document does not contain are not counted",
-            [at for at in no_deposits if kinds[at] is None],
+            [row for row in no_deposits if kinds[row] is None],
         ),
         *(
             (f"what receipts of the kind {plain(kind)} did is not known", positions)
@@ -155,23 +157,27 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         *_positions(statuses).items(),
         (
             "beside their deposits, the effects of unknown kinds of actions are not known",
-            [at for at, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
+            [row for row, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
         ),
         (
             "gas bought for receipts that have not run is not counted",
-            [at for at, has_run in enumerate(executed) if not has_run],
+            [row for row, has_run in enumerate(executed) if not has_run],
         ),
         (
             "it is unknown whether these receipts succeeded, and what they did is not counted",
-            [at for at, status in enumerate(values.status) if status == UNKNOWN and executed[at]],
+            [
+                row
+                for row, status in enumerate(values.status)
+                if status == UNKNOWN and executed[row]
+            ],
         ),
         (
             "the fee is unknown, because tokens_burnt is missing for",
-            [at for at in _missing(values.tokens_burnt) if executed[at]],
+            [row for row in _missing(values.tokens_burnt) if executed[row]],
         ),
         (
             "what these receipts took from the account that ran them or its gas keys is unknown",
-            [at for at in _missing(values.taken) if executed[at]],
+            [row for row in _missing(values.balance_burnt) if executed[row]],
         ),
         (
             "contract rewards that could not be computed are not counted",
@@ -179,27 +185,24 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         ),
     )
     return _unknown_payment(values) + [
-        f"{note}: {first_names([ids[at] for at in positions])}"
-        for note, positions in notes
-        if positions
+        f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
     ]
 
 
 def _positions(texts: Sequence[str | None]) -> dict[str, list[int]]:
-    """Return the positions of each text."""
     positions: dict[str, list[int]] = defaultdict(list)
-    for at, text in enumerate(texts):
+    for position, text in enumerate(texts):
         if text is not None:
-            positions[text].append(at)
+            positions[text].append(position)
     return positions
 
 
 def _missing(amounts: Sequence[int | None]) -> list[int]:
-    return [at for at, amount in enumerate(amounts) if amount is None] if None in amounts else []
+    return [row for row, amount in enumerate(amounts) if amount is None] if None in amounts else []
 
 
 def _unknown_payment(values: ReceiptValues) -> list[str]:
-    """Describe what is unknown about the transaction's own part of the fee."""
+    """Describe the unknown values of the transaction's own part of the fee."""
     [first], notes = values.forest.conversions, []
     if not len(values.forest):
         return []

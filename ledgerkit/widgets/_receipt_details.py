@@ -118,7 +118,7 @@ class ReceiptDetails:
     def _transfers(self) -> dict[int, list[Transfer]]:
         transfers: dict[int, list[Transfer]] = {}
         for transfer in self._tx.transfers:
-            transfers.setdefault(transfer.at, []).append(transfer)
+            transfers.setdefault(transfer.position, []).append(transfer)
         return transfers
 
     @cached_property

@@ -1,9 +1,9 @@
 """
-Actions as responses have them, and what each says: its name, its deposit, its calls.
+Actions in responses: their names, deposits and calls.
 
 An action is an object of one member, which is its name, or a name alone. Every reader of actions
-uses these functions, so an action that `ledgerkit.protocol` does not declare is read by one rule:
-its name is shown, and its member `deposit` moves.
+uses these functions, so there is one rule for actions that `ledgerkit.protocol` does not declare:
+they have a name, and transfer their member `deposit`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FunctionCall(Struct, gc=False):
 
 
 class Deposit(Struct, gc=False):
-    """An action of which only the deposit is read."""
+    """An action whose only member that is read is the deposit."""
 
     deposit: str | None = None
 
@@ -71,7 +71,7 @@ class Beneficiary(Struct, gc=False):
 
 
 class DelegateAction(Struct, gc=False):
-    """The signed content of a Delegate; the second version is one member deeper, as later ones."""
+    """The signed content of a Delegate; later versions are one member deeper."""
 
     sender_id: str | None = None
     receiver_id: str | None = None
@@ -86,7 +86,7 @@ class Delegate(Struct, gc=False):
     delegate_action: DelegateAction | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if its content has none of the members that are read."""
+        """Raise `ValueError` if its content has no known member."""
         if self.delegate_action == DelegateAction():
             raise ValueError("has an unknown version")
 
@@ -114,8 +114,8 @@ def _attribute(name: str) -> str:
 if TYPE_CHECKING:
     Action: TypeAlias = _ReadActions
 else:
-    # The members of all other kinds stay encoded: they are only shown, and their spelling differs
-    # inside a Delegate.
+    # The members of all other kinds stay encoded, because they are only displayed, and their
+    # spelling differs inside a Delegate.
     Action = msgspec.defstruct(
         "Action",
         [
@@ -131,7 +131,7 @@ else:
 
 Actions: TypeAlias = "Sequence[Action | str]"
 _FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
-_DIGITS = re.compile("[0-9]{1,39}")  # of a kind that is not declared; others are checked later
+_DIGITS = re.compile("[0-9]{1,39}")  # deposits of undeclared kinds; others are checked later
 _CONTENT = json_decoding.decoder(Any)
 
 
@@ -160,7 +160,7 @@ def action_name(action: Action | str) -> str:
 
 
 def named_content(action: Action) -> tuple[str, Any]:
-    """Return the name of an action and its content: a struct, encoded, or of any JSON type."""
+    """Return the name of an action and its content: a struct, `Raw`, or any JSON type."""
     if action.function_call is not None:
         return "FunctionCall", action.function_call
     if action.transfer is not None:
@@ -175,7 +175,7 @@ def named_content(action: Action) -> tuple[str, Any]:
 
 
 def kind_of(action: Action | str) -> Kind | None:
-    """Return what is known about the kind of an action; None for an unknown kind."""
+    """Return the declared kind of an action; None for an undeclared kind."""
     return KINDS_BY_NAME.get(action_name(action))
 
 
@@ -200,7 +200,7 @@ def deposit_digits(action: Action | str) -> str | None:
 
 
 def deposit_texts(actions: Actions) -> list[str] | None:
-    """List the deposits of actions, without those in a Delegate; None if one is unknown."""
+    """List the deposits of actions, without those in a Delegate; None if a deposit is unknown."""
     texts = [digits for digits in map(deposit_digits, actions) if digits is not None]
     return texts if len(texts) == len(actions) else None
 
@@ -221,9 +221,9 @@ def delegate_action(action: Action | str) -> DelegateAction | None:
 
 
 class ActionRow(NamedTuple):
-    """One action: the position of its list, its index there, its sender and receiver."""
+    """An action: the position of its list, its index there, its sender and receiver."""
 
-    at: int
+    position: int
     action_index: int
     inner_index: int | None
     action: Action | str
@@ -234,14 +234,14 @@ class ActionRow(NamedTuple):
 def action_rows(
     lists: Iterable[tuple[Actions | None, str | None, str | None]],
 ) -> Iterator[ActionRow]:
-    """List all actions, those inside a Delegate after it; each list has sender and receiver."""
-    for at, (actions, *parties) in enumerate(lists):
+    """List the actions of lists with sender and receiver, a Delegate before its own actions."""
+    for position, (actions, *parties) in enumerate(lists):
         for index, action in enumerate(actions or ()):
-            yield ActionRow(at, index, None, action, *parties)
+            yield ActionRow(position, index, None, action, *parties)
             inner = delegate_action(action) or DelegateAction()
             for inner_index, inner_action in enumerate(inner.actions or ()):
                 signers = inner.sender_id, inner.receiver_id
-                yield ActionRow(at, index, inner_index, inner_action, *signers)
+                yield ActionRow(position, index, inner_index, inner_action, *signers)
 
 
 def function_call(action: Action | str) -> FunctionCall | None:
@@ -259,7 +259,7 @@ def function_calls(actions: Actions) -> Iterator[FunctionCall]:
 
 
 def total_gas(calls: Iterable[FunctionCall]) -> int | None:
-    """Sum the gas attached to calls; None if one is unknown."""
-    gas = [call.gas for call in calls]
-    known = [value for value in gas if value is not None]
-    return sum(known) if len(known) == len(gas) else None
+    """Sum the gas attached to calls; None if the gas of a call is unknown."""
+    attached = [call.gas for call in calls]
+    amounts = [gas for gas in attached if gas is not None]
+    return sum(amounts) if len(amounts) == len(attached) else None

@@ -66,9 +66,9 @@ class Forest:
 
     `columns` are those of the receipts frame, `conversions` those of the transactions, `trees` is
     the number of each row's transaction, and `starts` the first row of each tree and their end.
-    `parents` is the position of each row's creator (-1: none), and `outcome_at`
-    that of each row's outcome in the joined lists of the results (-1: not executed). `inferred` are
-    the bodies that the results lack.
+    `parents` is the position of each row's creator (-1: none), and `outcome_at` the position of
+    its outcome in the joined lists of the results (-1: not executed). `inferred` are the bodies
+    that the results lack.
     """
 
     results: Sequence[TxResult] = field(repr=False)
@@ -95,7 +95,7 @@ class Forest:
         return values
 
     def executions(self) -> list[ExecutionOutcome | None]:
-        """List the outcomes of the receipts; None for one that has not run."""
+        """List the outcomes of the receipts; None where a receipt has not run."""
         outcomes = [outcome for result in self.results for outcome in result.outcomes]
         listed: list[ExecutionOutcome | None]
         listed = objects(outcomes)[self.outcome_at].tolist()
@@ -140,8 +140,8 @@ def _collector_paused() -> Iterator[None]:
     """
     Pause the garbage collector while receipts are decoded.
 
-    It would search their lists again and again, in vain: reading a document of 120 MB would take
-    twice as long.
+    It would search their lists repeatedly, in vain: reading a document of 120 MB would take twice
+    as long.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -185,7 +185,7 @@ def build_tree(
 
 @_collector_paused()
 def build_forest(results: Sequence[TxResult]) -> Forest:
-    """Compute the receipt trees of transactions, each as `build_tree` does, all at once."""
+    """Compute the receipt trees of many transactions at once, as `build_tree` does."""
     return Forest(**_members(LinkedReceipts(results, {}), None))
 
 
@@ -266,13 +266,13 @@ def _verdict_on_success(tree: Tree) -> str:
 
 
 def _gas_of_unknown(tree: Tree) -> list[int | None]:
-    """List the gas burnt by receipts of unknown status; one that has not run has burnt none."""
+    """List the gas burnt by receipts of unknown status: 0 for a receipt that has not run."""
     columns = zip(*map(tree.listed, ("status", "kind", "gas_burnt")), strict=True)
     return [gas for status, kind, gas in columns if status == "unknown" and kind != "refund"]
 
 
 def _other_statuses(result: TxResult) -> Iterator[str]:
-    """Describe the statuses of a transaction itself that are not declared."""
+    """Describe the undeclared statuses of a transaction itself."""
     first = result.transaction_outcome
     names = [None if _overall_status(result.status) in _STARTING else other_status(result.status)]
     names.append(other_status(first.outcome.status) if first else None)

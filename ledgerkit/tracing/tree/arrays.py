@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from ledgerkit.u128.array import U128Array
 
-    PathOf = Callable[[int], str]  # of the value at a position
+    PathOf = Callable[[int], str]  # the path of the value at an index
 
 
 class EmptyList(list[Any]):
     """
     An empty list that many rows share.
 
-    Most receipts have no logs and no inputs; a list for each would take much of a frame's memory.
-    It cannot be changed; copies and pickles are ordinary lists.
+    Most receipts have no logs and no inputs; their own empty lists would take much of a frame's
+    memory. This list cannot be changed; copies and pickles are ordinary lists.
     """
 
     def _refuse(self, *_: object) -> NoReturn:
@@ -53,14 +53,14 @@ class JoinedLists:
         self._starts: list[int] = []
 
     def add(self, path: str, start: int) -> None:
-        """Add a list that starts after `start` elements of others."""
+        """Add a list that starts after `start` elements of other lists."""
         self._paths.append(path)
         self._starts.append(start)
 
-    def path(self, at: int) -> str:
+    def path(self, index: int) -> str:
         """Return the path of an element."""
-        number = bisect_right(self._starts, at) - 1
-        return f"{self._paths[number]}[{at - self._starts[number]}]"
+        number = bisect_right(self._starts, index) - 1
+        return f"{self._paths[number]}[{index - self._starts[number]}]"
 
     def numbers(self, length: int) -> np.ndarray:
         """Return the number of the list of each element."""
@@ -84,11 +84,13 @@ def integers(
     else:
         return array
     allowed = range(limits.min, limits.max + 1)
-    at, value = next(
-        (at, value) for at, value in enumerate(values) if value is not None and value not in allowed
+    index, value = next(
+        (index, value)
+        for index, value in enumerate(values)
+        if value is not None and value not in allowed
     )
     bound = f"below {limits.min}" if value < 0 else f"above {limits.max}"
-    path = path_of(at)
+    path = path_of(index)
     raise DecodeError(f"the integer {value} at {path} is {bound}", path=path)
 
 
@@ -97,9 +99,9 @@ def amounts(texts: Sequence[str | None], path_of: PathOf) -> U128Array:
     try:
         return parse(texts)
     except DecodeError:
-        for at, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if text is not None:
-                parse_amount(text, path_of(at))  # raises for the bad one
+                parse_amount(text, path_of(index))  # raises for the invalid amount
         raise
 
 
@@ -110,7 +112,7 @@ def take(values: Any, rows: np.ndarray) -> Any:
 
 
 def list_values(values: Any) -> list[Any]:
-    """List the values of an array, None where one is missing."""
+    """List the values of an array, None where a value is missing."""
     is_extension = isinstance(values, ExtensionArray)
     array = values.to_numpy(dtype=object, na_value=None) if is_extension else values
     listed: list[Any] = array.tolist()

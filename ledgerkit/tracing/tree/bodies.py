@@ -49,11 +49,11 @@ _COLUMNS = (
 
 
 class Bodies:
-    """The bodies of receipts, in the order of the results; those of data receipts are left out."""
+    """The bodies of receipts, in the order of the results, without data receipts."""
 
     def __init__(self, results: Sequence[TxResult], texts: Texts) -> None:
         self._texts = texts
-        self.lists = JoinedLists()  # of the results
+        self.lists = JoinedLists()
         self.ids: list[str] = []
         self.inputs: list[tuple[int, str]] = []  # row and data_id
         self.outputs: list[tuple[int, str]] = []
@@ -65,7 +65,7 @@ class Bodies:
                 self._add([r for r in piece if r.receipt is None or r.receipt.data is UNSET])
 
     def add_inferred(self, bodies: Sequence[Receipt]) -> None:
-        """Append bodies that were not sent."""
+        """Append bodies that were inferred because the results lack them."""
         self.lists.add("$..transaction", len(self.ids))
         self._add(bodies)
 
@@ -87,18 +87,18 @@ class Bodies:
             [content.signer_id for content in contents],
         )
         shared = [list(map(self._texts.setdefault, ids, ids)) for ids in accounts]
-        actions = self._actions([content.actions for content in contents], bodies)
+        actions = self._action_values([content.actions for content in contents], bodies)
         for name, values in zip(_COLUMNS, (*shared, *actions, inputs, outputs), strict=True):
             self._values[name] += values
 
-    def _actions(
+    def _action_values(
         self, actions: Sequence[Actions | None], bodies: Sequence[Receipt]
     ) -> tuple[list[Any], ...]:
         """Return the columns of actions: single calls and transfers at once, others one by one."""
-        single = [listed[0] if listed and len(listed) == 1 else _OTHER for listed in actions]
-        known = [action if type(action) is Action else _OTHER for action in single]
-        calls = [action.function_call or _NO_CALL for action in known]
-        simple = [action.function_call or action.transfer or _NO_DEPOSIT for action in known]
+        firsts = [listed[0] if listed and len(listed) == 1 else _OTHER for listed in actions]
+        single = [action if type(action) is Action else _OTHER for action in firsts]
+        calls = [action.function_call or _NO_CALL for action in single]
+        simple = [action.function_call or action.transfer or _NO_DEPOSIT for action in single]
         columns: tuple[list[Any], ...] = (
             [_NAMES[type(action)] for action in simple],
             [call.method_name for call in calls],
@@ -107,11 +107,11 @@ class Bodies:
             [call.gas for call in calls],
         )
         start = len(self.ids) - len(bodies)
-        for at, action in enumerate(simple):
+        for index, action in enumerate(simple):
             if action is _NO_DEPOSIT:
-                fields = _action_fields(actions[at], bodies[at], self._path(start + at))
+                fields = _action_fields(actions[index], bodies[index], self._path(start + index))
                 for column, value in zip(columns, fields, strict=True):
-                    column[at] = value
+                    column[index] = value
         return columns
 
     def _path(self, row: int) -> str:

@@ -10,7 +10,7 @@ from ledgerkit.api.models.transactions import Status
 from ledgerkit.frames.build import integers
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.arrays import EMPTY_LIST, objects
-from ledgerkit.tracing.tree.linking import is_free
+from ledgerkit.tracing.tree.linking import is_refund_by_cost
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"  # the sender of refunds
-LEVELS_BEFORE_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED")  # all other receipts have run
+LEVELS_BEFORE_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED")  # all receipts but refunds have run
 _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
@@ -35,7 +35,7 @@ def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -
     outcomes = receipts.outcomes.columns(receipts.outcome_at)
     bodies = receipts.bodies.columns(receipts.body_at)
     kinds = _kinds(receipts, bodies["predecessor_id"], outcomes["tokens_burnt"])
-    outcomes["status"][_not_given(receipts, kinds)] = STATUS_NAMES[UNKNOWN]
+    outcomes["status"][_lack_outcome(receipts, kinds)] = STATUS_NAMES[UNKNOWN]
     if shard_of is not None:
         _fill_shards(outcomes["shard_id"], receipts.outcome_at, bodies["receiver_id"], shard_of)
     gas_burnt = outcomes["gas_burnt"].to_numpy(np.uint64, na_value=0)
@@ -81,25 +81,26 @@ def _fill_shards(
 ) -> None:
     missing = shards.isna() & (outcome_at >= 0)
     shard_by_account = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
-    for at in np.flatnonzero(missing).tolist():
-        shard_id = shard_by_account.get(receivers[at])
+    for position in np.flatnonzero(missing).tolist():
+        shard_id = shard_by_account.get(receivers[position])
         if shard_id is not None:
-            shards[at] = shard_id
+            shards[position] = shard_id
 
 
 def _kinds(
     receipts: LinkedReceipts, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
     codes = (predecessors == SYSTEM).astype(np.int8)
-    for at in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - an array compares each value
-        refunded = is_free(receipts.results[receipts.trees[at]], tokens_burnt[at])
-        codes[at] = 2 if receipts.outcome_at[at] < 0 else refunded
+    for position in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - compares values
+        result = receipts.results[receipts.trees[position]]
+        is_refund = is_refund_by_cost(result, tokens_burnt[position])
+        codes[position] = 2 if receipts.outcome_at[position] < 0 else is_refund
     kinds: np.ndarray = _RECEIPT_KINDS[codes]
     return kinds
 
 
-def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
-    """Return whether each receipt has run by its transaction's status, but has no outcome."""
+def _lack_outcome(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
+    """Mark the receipts without an outcome that have run according to their transaction."""
     has_run = np.zeros(len(kinds), dtype=bool)
     missing = receipts.outcome_at < 0
     for tree in set(receipts.trees[missing].tolist()):

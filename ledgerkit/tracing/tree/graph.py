@@ -1,4 +1,4 @@
-"""Rows and edges as integers: causal order, and what is above and below a row in that order."""
+"""The graph of receipts as integers: causal order, depths, subtree sums, critical paths."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def sort(created: Pairs, roots: np.ndarray, n_rows: int, data: Pairs) -> np.ndar
     Sort rows so that none precedes what it depends on; rows in or after a cycle are omitted.
 
     `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
-    consumer. No row created the `roots`; they come first. Another row follows when the last of
-    those that it depends on is passed.
+    consumer. The `roots`, which no row created, come first. Any other row follows the last row
+    that it depends on.
     """
     following: list[list[int]] = [[] for _ in range(n_rows)]
     for earlier, later in (created, data):
@@ -41,7 +41,7 @@ def sort(created: Pairs, roots: np.ndarray, n_rows: int, data: Pairs) -> np.ndar
 
 
 def depths(parents: np.ndarray) -> np.ndarray:
-    """Count the creators above each row; `parents` is the creator of each (-1: none)."""
+    """Count the creators above each row; `parents` are the rows' creators (-1: none)."""
     counts: list[int] = []
     for parent in parents.tolist():
         counts.append(counts[parent] + 1 if parent >= 0 else 0)
@@ -49,7 +49,7 @@ def depths(parents: np.ndarray) -> np.ndarray:
 
 
 def subtree_sums(parents: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Sum each row's value and those below it; Python integers if a sum exceeds 64 bits."""
+    """Sum the values of each row's subtree; Python integers if a sum exceeds 64 bits."""
     sums: list[int] = values.tolist()
     for row, parent in reversed([*enumerate(parents.tolist())]):
         if parent >= 0:

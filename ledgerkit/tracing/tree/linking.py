@@ -37,7 +37,7 @@ _NO_BODIES = (
 
 @dataclass(frozen=True, slots=True)
 class DataEdges:
-    """Edges from the producer of data to its consumer, as positions, with the data_ids."""
+    """Edges from producers of data to its consumers, as positions, with the data_ids."""
 
     producers: np.ndarray
     consumers: np.ndarray
@@ -69,14 +69,14 @@ class LinkedReceipts:
         self._assign_rows()
         self._assign_trees()
         self.data = _data_edges(self)
-        self.is_local = _local(self)
+        self.is_local = _mark_local(self)
         self.notes = _missing_parts(self)
         order = _causal_order(self)
         self._add_missing_bodies()
         self._sort(order)
 
     def _assign_rows(self) -> None:
-        """Assign a row to each receipt, and pair creators with what they created."""
+        """Assign a row to each receipt, and pair the rows of creators and created receipts."""
         outcomes, bodies = self.outcomes, self.bodies
         for listed, kind in ((outcomes.ids, "outcomes"), (bodies.ids, "bodies")):
             if len(set(listed)) < len(listed):
@@ -87,8 +87,8 @@ class LinkedReceipts:
         self.roots, children = rows[: len(root_ids)], rows[len(root_ids) :]
         executed = np.arange(len(outcomes.ids))
         self.ids = np.array(names, dtype=object)
-        self.outcome_at = _places(executed, len(names))
-        self.body_at = _places(self.body_rows, len(names))
+        self.outcome_at = _positions_in(executed, len(names))
+        self.body_at = _positions_in(self.body_rows, len(names))
         creators = np.repeat(executed, np.array(outcomes.n_created, dtype=np.int64))
         self.created: graph.Pairs = (creators, children)
         times = np.bincount(np.append(children, self.roots), minlength=len(names))
@@ -97,7 +97,7 @@ class LinkedReceipts:
         outcomes.created_ids, outcomes.n_created = [], []
 
     def _assign_trees(self) -> None:
-        """Find the creator of each receipt (-1: none), and its transaction."""
+        """Assign each receipt its creator (-1: none) and its transaction."""
         creators, children = self.created
         self.parents = np.full(len(self.ids), -1, dtype=np.int64)
         self.parents[children] = creators
@@ -112,17 +112,16 @@ class LinkedReceipts:
             self.trees[children] = self.trees[creators]
 
     def _add_missing_bodies(self) -> None:
-        """Add the bodies that the results lack."""
         rows = np.flatnonzero(self.body_at < 0)
         outcomes = chain.from_iterable(result.outcomes for result in self.results)
-        executors = [*(each.outcome.executor_id for each in outcomes), None] if rows.size else []
-        self.inferred = [_inferred_body(self, row, executors) for row in rows.tolist()]
+        executors = [*(item.outcome.executor_id for item in outcomes), None] if rows.size else []
+        self.inferred = [_infer_body(self, row, executors) for row in rows.tolist()]
         self.body_at[rows] = np.arange(len(rows)) + len(self.bodies.ids)
         self.bodies.add_inferred(self.inferred)
 
     def _sort(self, order: np.ndarray) -> None:
         """Put the receipts into an order; rows become positions."""
-        position = _places(order, len(order))
+        position = _positions_in(order, len(order))
         creators, data = self.parents[order], self.data
         self.parents = np.where(creators < 0, -1, position[creators])
         consumers = position[data.consumers]
@@ -137,13 +136,12 @@ class LinkedReceipts:
 
 
 def number_ids(ids: list[str], *lists: list[str]) -> tuple[list[str], list[np.ndarray]]:
-    """Return ids, then those that only other lists have, and the row of each id of these lists."""
-    if all(listed == ids for listed in lists):  # as many nodes send them
+    """Return `ids` and the new ids of `lists` as rows, and the rows of the ids of each list."""
+    if all(listed == ids for listed in lists):  # the usual order of nodes
         return ids, [np.arange(len(ids))] * len(lists)
     numbered = zip(ids, range(len(ids)), strict=True)
     row_of = defaultdict(count(len(ids)).__next__, numbered)
-    find = row_of.__getitem__
-    rows = [np.fromiter(map(find, listed), dtype=np.int64) for listed in lists]
+    rows = [np.fromiter(map(row_of.__getitem__, listed), dtype=np.int64) for listed in lists]
     return list(row_of), rows
 
 
@@ -152,11 +150,11 @@ def _repeated(ids: Iterable[str]) -> str:
     return repeated
 
 
-def _places(rows: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the position of each row in a list of rows (-1: none)."""
-    places = np.full(n_rows, -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    return places
+def _positions_in(rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the position of each row in `rows` (-1: none)."""
+    positions = np.full(n_rows, -1, dtype=np.int64)
+    positions[rows] = np.arange(len(rows))
+    return positions
 
 
 def contradiction(problem: str) -> DecodeError:
@@ -179,13 +177,13 @@ def _causal_order(receipts: LinkedReceipts) -> np.ndarray:
     heights = take(receipts.outcomes.height, receipts.outcome_at)
     if not heights.isna().all():
         has_run = receipts.outcome_at >= 0
-        known = np.where(has_run, heights.to_numpy(np.int64, na_value=0), _NOT_YET)
-        order = graph.by_height(order, receipts.parents, ends, known)
+        filled = np.where(has_run, heights.to_numpy(np.int64, na_value=0), _NOT_YET)
+        order = graph.by_height(order, receipts.parents, ends, filled)
     return order[np.argsort(receipts.trees[order], kind="stable")]
 
 
-def is_free(result: TxResult, tokens_burnt: object) -> bool:
-    """Return True if a receipt burnt no tokens although gas has a price: only refunds do."""
+def is_refund_by_cost(result: TxResult, tokens_burnt: object) -> bool:
+    """Return True if a receipt burnt no tokens although gas has a price: only refunds are free."""
     first = result.transaction_outcome
     has_price = first is not None and first.outcome.tokens_burnt not in (None, "0")
     return has_price and tokens_burnt is not NA and tokens_burnt == 0
@@ -194,28 +192,28 @@ def is_free(result: TxResult, tokens_burnt: object) -> bool:
 def _data_edges(receipts: LinkedReceipts) -> DataEdges:
     rows, trees = receipts.body_rows.tolist(), receipts.trees[receipts.body_rows].tolist()
     producers: dict[tuple[int, str], int] = {}
-    for at, data_id in receipts.bodies.outputs:
-        row, key = rows[at], (trees[at], data_id)
+    for index, data_id in receipts.bodies.outputs:
+        row, key = rows[index], (trees[index], data_id)
         earlier = producers.setdefault(key, row)
         # A receipt that passes its output on still lists the receivers of its data.
         if earlier != row and _passes_on(receipts, earlier) and not _passes_on(receipts, row):
             producers[key] = row
     edges = [
-        (producers.get((trees[at], data_id), -1), rows[at], data_id)
-        for at, data_id in receipts.bodies.inputs
+        (producers[trees[index], data_id], rows[index], data_id)
+        for index, data_id in receipts.bodies.inputs
+        if (trees[index], data_id) in producers
     ]
-    known = [edge for edge in edges if edge[0] >= 0]
     return DataEdges(
-        np.array([producer for producer, _, _ in known], dtype=np.int64),
-        np.array([consumer for _, consumer, _ in known], dtype=np.int64),
-        np.array([data_id for _, _, data_id in known], dtype=object),
+        np.array([producer for producer, _, _ in edges], dtype=np.int64),
+        np.array([consumer for _, consumer, _ in edges], dtype=np.int64),
+        np.array([data_id for _, _, data_id in edges], dtype=object),
     )
 
 
 def _passes_on(receipts: LinkedReceipts, row: int) -> bool:
-    """Return True if the result of a receipt is that of another one (SuccessReceiptId)."""
-    at = receipts.outcome_at[row]
-    return bool(at >= 0) and receipts.outcomes.codes[at] == SUCCESS_RECEIPT_ID
+    """Return True if another receipt has the result of a receipt (SuccessReceiptId)."""
+    outcome = receipts.outcome_at[row]
+    return bool(outcome >= 0) and receipts.outcomes.codes[outcome] == SUCCESS_RECEIPT_ID
 
 
 def _missing_parts(receipts: LinkedReceipts) -> list[str]:
@@ -224,7 +222,7 @@ def _missing_parts(receipts: LinkedReceipts) -> list[str]:
         return [_NO_BODIES] if len(ids) else []
     no_body = receipts.body_at < 0
     orphan = receipts.parents < 0 if len(receipts.roots) else np.zeros(len(ids), dtype=bool)
-    # The body of a local receipt is not sent: the transaction has its content.
+    # Nodes do not send the body of a local receipt: the transaction has its content.
     orphan[receipts.roots] = no_body[receipts.roots] = False
     gaps = (
         ("no outcome and no body", no_body & ~has_run),
@@ -244,23 +242,24 @@ def first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + others
 
 
-def _inferred_body(receipts: LinkedReceipts, row: int, executors: Sequence[str | None]) -> Receipt:
-    """Build a body that was not sent; the first receipt has the transaction's actions."""
+def _infer_body(receipts: LinkedReceipts, row: int, executors: Sequence[str | None]) -> Receipt:
+    """Build a body that the results lack; the first receipt has the transaction's actions."""
     result, receipt_id = receipts.results[receipts.trees[row]], receipts.ids[row]
     transaction = result.transaction
     if transaction is not None and receipt_id in result.created_ids()[:1]:
         body = ReceiptBody(ActionReceipt(transaction.signer_id, transaction.actions))
         return Receipt(receipt_id, transaction.signer_id, transaction.receiver_id, body)
-    at, parent, sender = receipts.outcome_at[row], receipts.parents[row], None
-    # The sender of a refund is not its creator.
-    if at >= 0 and parent >= 0 and not is_free(result, receipts.outcomes.tokens_burnt[at]):
+    outcome, parent, sender = receipts.outcome_at[row], receipts.parents[row], None
+    tokens_burnt = receipts.outcomes.tokens_burnt
+    # The creator of a receipt is its sender, except for refunds.
+    if outcome >= 0 and parent >= 0 and not is_refund_by_cost(result, tokens_burnt[outcome]):
         sender = executors[receipts.outcome_at[parent]]
     signer = transaction.signer_id if transaction and sender else None
-    return Receipt(receipt_id, sender, executors[at], ReceiptBody(ActionReceipt(signer)))
+    return Receipt(receipt_id, sender, executors[outcome], ReceiptBody(ActionReceipt(signer)))
 
 
-def _local(receipts: LinkedReceipts) -> np.ndarray:
-    """Mark what transactions created that run in their own chunk: signer is receiver."""
+def _mark_local(receipts: LinkedReceipts) -> np.ndarray:
+    """Mark first receipts that run in their transaction's chunk: the signer is the receiver."""
     is_local = np.zeros(len(receipts.ids), dtype=bool)
     transactions = [result.transaction for result in receipts.results]
     for tree, root in zip(receipts.root_trees.tolist(), receipts.roots.tolist(), strict=True):

@@ -35,14 +35,14 @@ class Outcomes:
 
     def __init__(self, results: Sequence[TxResult], blocks: Blocks, texts: Texts) -> None:
         self._blocks, self._texts = blocks, texts
-        self._known_failures: dict[bytes, Failure] = {}
-        self.lists = JoinedLists()  # of the results
+        self._decoded_failures: dict[bytes, Failure] = {}
+        self.lists = JoinedLists()
         self.ids: list[str] = []
         self.created_ids: list[str] = []  # one after another
         self.n_created: list[int] = []
         self.codes = bytearray()
         self.failures: dict[int, Failure] = {}  # by row
-        self.other_statuses: dict[int, str] = {}  # those that are not declared, by row
+        self.other_statuses: dict[int, str] = {}  # undeclared statuses, by row
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
         self._hashes: list[str | None] = []
         self._logs: list[list[str]] = []
@@ -65,9 +65,9 @@ class Outcomes:
         heights = [execution.block_height for execution in piece]
         times = [execution.block_timestamp for execution in piece]
         if self._blocks:
-            for at, block_hash in enumerate(hashes):
-                if heights[at] is None and block_hash is not None and block_hash in self._blocks:
-                    heights[at], times[at] = self._blocks[block_hash]
+            for index, block_hash in enumerate(hashes):
+                if heights[index] is None and block_hash is not None and block_hash in self._blocks:
+                    heights[index], times[index] = self._blocks[block_hash]
         self._add_statuses([outcome.status for outcome in outcomes])
         self.ids += [execution.id for execution in piece]
         self.created_ids += chain.from_iterable(created)
@@ -81,19 +81,18 @@ class Outcomes:
         self._shards += [execution.shard_id for execution in piece]
 
     def _add_statuses(self, statuses: Sequence[Any]) -> None:
-        """Append the code of each status, and the details of some."""
         start, codes = len(self.codes), bytes(map(status_code, statuses))
         self.codes += codes
-        for at in [at for at, code in enumerate(codes) if code in _DETAILED]:
-            row, status = start + at, statuses[at]
-            if codes[at] == UNKNOWN:
+        for index in [index for index, code in enumerate(codes) if code in _DETAILED]:
+            row, status = start + index, statuses[index]
+            if codes[index] == UNKNOWN:
                 if (name := other_status(status)) is not None:
                     self.other_statuses[row] = name
-            elif codes[at] == SUCCESS_RECEIPT_ID:
+            elif codes[index] == SUCCESS_RECEIPT_ID:
                 self.result_ids[row] = status.success_receipt_id
             else:
                 path = self._path_of("outcome.status.Failure")(row)
-                self.failures[row] = read_failure(status.failure, path, self._known_failures)
+                self.failures[row] = read_failure(status.failure, path, self._decoded_failures)
 
     def _path_of(self, member: str) -> PathOf:
         return lambda row: f"{self.lists.path(row)}.{member}"
@@ -122,7 +121,7 @@ class Outcomes:
 
 
 def status_code(status: Status | str | None) -> int:
-    """Return the position in `STATUS_NAMES` of a status as the wire has it."""
+    """Return the position of a decoded status in `STATUS_NAMES`."""
     if not isinstance(status, Status):
         return UNKNOWN
     if status.success_receipt_id is not None:
@@ -133,14 +132,14 @@ def status_code(status: Status | str | None) -> int:
 
 
 def other_status(status: Status | str | None) -> str | None:
-    """Return the name of a status that is not declared; None for any other."""
+    """Return the name of an undeclared status; None for any other."""
     if isinstance(status, Status):
         return status.other.name if status.other else None
     return None if status == "Unknown" else status
 
 
 def describe_other_status(name: str) -> str:
-    """Describe a status that is not declared."""
+    """Describe an undeclared status."""
     return f"ledgerkit does not know what the status {cut(name)} means"
 
 
@@ -152,10 +151,10 @@ class Failure(NamedTuple):
     value: Any
 
 
-def read_failure(failure: Raw, path: str, known: dict[bytes, Failure]) -> Failure:
-    """Decode a failure, whose place is `path`; equal ones are `known` and decoded once."""
+def read_failure(failure: Raw, path: str, decoded: dict[bytes, Failure]) -> Failure:
+    """Decode the failure at `path`, or return the equal one in `decoded`."""
     key = bytes(failure)
-    if key not in known:
+    if key not in decoded:
         value = decode_member(failure, path)
-        known[key] = Failure(*chain_errors.failure_text(value), value)
-    return known[key]
+        decoded[key] = Failure(*chain_errors.failure_text(value), value)
+    return decoded[key]
