@@ -1,4 +1,4 @@
-"""Frames of the history of accounts as services list it."""
+"""Frames of the history of accounts from services."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _NEAR = "NEAR", 24
 _MAX_DECIMALS = 77
-_ROUNDING = 1e-9  # the relative error of a service's amounts in whole tokens is far below
+_ROUNDING = 1e-9  # far above the relative error of a service's amounts in whole tokens
 
 
 def account_transactions(rows: Sequence[AccountTransaction]) -> pd.DataFrame:
-    """Build the frame of transactions that accounts took part in."""
+    """Build the frame of the transactions of accounts."""
     name, members = "account_transactions", {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
     return build.build_frame(name, build.columns_of(name, rows, members))
 
@@ -30,7 +30,7 @@ def account_transactions(rows: Sequence[AccountTransaction]) -> pd.DataFrame:
 def transfers_of(
     rows: Sequence[TransferRow], metadata: Mapping[str, TokenFacts] | None = None
 ) -> pd.DataFrame:
-    """Build the frame of transfers; `metadata` is that of the contracts of tokens."""
+    """Build the frame of transfers; `metadata` is by contract of a token."""
     changes = [row.change for row in rows]
     tokens = [_token(row, metadata or {}) for row in rows]
     columns = build.columns_of(
@@ -71,7 +71,7 @@ def _token(row: TransferRow, metadata: Mapping[str, TokenFacts]) -> tuple[str | 
 
 
 def _decimals(change: int | None, human_amount: float | None) -> int | None:
-    """Return the decimals by which a service divided an amount; None unless that is certain."""
+    """Return the decimals by which a service divided an amount; None if they are uncertain."""
     if not change or not human_amount or (change > 0) != (human_amount > 0):
         return None
     ratio = change / human_amount

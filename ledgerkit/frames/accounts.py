@@ -1,4 +1,4 @@
-"""Frames of accounts and their history, of their keys, and of the accounts of a key."""
+"""Frames of accounts, their history and keys, and of the accounts of a key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def account_columns(
     """Return the columns of the accounts frame; `state` is null if not indexed."""
     states = [response.state for response in responses]
     indexed = [response if response.is_indexed else None for response in responses]
-    return _columns(
+    return _account_columns(
         [response.account_id for response in responses],
         ["not_indexed" if state is None else "ok" for state in states],
         [None if state is None else state.balance for state in states],
@@ -59,7 +59,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
     """Build the accounts frame from ``view_account`` responses; None if there was no account."""
     states = [state for _, state in responses]
     missing = [None] * len(responses)
-    columns = _columns(
+    columns = _account_columns(
         [account_id for account_id, _ in responses],
         ["no_account" if state is None else "ok" for state in states],
         [None if state is None else state.amount for state in states],
@@ -74,7 +74,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
     return build.build_frame("accounts", columns)
 
 
-def _columns(
+def _account_columns(
     account_ids: Sequence[str | None],
     statuses: list[str],
     balances: list[str | None],
@@ -82,7 +82,7 @@ def _columns(
     sizes: list[int | None],
     **others: Any,
 ) -> dict[str, Any]:
-    """Return the columns of the accounts frame; `others` come from one of two sources only."""
+    """Return the columns of the accounts frame; `others` depend on the source."""
     balance = amounts.parse(balances, name="balance")
     lock = amounts.parse(locked, name="locked")
     columns = {
@@ -109,7 +109,7 @@ def contract_columns(responses: Sequence[tuple[str, chain.Account]]) -> dict[str
 
 
 def _code_columns(states: Sequence[chain.Account | None]) -> dict[str, Any]:
-    codes = [(None, None, None) if state is None else _code(state) for state in states]
+    codes = [(None, None, None) if state is None else _contract_code(state) for state in states]
     contracts, hashes, account_ids = zip(*codes, strict=True) if codes else ((), (), ())
     return {
         "contract": list(contracts),
@@ -119,9 +119,9 @@ def _code_columns(states: Sequence[chain.Account | None]) -> dict[str, Any]:
     }
 
 
-def _code(account: chain.Account) -> tuple[str, str | None, str | None]:
+def _contract_code(account: chain.Account) -> tuple[str, str | None, str | None]:
     """Return the kind of an account's contract, its hash, and the account that published it."""
-    # Global code has the members of its own; `code_hash` is then that of no code (nearcore,
+    # Global code has its own members, and then `code_hash` says that there is no code (nearcore,
     # AccountView::from).
     if account.global_contract_account_id is not None:
         return "global_by_account", None, account.global_contract_account_id
@@ -135,7 +135,7 @@ def _code(account: chain.Account) -> tuple[str, str | None, str | None]:
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:
-    """Return the yoctoNEAR not needed for storage, which locked tokens cover first."""
+    """Return the yoctoNEAR that is not needed for storage, which locked tokens cover first."""
     # nearcore compares the storage cost with balance and locked tokens together.
     storage_cost = 0 if storage_bytes <= FREE_BYTES else storage_bytes * STORAGE_PRICE
     return max(0, balance - max(0, storage_cost - locked))
@@ -167,9 +167,9 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
     entries = [entry for _, response in responses for entry in response.keys]
     permissions = [permission_fields(entry.access_key.permission) for entry in entries]
     kinds = [kind for kind, _ in permissions]
-    fields = [own_fields for _, own_fields in permissions]
+    fields = [members for _, members in permissions]
     nonces = [entry.access_key.nonce for entry in entries]
-    receivers = [own.get("receiver_id") for own in fields]
+    receivers = [members.get("receiver_id") for members in fields]
     # Nodes do not use the nonce of a gas key itself, which stays 0 (nearcore, add_gas_key).
     counted = [
         None if kind.startswith("GasKey") else nonce
@@ -183,18 +183,18 @@ def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
             "nonce": nonces,
             "permission": kinds,
             "receiver_id": receivers,
-            "method_names": [own.get("method_names") for own in fields],
-            "allowance": amounts.parse([own.get("allowance") for own in fields], name="allowance"),
+            "method_names": [members.get("method_names") for members in fields],
+            "allowance": amounts.parse([m.get("allowance") for m in fields], name="allowance"),
             "is_unlimited": [
-                None if receiver is None else own.get("allowance") is None
-                for receiver, own in zip(receivers, fields, strict=True)
+                None if receiver is None else members.get("allowance") is None
+                for receiver, members in zip(receivers, fields, strict=True)
             ],
             "added_at_block": [
                 n // NONCE_STEP + 1 if n is not None and n >= NONCE_STEP else None for n in counted
             ],
             "use_count": [None if n is None else n % NONCE_STEP for n in counted],
-            "balance": amounts.parse([own.get("balance") for own in fields], name="balance"),
-            "num_nonces": [own.get("num_nonces") for own in fields],
+            "balance": amounts.parse([m.get("balance") for m in fields], name="balance"),
+            "num_nonces": [members.get("num_nonces") for members in fields],
         },
     )
 
@@ -203,7 +203,7 @@ def permission_fields(value: Any) -> tuple[str, dict[str, Any]]:
     """
     Parse a permission, a string or an object of one member, into its kind and fields.
 
-    What the fields of a kind that ledgerkit does not know mean is not known: it has none.
+    An unknown kind has no fields, because their meaning is unknown.
     """
     if isinstance(value, str):
         return value, {}
@@ -225,7 +225,7 @@ def permission_fields(value: Any) -> tuple[str, dict[str, Any]]:
 
 
 class Reading(NamedTuple):
-    """The status and amounts of one view at one block; amounts of other views are None."""
+    """The status and amounts of a view at a block; amounts of other views are None."""
 
     status: str
     balance: int | None = None

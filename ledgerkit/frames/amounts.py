@@ -20,8 +20,8 @@ _FEW = 32
 
 
 def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
-    """Parse decimal texts (None is missing) into a column; an error has the row of the bad text."""
-    # Converting each of a few texts takes less time than the arrays for many.
+    """Parse decimal texts (None is missing) into a column; an error has the invalid text's row."""
+    # Converting a few texts one by one is faster than arrays.
     integers = plain(values) if len(values) <= _FEW else None
     if integers is not None:
         return U128Array.of(planes.from_ints(integers), np.zeros(len(integers), dtype=np.bool_))
@@ -29,7 +29,7 @@ def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
 
 
 def plain(values: Sequence[Any]) -> list[int] | None:
-    """Parse texts of digits into integers, all at once; None if `values` is empty or one is bad."""
+    """Parse texts of digits into integers; None if there are no texts or one is invalid."""
     try:
         joined = "".join(values)
         is_digits = joined.isascii() and joined.encode().isdigit()
@@ -40,7 +40,7 @@ def plain(values: Sequence[Any]) -> list[int] | None:
 
 
 def exact(values: Iterable[Any], *, name: str = "amount", signed: bool = False) -> U128Array:
-    """Convert Python integers (None or NA is missing) to a column; raise if one does not fit."""
+    """Convert Python integers (None or NA is missing) to a column; raise if a value doesn't fit."""
     listed = list(values)
     mask = parsing.missing_in(listed)
     filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
@@ -55,5 +55,5 @@ def exact(values: Iterable[Any], *, name: str = "amount", signed: bool = False) 
 
 
 def difference(value: Any) -> Any:
-    """Return a difference of amounts; NA if it is unknown, or beyond all differences of amounts."""
+    """Return a difference of amounts; NA if it is unknown or does not fit i129."""
     return pd.NA if value is None or value is pd.NA or abs(value) > U128_MAX else value

@@ -1,4 +1,4 @@
-"""Conversion of the tables of collections: from frames to Arrow, by a fixed schema, and back."""
+"""Conversion of the tables of collections between frames and Arrow, by fixed schemas."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-# Columns of lists of strings; other columns of Python objects are stored as JSON, and so are signed
-# amounts: as digits, because those of tokens may have 39.
+# Columns of lists of strings. Other columns of Python objects are stored as JSON, and so are signed
+# amounts, as digits, because amounts of tokens may have 39 digits.
 _LISTS = (
     "direct_pools",
     "input_data_ids",
@@ -35,7 +35,7 @@ _LISTS = (
 )
 # Columns in which None is a value (null in JSON) and NA means missing.
 _NULLABLE = ("args", "data", "details", "missing")
-# Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
+# Any token may report any amount. Amounts above 38 digits do not fit decimal128(38, 0) and are
 # stored as text in a second column.
 _UNBOUNDED = (
     "ft.balance",
@@ -108,16 +108,16 @@ def of_frame(table: str, frame: pd.DataFrame) -> Any:
 
 
 def of_frames(table: str, frames: Iterable[pd.DataFrame]) -> Any:
-    """Convert frames as `of_frame` does, one below the other; without one the table is empty."""
+    """Convert frames as `of_frame` does, one below the other, into one table."""
     tables = [of_frame(table, frame) for frame in frames]
     return arrow.library().concat_tables([schema(table).empty_table(), *tables])
 
 
 def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
     """
-    Convert columns, as `build.build_frame` takes them, as `of_frame` converts their frame.
+    Convert the columns that `build.build_frame` takes, with the result of `of_frame`.
 
-    Arrow arrays are taken as they are.
+    Arrow arrays are not converted.
     """
     plain = {c.name: c for c in SCHEMAS[schema_name(table)] if c.dtype not in ("str", "object")}
     arrays = {
@@ -128,7 +128,7 @@ def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
 
 
 def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
-    """Convert columns: arrays of Arrow or pandas or, of texts and of objects, any sequences."""
+    """Convert arrays of Arrow or pandas; texts and objects may be any sequences."""
     fixed_schema, name = schema(table), schema_name(table)
     arrays = [_array(name, columns, field) for field in fixed_schema]
     return arrow.library().Table.from_arrays(arrays, schema=fixed_schema)
@@ -143,8 +143,8 @@ def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
     if isinstance(values, pa.Array):
         return values
     if isinstance(values, U128Array):
-        place = f"{name}.{field.name}"
-        return pa.array(values, field.type) if values.signed else _amounts(place, values)
+        path = f"{name}.{field.name}"
+        return pa.array(values, field.type) if values.signed else _amounts(path, values)
     if object_columns.is_json(field):
         return object_columns.to_arrow(values, _missing(field.name))
     if pa.types.is_string(field.type) and isinstance(values, ExtensionArray):
@@ -159,12 +159,12 @@ def _missing(column: str) -> Any:
     return pd.NA if column in _NULLABLE else None
 
 
-def _amounts(place: str, values: U128Array) -> Any:
+def _amounts(path: str, values: U128Array) -> Any:
     """Convert amounts to decimals; large ones are null if there is a text column for them."""
     large = arrow.too_large(values.planes, values.mask)
     if (row := planes.first(large)) is not None:
-        if place not in _UNBOUNDED:
-            column = place.partition(".")[2]
+        if path not in _UNBOUNDED:
+            column = path.partition(".")[2]
             msg = f"{column} {values[row]} in row {row} is above the supply of NEAR"
             raise DecodeError(msg, path=f"{column}[{row}]")
         values = U128Array.of(values.planes, values.mask | large)
@@ -178,10 +178,9 @@ def _large_as_text(values: U128Array) -> Any:
 
 def frame(table: str, rows: Any, **attrs: Any) -> pd.DataFrame:
     """
-    Convert a `pyarrow.Table` of a table's rows to a frame, with `attrs` and those of its schema.
+    Convert a `pyarrow.Table` of a table's rows to a frame with `attrs` and its schema's name.
 
-    Amounts of 10**38 and more are included. If `rows` has only some of the columns, so has the
-    frame.
+    Amounts of 10**38 and more are included. The frame has only the columns of `rows`.
     """
     name = schema_name(table)
     whole = parquet.restore_large(rows)

@@ -32,8 +32,8 @@ def build_frame(
     """
     Build the frame `name` with exactly its declared columns, in order and with their dtypes.
 
-    `attrs` is its provenance, to which the name of its schema is added. A value that does not fit
-    its column's dtype is a `DecodeError`.
+    The frame's `attrs` are these and the name of its schema. Raises `DecodeError` if a value does
+    not fit its column's dtype.
     """
     declared = SCHEMAS[name]
     if len(columns) != len(declared):
@@ -56,9 +56,9 @@ def columns_of(
     name: str, rows: Sequence[Any], members: Mapping[str, str] | None = None, **computed: Any
 ) -> dict[str, Any]:
     """
-    Return the columns of the frame `name`: those that are computed, and the members of rows.
+    Return the columns of the frame `name`: the computed ones, and the members of rows.
 
-    A member has the name of its column, unless `members` names another one.
+    A member has the name of its column, unless `members` has another name.
     """
     names = {c.name: c.name for c in SCHEMAS[name] if c.name not in computed}
     names.update(members or {})
@@ -128,9 +128,9 @@ def _amount(values: Any, name: str, *, signed: bool = False) -> Any:
     if signed:
         return amounts.exact(values, name=name, signed=True)
     if isinstance(values, np.ndarray | pd.arrays.IntegerArray) and values.dtype.kind == "u":
-        known = integers(values, name, np.uint64)
-        words = known.to_numpy(np.uint64, na_value=0)
-        return U128Array.of((np.zeros_like(words), words), known.isna())
+        array = integers(values, name, np.uint64)
+        words = array.to_numpy(np.uint64, na_value=0)
+        return U128Array.of((np.zeros_like(words), words), array.isna())
     if any(isinstance(value, str) for value in values):
         return amounts.parse(values, name=name.rpartition(".")[2])
     return amounts.exact(values, name=name)
@@ -141,7 +141,7 @@ def integers(values: Any, name: str, kind: Any = np.int64) -> Any:
     if isinstance(values, pd.arrays.IntegerArray):
         return values
     if not isinstance(values, np.ndarray):
-        with suppress(TypeError, ValueError, OverflowError):  # one is missing or too large
+        with suppress(TypeError, ValueError, OverflowError):  # a value is missing or too large
             values = np.fromiter(values, dtype=kind, count=len(values))
     if isinstance(values, np.ndarray) and values.dtype == kind:
         return pd.arrays.IntegerArray(values, np.zeros(len(values), dtype=np.bool_))
@@ -182,6 +182,6 @@ _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "float64": _floats,
     "Float64": lambda values, _: pd.array(_objects(values), dtype="Float64"),
     "time": _times,
-    # A frame would make a column of texts from an array that has only texts and NA.
+    # From an array of only texts and NA, pandas would infer a column of dtype str.
     "object": lambda values, _: pd.Series(_objects(values), dtype=object, copy=False),
 }

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.actions import Actions
 
-    # The height of a block, the header of a chunk and, where it was read, the chunk.
+    # The height of a block, the header of a chunk, and the chunk if it was read.
     ChunkRow = tuple[int | None, chain.ChunkHeader, chain.Chunk | None]
 
 
 def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
-    """Build the blocks frame; gas is summed over the chunks that are new in each block."""
+    """Build the blocks frame; gas is summed over the new chunks of a block."""
     return build.build_frame("blocks", block_columns(responses))
 
 
@@ -50,7 +50,7 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
             for head, stamp in zip(headers, stamps, strict=True)
         ],
         author=[response.author for response in responses],
-        # A list from the shards of a document has the new chunks alone; the mask is of all.
+        # Documents list the new chunks alone; the mask has all shards.
         n_chunks=[
             None if r.chunks is None else len(r.header.chunk_mask or r.chunks) for r in responses
         ],
@@ -60,9 +60,9 @@ def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
 
 
 def chunk_rows(block: chain.Block, chunks: Sequence[chain.Chunk]) -> list[ChunkRow]:
-    """List the chunks of a block in its order: those that were read, and the other headers."""
-    # Until the shards that a resharding made have chunks, each repeats the header of the shard that
-    # was split, which is one chunk. Source: nearcore, Chain::get_prev_chunk_headers.
+    """List the chunks of a block in its order: their headers, and the chunks that were read."""
+    # Until new shards have chunks after a resharding, they repeat the header of the split shard,
+    # which is one chunk. Source: nearcore, Chain::get_prev_chunk_headers.
     height = block.header.height
     if block.chunks is None:
         return [(height, chunk.header, chunk) for chunk in chunks]
@@ -72,7 +72,7 @@ def chunk_rows(block: chain.Block, chunks: Sequence[chain.Chunk]) -> list[ChunkR
 
 
 def chunks(rows: Sequence[ChunkRow]) -> pd.DataFrame:
-    """Build the chunks frame from block heights, headers and, where they were read, chunks."""
+    """Build the chunks frame from block heights, headers, and the chunks that were read."""
     return build.build_frame("chunks", chunk_columns(rows))
 
 
@@ -177,7 +177,7 @@ def state(response: chain.State) -> pd.DataFrame:
 
 
 def transactions(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
-    """Build the transactions frame from chunks, each with the height of its block if known."""
+    """Build the transactions frame from chunks with the heights of their blocks, if known."""
     return build.build_frame("transactions", transaction_columns(contents))
 
 
@@ -201,11 +201,11 @@ def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> d
         actions=[
             None if listed is None else "+".join(map(action_name, listed)) for listed in actions
         ],
-        method_name=["+".join([c.method_name or "" for c in own]) or None for own in calls],
+        method_name=["+".join([c.method_name or "" for c in group]) or None for group in calls],
         deposit=[_total_deposit(listed) for listed in actions],
         gas_attached=[
-            None if listed is None else total_gas(own)
-            for listed, own in zip(actions, calls, strict=True)
+            None if listed is None else total_gas(group)
+            for listed, group in zip(actions, calls, strict=True)
         ],
         kind=["signed" if other is None else other.kind for other in others],
         content=[other and other.content for other in others],

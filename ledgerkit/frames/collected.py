@@ -1,4 +1,4 @@
-"""The tables of collections: those of the views of each kind, their schemas, and their subjects."""
+"""The tables of collections by kind, with their schemas and the columns of their subjects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = {
         "blocks": _View("blocks", "block_height"),
         "chunks": _View("chunks", "block_height"),
         "transactions": _View("transactions", "block_height"),
-        # Those of the transactions that a block includes, in whichever block they ran.
+        # These belong to the transactions of a block, whichever block they ran in.
         "receipts": _View("collected_receipts", "tx_block_height"),
         "events": _View("collected_events", "tx_block_height"),
         "transfers": _View("collected_transfers", "tx_block_height"),
@@ -43,13 +43,13 @@ _KINDS = {
 }
 _VIEWS = {name: view for views in _KINDS.values() for name, view in views.items()}
 VIEWS = {kind: tuple(views) for kind, views in _KINDS.items()}
-# The indexer has these views of accounts, a node the others.
+# The indexer has these views of accounts; a node has the others.
 INDEXED_VIEWS = tuple(view for view in VIEWS["accounts"] if view != "contracts")
 # Only block documents have these; a node has the other views of blocks.
 DOCUMENT_VIEWS = ("outcomes", "actions", "balances", "data_receipts")
 NODE_VIEWS = tuple(view for view in VIEWS["blocks"] if view not in DOCUMENT_VIEWS)
 TRACED = tuple(name for name, view in _VIEWS.items() if view.key == "tx_block_height")
-# The tables that each collection has beside its views.
+# The tables of every collection in addition to its views.
 SUBJECTS, ERRORS = "subjects", "errors"
 _SCHEMAS = {
     **{name: view.schema for name, view in _VIEWS.items()},

@@ -30,7 +30,7 @@ def csv_text(frame: pd.DataFrame, *, header: bool = True) -> str:
 
 
 def _column(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column in which all but numbers and missing values are safe texts."""
+    """Return a column of numbers, missing values and safe texts."""
     if column.dtype.kind != "O":  # numbers, amounts and times
         return column
     values = [value if _is_number(value) else _cell(str(value)) for value in column]
@@ -43,6 +43,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(text: str) -> str:
-    """Return a text that no spreadsheet reads as a formula, with invisible characters escaped."""
+    """Return a text that is safe from formulas, with invisible characters escaped."""
     visible = escape_invisible(text, keep="\n")
     return visible if _NUMBER.fullmatch(visible) else _FORMULA.sub(r"\1'", visible)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from os import PathLike
 
 # Limits of Excel: https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
-_MAX_ROWS = 1_048_576  # of a sheet, with the header
+_MAX_ROWS = 1_048_576  # rows of a sheet, with the header
 _MAX_TEXT = 32_767  # characters of a cell
 _MAX_NAME = 31  # characters of a sheet's name
 _NOT_IN_NAMES = set("[]:*?/\\")
-_EXACT = 10**15  # below, Excel keeps every digit of an integer
+_EXACT = 10**15  # Excel keeps every digit of smaller integers
 # Without these, a text that begins with "=" would be a formula, and an address a link.
 _PLAIN_TEXT = {"strings_to_formulas": False, "strings_to_urls": False}
-# A rounded amount of at least 0.01 has two decimals; a smaller one is written as Excel does.
+# Rounded amounts of at least 0.01 have two decimals; Excel formats smaller amounts.
 _NUMBER_FORMAT = "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
 _WIDTH = 24  # characters: Excel displays "####" in a column that is too narrow
 _ROUNDED = ", rounded)"
@@ -67,7 +67,7 @@ def to_excel(
     Raises
     ------
     FileError
-        If the file can't be written. What it had is then as it was.
+        If the file can't be written. Its previous content stays.
     InvalidRequestError
         If the frame has more rows than a sheet, a text is longer than a cell, the columns have
         several levels, a value of ``decimals`` is not from 0 to 255, the path or the sheet's
@@ -113,13 +113,13 @@ def to_excel(
 
 @contextmanager
 def _file_errors(path: object) -> Iterator[None]:
-    """Convert an `OSError`, also where xlsxwriter, which has temporary files, hides it."""
+    """Convert an `OSError`, also of a temporary file, which xlsxwriter wraps."""
     exceptions = require("xlsxwriter.exceptions", "excel", "An Excel file")
     with file_errors(f"write {path}"):
         try:
             yield
         except exceptions.FileCreateError as error:
-            # Without its frames, whose open archive would fail to close later.
+            # The traceback is dropped: its frames have an open archive, which would fail to close.
             raise error.args[0].with_traceback(None) from None
 
 
@@ -172,14 +172,14 @@ def _row_decimals(frame: pd.DataFrame) -> pd.Series[Any]:
 def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[Any]]]:
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         yield f"{name} (UTC)", values.dt.tz_convert("UTC").dt.tz_localize(None)
-    elif values.dtype.kind == "O" or _has_many_digits(values):  # also decimals, and categories
+    elif values.dtype.kind == "O" or _has_many_digits(values):  # decimals and categories too
         yield name, _checked(pd.Series([_text(value) for value in values], dtype=object), name)
     else:
         yield name, _checked(values, name)
 
 
 def _has_many_digits(values: pd.Series[Any]) -> bool:
-    """Return True for amounts, and for other integers that Excel would round."""
+    """Return True for amounts and for integers that Excel would round."""
     if isinstance(values.dtype, WideDtype):
         return True
     is_integer = pd.api.types.is_integer_dtype(values.dtype)
@@ -195,7 +195,7 @@ def _text(value: Any) -> str | None:
 
 
 def _checked(values: pd.Series[Any], name: str) -> pd.Series[Any]:
-    """Return a column, after checking that Excel would not truncate its texts."""
+    """Check that Excel would not truncate the texts of a column, and return the column."""
     for row, value in enumerate(values):
         if isinstance(value, str) and len(value) > _MAX_TEXT:
             sentence = f"{name} in row {row} has {len(value):,} characters"

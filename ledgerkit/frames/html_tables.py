@@ -1,4 +1,4 @@
-"""HTML tables of frames, cards and panels; whoever passes a cell has escaped its text."""
+"""HTML tables of frames, cards and panels; the caller escapes the texts of cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_MATH = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be c
 def table(
     rows: Iterable[str], *, head: Iterable[str] = (), caption: str = "", css_class: str = ""
 ) -> str:
-    """Build a table of rows, with a row of headings above them if there are any."""
+    """Build a table of rows, with a row of headings if `head` is not empty."""
     names = "".join(head)
     parts = [
         f'<table class="{css_class}">' if css_class else "<table>",
@@ -30,7 +30,7 @@ def heading(html: str, attributes: str = "") -> str:
 
 
 def row(cells: Iterable[str], *, name: str | None = None) -> str:
-    """Build a row of cells, after its heading if it has one."""
+    """Build a row of cells, after its heading `name`."""
     first = "" if name is None else f'<th scope="row">{name}</th>'
     return f"<tr>{first}{''.join(cells)}</tr>"
 

@@ -1,4 +1,4 @@
-"""Frames as people read them: amounts in units, short ids, times to the second, plain words."""
+"""Frames for reading: amounts in units, short ids, times to the second, plain words."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ID_KINDS = {
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
 _TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "top_holders_metadata", "diff_ft"}
 _HASHES = ("transaction", "receipt", "block", "key")
-_HASH_NAMES = ("_hash", "_sha256", "_root", "epoch_id")  # endings of columns without a page
+_HASH_NAMES = ("_hash", "_sha256", "_root", "epoch_id")  # endings of other columns of hashes
 
 
 def human(frame: pd.DataFrame, *, digits: int | None = 2) -> Human:
@@ -88,8 +88,8 @@ def human(frame: pd.DataFrame, *, digits: int | None = 2) -> Human:
     Returns
     -------
     human
-        An object that displays the frame, as many rows of it as pandas would. The frame itself
-        is not changed, and stays the place to compute.
+        An object that displays the frame, with as many rows as pandas would. The frame itself is
+        not changed: compute with it.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def column_formats(
     frame: pd.DataFrame, *, digits: int | None = 2, short_ids: bool = True
 ) -> dict[str, Format]:
     """
-    Return the function that writes a value of each column; `plain_text` writes all others.
+    Return the functions that write the values of columns; `plain_text` writes all others.
 
     Amounts of tokens are in the smallest unit here, because the token differs by row: `readable`
     writes them in units. The values of the frame are not read.
@@ -231,9 +231,9 @@ def _id_format(name: str, kinds: dict[str, str]) -> Format | None:
 
 def id_kinds(frame: pd.DataFrame) -> dict[str, str]:
     """
-    Return what the ids in each column name; the values of the frame are not read.
+    Return the kind of the ids of each column; the values of the frame are not read.
 
-    This is ``"account"``, ``"transaction"``, ``"receipt"``, ``"block"`` (also heights),
+    Kinds are ``"account"``, ``"transaction"``, ``"receipt"``, ``"block"`` (also heights),
     ``"key"``, ``"token"`` (contract of a fungible token), ``"contract"`` or ``"asset"``.
     """
     names = [str(name) for name in frame.columns]
@@ -342,7 +342,7 @@ def _amount(value: Any, unit: TokenUnit, digits: int | None) -> str:
 
 
 def unit_text(amount: int, unit: TokenUnit, digits: int | None = 2) -> str:
-    """Write an amount in a unit; in the smallest unit if no other is known."""
+    """Write an amount in its unit, or in the smallest unit if the unit is unknown."""
     if unit is None:
         return f"{amount:,} {'unit' if abs(amount) == 1 else 'units'}"
     if unit is NEAR:
@@ -358,7 +358,7 @@ def _percent(value: Any, digits: int | None) -> str:
         return f"{percent:,f}%"
     smallest = Decimal(1).scaleb(-digits)
     if 0 < percent < smallest / 2:
-        return f"<{smallest}%"  # nothing but 0 reads as 0
+        return f"<{smallest}%"  # only 0 is written as 0
     return f"{percent:,.{digits}f}%"
 
 
@@ -396,7 +396,7 @@ def _time(stamp: pd.Timestamp) -> str:
 
 
 def _floats_of_balances(frame: pd.DataFrame, values: list[Any], digits: int | None) -> list[str]:
-    """Write the floats of balances with the digits of the balances beside them."""
+    """Write floats with the digits of the exact balances in the same rows."""
     rows = zip(values, frame["balance"], row_units(frame), strict=True)
     return [
         units.amount_text(balance, unit[0], "", digits)
@@ -415,32 +415,30 @@ def row_units(frame: pd.DataFrame) -> Sequence[TokenUnit]:
     """
     Return the decimals and the symbol of each row's token; None where they are unknown.
 
-    NEAR is known by the column `asset` or `view`, a token by `decimals` and `symbol`, or by
+    NEAR is recognized by the column `asset` or `view`, a token by `decimals` and `symbol`, or by
     `asset` and the frame's `attrs["tokens"]`: lists of decimals and symbol by asset.
     """
-    known: list[TokenUnit] = [None] * len(frame)
+    token_units: list[TokenUnit] = [None] * len(frame)
     if "decimals" in frame:
-        symbols = frame.get("symbol", known)
-        known = [
+        symbols = frame.get("symbol", token_units)
+        token_units = [
             (int(decimals), units.token_symbol(symbol)) if _is_decimals(decimals) else None
             for decimals, symbol in zip(frame["decimals"], symbols, strict=True)
         ]
     if "asset" in frame:
-        pairs = zip(frame["asset"], known, strict=True)
+        pairs = zip(frame["asset"], token_units, strict=True)
         tokens = frame.attrs.get("tokens", {})
         return [NEAR if is_near(asset) else unit or _unit(tokens, asset) for asset, unit in pairs]
-    if "decimals" in frame:
-        return known
-    if "view" in frame:
+    if "view" in frame and "decimals" not in frame:
         return [NEAR if view == "accounts" else None for view in frame["view"]]
-    return known
+    return token_units
 
 
 def _unit(tokens: Any, asset: Any) -> TokenUnit:
-    known = tokens.get(asset) if isinstance(tokens, dict) and isinstance(asset, str) else None
-    if not isinstance(known, (list, tuple)) or len(known) != len(NEAR):
+    entry = tokens.get(asset) if isinstance(tokens, dict) and isinstance(asset, str) else None
+    if not isinstance(entry, (list, tuple)) or len(entry) != len(NEAR):
         return None
-    decimals, symbol = known
+    decimals, symbol = entry
     return (int(decimals), units.token_symbol(symbol)) if _is_decimals(decimals) else None
 
 
@@ -449,7 +447,7 @@ def _is_decimals(value: Any) -> bool:
 
 
 def _changes(tokens: Any, digits: int | None, value: Any) -> str:
-    """Write the changes of assets, a dict by asset; each but NEAR is followed by its asset."""
+    """Write the changes of assets, a dict by asset; the asset follows its change, except NEAR."""
     if not isinstance(value, dict):
         return plain_text(value)
     return ", ".join(
@@ -468,7 +466,7 @@ def is_near(asset: object) -> bool:
 
 
 def _displayed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the first and the last rows that pandas would display; all are the first if few."""
+    """Return the first and the last rows that pandas would display; few rows are all first."""
     most = pd.get_option("display.max_rows") or len(frame)
     if len(frame) <= most:
         return frame, frame.iloc[:0]

@@ -1,7 +1,7 @@
 """
 The schemas of all frames: names, dtypes, units and meanings of their columns.
 
-Each frame is a tuple of `Column`. Its dtype is one of these words:
+Each frame is a tuple of `Column`. The dtype of a column is one of these words:
 
 - ``str``: pandas text (missing is NaN)
 - ``u128``: exact unsigned integers of up to 128 bits (missing is `pandas.NA`)
@@ -320,7 +320,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "total_supply",
             "u128",
-            "what ft_total_supply of the contract returns; missing if that can't be read",
+            "result of the contract's ft_total_supply; missing if it can't be read",
             AMOUNT_UNIT,
         ),
         _c("share", "Float64", "`balance` as a part of `total_supply`, rounded", FRACTION),
@@ -586,13 +586,13 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "recording": (
         _c("surface", "str", "rpc, archival_rpc, api, transactions, transfers, blocks or kv"),
-        _c("host", "str", "host that was asked"),
+        _c("host", "str", "host of the request"),
         _c("method", "str", "JSON-RPC method, or path; missing if the request is withheld"),
         _c("account_id", "str", "account that the request names; missing if it names none"),
-        _c("status", "Int64", "HTTP status of the answer; missing if there was none"),
-        _c("size_bytes", "Int64", "size of the stored answer, unpacked", "byte"),
-        _c("asked_at", "time", "time at which it was asked"),
-        _c("error", "str", "why there was no answer; missing if there was one"),
+        _c("status", "Int64", "HTTP status of the response; missing if there was none"),
+        _c("size_bytes", "Int64", "size of the stored response, unpacked", "byte"),
+        _c("asked_at", "time", "time of the request"),
+        _c("error", "str", "why there was no response; missing if there was one"),
         _c("withheld", "str", "what is not stored, because it is or may be secret; or missing"),
     ),
     "gas_price": (_c("gas_price", "u128", "price of one unit of gas", "yoctoNEAR per gas"),),
@@ -653,7 +653,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _TX_HASH,
         _c("tx_block_height", "Int64", "block that includes the transaction", "block"),
         _c("time", "time", "timestamp of that block"),
-        _c("tx_index", "Int64", "place in that block; missing in answers of 2024", "count"),
+        _c("tx_index", "Int64", "position in that block; missing in responses of 2024", "count"),
         *(_c(name, "boolean", text) for name, text in ACCOUNT_FLAGS.items()),
     ),
     "activity": (
@@ -665,8 +665,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "counterparty_id",
             "str",
-            "the one other account of its token transfers; else whom it called or paid, or the "
-            "sender",
+            "the only other account of its token transfers; otherwise the account that it called "
+            "or paid, or the sender",
         ),
         _c("method_name", "str", "methods that the transaction calls, joined by +"),
         _TX_HASH,
@@ -680,7 +680,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("time", "time", "timestamp of that block"),
         _c("tx_hash", "str", "hash of the transaction; missing if the service does not know it"),
         _c("receipt_id", "str", "id of the receipt"),
-        _c("transfer_index", "Int64", "place in the block; missing in older answers", "count"),
+        _c("transfer_index", "Int64", "position in the block; missing in old responses", "count"),
         _c("asset", "str", "near, nep141:contract or nep245:contract:token_id"),
         _c("counterparty_id", "str", "account at the other end; missing if minted or burnt"),
         _c("transfer_type", "str", "such as NativeTransfer, AttachedDeposit or FtTransfer"),
@@ -925,7 +925,7 @@ SCHEMAS |= {
         _c("predecessor_id", "str", "account that sent it; system for refunds"),
         _c("receiver_id", "str", "account that receives it"),
         _c("signer_id", "str", "account that signed the transaction"),
-        _c("executor_id", "str", "account that executed it; of a transaction, its signer"),
+        _c("executor_id", "str", "account that executed it; the signer for a transaction"),
         _c("status", "str", "success_value, success_receipt_id, failure or unknown"),
         _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
         _c("error_message", "str", _ERROR_MESSAGE),
@@ -942,7 +942,7 @@ SCHEMAS |= {
         _c("host_gas", "u128", "its gas profile: all host functions", "gas"),
         _c("action_gas", "u128", "its gas profile: all actions", "gas"),
         _c("other_gas", "object", "its gas profile: by category not known, a dict; else missing"),
-        _c("nonce_index", "Int64", "of a transaction that a gas key signed: which of its nonces"),
+        _c("nonce_index", "Int64", "index of the gas key's nonce; missing for another key"),
         _c("receipt_kind", "str", "as on the wire, such as Action; missing for the transaction"),
     ),
     "collected_actions": (
@@ -962,8 +962,8 @@ SCHEMAS |= {
         _c(
             "type",
             "str",
-            "account_update, or account_deletion, after which all amounts are 0; of a kind that "
-            "ledgerkit does not know, its name: what it did to the amounts is missing",
+            "account_update, account_deletion (all amounts are 0 after it), or the name of a kind "
+            "that ledgerkit does not know, whose amounts are missing",
         ),
         _c("amount", "u128", "unlocked balance afterwards", YOCTO),
         _c("locked", "u128", "balance locked as a validator's stake afterwards", YOCTO),
@@ -981,12 +981,12 @@ SCHEMAS |= {
         _c("block_height", "Int64", "height of the block whose chunk lists it", "block"),
         _c("shard_id", "Int64", "shard of that chunk"),
         _c("receipt_id", "str", "id of the receipt"),
-        _c("data_id", "str", "id of the data, which a receipt waits for; missing of other kinds"),
+        _c("data_id", "str", "id of the data, which a receipt waits for; missing for other kinds"),
         _c("predecessor_id", "str", "account whose receipt produced the data"),
         _c("receiver_id", "str", "account whose receipt waits for it"),
         _c("data", "str", "the data in base64; missing if the producer failed"),
         _c("is_promise_resume", "boolean", "True if it resumes a yielded receipt"),
-        _c("kind", "str", "Data; of a receipt of a kind that ledgerkit does not know, its name"),
+        _c("kind", "str", "Data, or the name of a kind that ledgerkit does not know"),
         _c("content", "object", "such a receipt's content, as it was sent; else missing"),
     ),
 }
@@ -995,12 +995,12 @@ PLURAL = "traces_"  # prefix of the frames of many transactions
 _ROW_TIME = _c(
     "time",
     "time",
-    "timestamp of the block in which the row's receipt (of an edge, its child) ran; for rows "
-    "without a receipt, of the block in which the transaction's first receipt ran",
+    "timestamp of the block in which the row's receipt (an edge's child) ran; for rows without a "
+    "receipt, the block in which the transaction's first receipt ran",
 )
 
 
-def _of_many(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _with_transaction(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     has_time = any(column.name == "time" for column in columns)
     return (_TX_HASH, *(() if has_time else (_ROW_TIME,)), *columns)
 
@@ -1015,14 +1015,14 @@ TRACE_FRAMES = (
     "balance_changes",
     "gas",
 )
-SCHEMAS |= {PLURAL + name: _of_many(SCHEMAS[name]) for name in TRACE_FRAMES}
+SCHEMAS |= {PLURAL + name: _with_transaction(SCHEMAS[name]) for name in TRACE_FRAMES}
 
 
 def schema_names(columns: Iterable[str], name: object = None) -> tuple[str, ...]:
     """
-    Return the schemas that a frame may be of: `name` if there is one of that name.
+    Return the possible schemas of a frame: `name` if it is the name of a schema.
 
-    Otherwise those with exactly these columns, or else those that have them all.
+    Otherwise the schemas with exactly these columns or, if there is none, with at least these.
     """
     if name in SCHEMAS:
         return (str(name),)
@@ -1034,11 +1034,11 @@ def schema_names(columns: Iterable[str], name: object = None) -> tuple[str, ...]
 
 def declared_columns(frame: pd.DataFrame) -> dict[str, Column]:
     """
-    Return the declaration of each column of a frame, by the schemas that it may be of.
+    Return the declarations of a frame's columns, from its possible schemas.
 
-    A column that they lack is looked up in all schemas. Of several declarations those count whose
-    dtype the column has. If they still differ in dtype or unit it is left out, but for an amount
-    of several units, which is one of an unknown token.
+    A column that these lack is looked up in all schemas. Declarations with the column's dtype come
+    first. If several differ in dtype or unit the column is left out, except an amount in several
+    units, which is declared as an amount of an unknown token.
     """
     names = tuple(map(str, frame.columns))
     candidates = schema_names(names, frame.attrs.get("schema"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import rest
 
-    # The pools, or the liquid staking tokens, of each account, with their amounts if known.
+    # The pools or the liquid staking tokens of accounts, with their amounts if known.
     Entries = list[list[tuple[str, int | None]]]
 
 _MAX_SYMBOL = 64
@@ -42,7 +42,7 @@ class TokenFacts(NamedTuple):
     name: str | None = None
 
 
-# What a token's contract returned, or the status of what it did not: missing, broken or unread.
+# The metadata that a token's contract returned, or why there is none: missing, broken or unread.
 Metadata = chain.FtMetadata | str
 
 
@@ -70,7 +70,7 @@ def token_facts(metadata: Metadata) -> TokenFacts:
 
 
 def token_metadata(metadata: Mapping[str, Metadata]) -> pd.DataFrame:
-    """Build the token_metadata frame from the metadata of contracts, or why they have none."""
+    """Build the token_metadata frame from the metadata of contracts."""
     facts = list(map(token_facts, metadata.values()))
     columns: dict[str, Any] = {"contract_id": list(metadata)}
     columns |= {name: [getattr(fact, name) for fact in facts] for name in TokenFacts._fields}
@@ -94,7 +94,7 @@ def ft(responses: Sequence[rest.FungibleTokens | rest.Full]) -> pd.DataFrame:
 def ft_at(rows: Sequence[tuple[str, str, int | None, str]]) -> pd.DataFrame:
     """Build the ft frame from account ids, contracts, balances at a block, and statuses."""
     names = ("account_id", "contract_id", "balance", "status")
-    columns: dict[str, Any] = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
     columns["last_update_block_height"] = [None] * len(rows)
     return build.build_frame("ft", columns)
 
@@ -127,7 +127,7 @@ def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str
     tokens = [token for response in responses for token in response.tokens or ()]
     account_ids = np.array([response.account_id for response in responses], dtype=object)
     return {
-        "account_id": np.repeat(account_ids, [len(each.tokens or ()) for each in responses]),
+        "account_id": np.repeat(account_ids, [len(r.tokens or ()) for r in responses]),
         "contract_id": [token.contract_id for token in tokens],
         **_balances([token.balance for token in tokens]),
         "last_update_block_height": [token.last_update_block_height for token in tokens],
@@ -135,7 +135,7 @@ def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
-    """Return balance and status: null means not indexed yet, "" that the contract call failed."""
+    """Return balance and status: null is not indexed yet, "" is a failed contract call."""
     statuses = {None: "pending", "": "broken"}
     return {
         "balance": [text or None for text in texts],
@@ -199,7 +199,7 @@ _NFT_TEXTS = (
 
 
 def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> pd.DataFrame:
-    """Build the nft_tokens frame of a collection, from account ids each with one of its tokens."""
+    """Build the nft_tokens frame of a collection from account ids and their tokens."""
     details = [token.metadata for _, token in rows]
     owners = [token.owner_id for _, token in rows]
     columns: dict[str, Any] = {
@@ -216,7 +216,7 @@ def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> 
 
 
 def _text(value: Any) -> str | None:
-    """Return a text unchanged and any other value as JSON: contracts send either."""
+    """Return a text unchanged, any other value as JSON: contracts may send both."""
     if value is None or isinstance(value, str):
         return value
     import msgspec
@@ -257,7 +257,7 @@ def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
 
 
 def pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
-    """Return the columns that both frames of pools begin with."""
+    """Return the common columns of both frames of pools."""
     return build.columns_of("staking", rows)
 
 
@@ -291,7 +291,7 @@ def exposure(
     liquid: frozenset[str],
     stakes: Mapping[tuple[str | None, str], int | None] | None = None,
 ) -> pd.DataFrame:
-    """Build the exposure frame; with `stakes`, pools and tokens of zero are ignored."""
+    """Build the exposure frame; with `stakes`, pools and tokens with an amount of 0 are ignored."""
     return build.build_frame("exposure", exposure_columns(responses, liquid, stakes))
 
 
@@ -301,10 +301,10 @@ def exposure_columns(
     stakes: Mapping[tuple[str | None, str], int | None] | None = None,
 ) -> dict[str, Any]:
     """Return the columns of the exposure frame; `stakes` as in `exposure`."""
-    known = stakes or {}
+    amounts_staked = stakes or {}
     pools = [
-        [(p.pool_id, known.get((response.account_id, p.pool_id))) for p in response.pools or ()]
-        for response in responses
+        [(p.pool_id, amounts_staked.get((r.account_id, p.pool_id))) for p in r.pools or ()]
+        for r in responses
     ]
     tokens = _liquid_tokens(responses, liquid)
     if stakes is not None:
@@ -314,12 +314,12 @@ def exposure_columns(
     return {
         "account_id": [response.account_id for response in responses],
         "exposure_class": [CLASSES[bool(direct), bool(listed)] for direct, listed, _ in rows],
-        "status": ["ok" if known else "not_indexed" for known in indexed],
-        "n_direct": [len(direct) if known else None for direct, _, known in rows],
-        "n_liquid": [len(listed) if known else None for _, listed, known in rows],
+        "status": ["ok" if is_indexed else "not_indexed" for is_indexed in indexed],
+        "n_direct": [len(direct) if is_indexed else None for direct, _, is_indexed in rows],
+        "n_liquid": [len(listed) if is_indexed else None for _, listed, is_indexed in rows],
         "n_unknown": [
-            [amount for _, amount in direct + listed].count(None) if known else None
-            for direct, listed, known in rows
+            [amount for _, amount in direct + listed].count(None) if is_indexed else None
+            for direct, listed, is_indexed in rows
         ],
         "direct_pools": [[pool_id for pool_id, _ in direct] for direct in pools],
         "liquid_tokens": [[contract_id for contract_id, _ in listed] for listed in tokens],
