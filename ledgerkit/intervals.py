@@ -1,4 +1,4 @@
-"""The interval of `start` and `stop`: its first block, and the block after its last one."""
+"""The interval of `start` and `stop`: its first block, and the first block after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
-    Ends = Mapping[str, BlockReference]  # by argument, without those that are None
+    Ends = Mapping[str, BlockReference]  # by argument, without arguments that are None
 
 _stated_height, _stated_time = attrgetter("height"), attrgetter("timestamp_ns")
 
@@ -37,7 +37,7 @@ def parse(start: object, stop: object, *, needs_start: bool = False) -> Ends:
 
 
 def heights(ledger: Ledger, ends: Ends) -> dict[str, int]:
-    """Return the first height of the interval and the first one after it, as far as they end it."""
+    """Return the heights of the ends by argument: the first height, and the first after it."""
     return _positions(ledger, ends, _stated_height, _located_height)
 
 
@@ -48,9 +48,9 @@ def times(ledger: Ledger, ends: Ends) -> dict[str, int]:
 
 def final_blocks(ledger: Ledger, ends: Ends, newest: Callable[[], int]) -> range:
     """
-    Return the heights of an interval of final blocks, of which `newest` returns the last one.
+    Return the heights of an interval of final blocks; `newest` returns the last final height.
 
-    It is the end where there is no stop, or a time that is still to come.
+    The interval ends there if it has no stop, or a stop time that is still to come.
     """
     positions = heights(ledger, ends)
     first, stop = positions["start"], positions.get("stop")
@@ -61,7 +61,7 @@ def final_blocks(ledger: Ledger, ends: Ends, newest: Callable[[], int]) -> range
 
 
 def _located_height(end: BlockReference, point: Point) -> int:
-    """Return the height of a block hash; for a time, that of the first block at or after it."""
+    """Return the height of a block hash, or of the first block at or after a time."""
     time_ns = end.timestamp_ns
     return point.height + (time_ns is not None and point.time_ns < time_ns)
 
@@ -81,10 +81,11 @@ def _positions(
     """
     Return the position of each end, a height or a time.
 
-    `stated` returns that of a reference, if it needs no request, and `located` that of the block
-    that was located for it.
+    `stated` returns the position of a reference, if it needs no request, and `located` the
+    position of the block that was located for it.
     """
-    positions = {name: at for name, end in ends.items() if (at := stated(end)) is not None}
+    stated_ends = {name: stated(end) for name, end in ends.items()}
+    positions = {name: end for name, end in stated_ends.items() if end is not None}
     unknown = {name: end for name, end in ends.items() if name not in positions}
     with newest_block_in_errors(ledger):
         points = locate_arguments(ledger, unknown)

@@ -31,8 +31,8 @@ class Response(NamedTuple):
     """
     An HTTP response: body, status, and the pause that the host requests.
 
-    `give_up` closes the connection that it was received on. `is_saved` is True for one from a file,
-    which may be the response to any request. `location` is where a redirect leads to.
+    `give_up` closes the connection that it was received on. `is_saved` is True for a response from
+    a file, which may belong to any request. `location` is the target of a redirect.
     """
 
     body: bytes
@@ -52,10 +52,10 @@ class Call(Generic[T]):
     `request` describes the request in a few words, for errors. `read` decodes a response or
     raises. `keep` returns True for a response that never changes, and `kind` is the kind under
     which the disk cache stores it; empty if it does not. `parts` splits the value of a response
-    to several requests into calls of one each and the bodies to cache for them. `repeatable` is
-    True if the request may be sent twice. `url` is the address that the path is below, if it is not
-    that of the surface but of another host of the same service. `newer` is the call by the newer
-    name of its method, for the hosts that have it.
+    to several requests into single calls and the bodies to cache for them. `repeatable` is True if
+    the request may be sent twice. `url` is the address of another host of the same service, if it
+    is not the surface's. `newer` is the call by the newer name of its method, for the hosts that
+    have it.
     """
 
     surface: Surface
@@ -77,7 +77,7 @@ class Call(Generic[T]):
 
     @property
     def is_rpc(self) -> bool:
-        """True for a JSON-RPC call, which is sent with an id of its own."""
+        """True for a JSON-RPC call, which is sent with a unique id."""
         return self.surface in _NODE_SURFACES
 
 
@@ -97,8 +97,8 @@ def rpc(
     """
     Build a JSON-RPC call; `keep`, `kind` and `repeatable` as in `Call`.
 
-    `read` decodes the response where `result` alone does not. `expected` are members that repeat
-    the request, beside those that `matching` knows.
+    `read` decodes the response if the type `result` is not enough. `expected` are further members
+    that repeat the request, in addition to those of `matching`.
     """
     raw = msgspec.Raw(validation.json_bytes(params, "params"))
     document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": raw}
@@ -135,7 +135,7 @@ def get(
     return Call(surface=surface, request=request, read=checked, path=path)
 
 
-# Bound by `partial`: of closures, each call would have ten objects more for the garbage collector.
+# Bound by `partial`: closures would add ten objects per call for the garbage collector.
 def _read_checked(
     read: Callable[[Response], T],
     expected: matching.Expected,
@@ -208,7 +208,7 @@ def read_api(response: Response, result: Any, request: str) -> Any:
 
 
 def check_status(response: Response, request: str) -> None:
-    """Raise the typed error of a REST response's status, if it is one of an error."""
+    """Raise the typed error of a REST response's status, if the status is an error."""
     if response.status >= _HTTP_ERROR:
         raise _status_error(response, request)
 
@@ -221,7 +221,7 @@ def read_saved(call: Call[T], body: bytes) -> T:
 
 
 def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeError:
-    """Build the error for a response that could not be decoded, with the path in the document."""
+    """Build the error for an undecodable response, with the path in the document."""
     return errors.not_as_documented(f"the response to {request}", decode_error, request=request)
 
 
@@ -229,7 +229,7 @@ def _is_envelope(body: bytes) -> bool:
     try:
         names = json_decoding.decode(body, dict[str, msgspec.Raw]).keys()
     except msgspec.DecodeError:
-        return True  # not an object: the decoder reports what is wrong
+        return True  # not an object: the decoder reports the problem
     return not (names.isdisjoint(("jsonrpc", "id")) or names.isdisjoint(("result", "error")))
 
 

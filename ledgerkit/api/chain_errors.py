@@ -1,5 +1,5 @@
 """
-The error variants of the chain and of its JSON-RPC: a class, sentence and remedy for each.
+The error variants of the chain and of its JSON-RPC, with their classes, sentences and remedies.
 
 The chain names the reason of an error by nested variants, such as
 `{"InvalidTxError": {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 7}}}`. `FAMILIES` lists the
@@ -924,13 +924,13 @@ def _innermost_variant(branch: type[_Branch], family: str, value: object) -> _Le
     while True:
         name, payload = variant(value)
         path = f"{path}.{name}" if path else name
-        known = FAMILIES[family].get(name)
-        template = known if isinstance(known, str) else _UNKNOWN
-        if isinstance(known, type):
+        declared = FAMILIES[family].get(name)
+        template = declared if isinstance(declared, str) else _UNKNOWN
+        if isinstance(declared, type):
             # A reason listed in both branches keeps the class of the branch it occurred in.
-            error = known if issubclass(known, branch) else error
-            row, template = known, known.template
-        if known is None or payload is None or name not in _NESTED:
+            error = declared if issubclass(declared, branch) else error
+            row, template = declared, declared.template
+        if declared is None or payload is None or name not in _NESTED:
             return _Leaf(path, name, error, row, template, payload)
         family, value = _NESTED[name], payload
 
@@ -942,10 +942,10 @@ def _values(payload: object) -> dict[str, Any]:
     return {} if payload is None else {"text": payload}
 
 
-# All digits: two amounts in a sentence may differ in the last one.
+# Amounts have all digits, because two amounts in a sentence may differ in the last digit.
 _AMOUNT = re.compile(r"(\{(\w+)\} (yoctoNEAR|gas)\b)")
 _AMOUNT_TEXTS = {"yoctoNEAR": units.near_amount, "gas": units.gas_amount}
-_MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
+_MOST_DIGITS = 80  # far above 128 bits, far below the limit of int()
 
 
 def _convert(declared: str, value: object) -> object:
@@ -981,7 +981,7 @@ def _sentence(leaf: _Leaf[Any]) -> str:
 
 
 def _remedy(leaf: _Leaf[Any]) -> str:
-    """Return the remedy for a reason; for a failed execution, the one for its message."""
+    """Return the remedy for a reason; a failed execution has one by its message."""
     if leaf.row is ExecutionError:
         text = str(leaf.payload)
         return next((remedy for part, remedy in _REMEDIES if part in text[:200]), leaf.row.remedy)
@@ -1033,7 +1033,7 @@ def invalid_transaction(value: object) -> InvalidTransactionError:
 def receipt_failure(
     value: object, *, receipt_id: str | None = None
 ) -> ReceiptFailedError | InvalidTransactionError:
-    """Build the error for the `Failure` of an outcome: of a receipt, or of a transaction."""
+    """Build the error for the `Failure` in the outcome of a receipt or a transaction."""
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
     leaf, (_, payload) = _failed_leaf(value), variant(value)
@@ -1368,7 +1368,7 @@ _BLOCK_NAMES = ("finality", "sync_checkpoint")
 
 
 def name_block(error: errors.UnknownBlockError, params: object) -> None:
-    """Name the block that a JSON-RPC call asked for in the error of a node that does not."""
+    """Name the requested block in the error of a node that does not name it."""
     # Methods that take a list have a height or a hash as its first item.
     members = params if isinstance(params, dict) else {}
     ids = params[:1] if isinstance(params, list) else map(members.get, _BLOCK_IDS)
@@ -1447,9 +1447,9 @@ def _code_error(body: dict[str, Any], text: str) -> LedgerError:
     if error is not None:
         details = _attributes(error, _cause_values(error, {}, text) | {"code": code})
         return error(**details)
-    if known := _query_error(text):
-        return known
+    if query_error := _query_error(text):
+        return query_error
     # A handler error is permanent; other server errors may be temporary.
-    again = code == _SERVER_ERROR and name != "HANDLER_ERROR"
+    retryable = code == _SERVER_ERROR and name != "HANDLER_ERROR"
     message = text if (cause := _cause_name(body)) is None else f"{cause}: {text}"
-    return errors.NodeError(text=message, code=code, retryable=again)
+    return errors.NodeError(text=message, code=code, retryable=retryable)

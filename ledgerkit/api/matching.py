@@ -22,8 +22,8 @@ from ledgerkit import errors, json_decoding
 if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
 
-# The paths of members, separated by dots, and their values; "" is the response itself. A list
-# has all values that a member may have.
+# The paths of members, separated by dots, and their values; "" is the response itself. A list has
+# all allowed values.
 Expected = Mapping[str, object]
 _Members = dict[str, tuple[str, ...]]
 
@@ -33,8 +33,9 @@ PLACEHOLDER = "ledgerkit"
 _NO_ID = (None, b"null")
 _ABOUT_HOST = (errors.RateLimitedError, errors.AuthError, errors.NodeError)
 
-# By method and parameter, the members of a result or of an error's info that repeat it. In place
-# of `block_id` stands what it is. `tx` is no query: its sender only selects the shard.
+# The members of a result, or of an error's info, that repeat a parameter, by method and parameter.
+# `block_id` is replaced by `block_hash` or `block_height`. `tx` is no query: its sender only
+# selects the shard.
 _QUERY_KINDS = (
     "call_function view_account view_code view_state view_access_key view_access_key_list "
     "view_gas_key_nonces"
@@ -47,20 +48,20 @@ _QUERY: _Members = {
     "block_height": ("block_height",),
 }
 _TRANSACTION: _Members = {"tx_hash": ("transaction.hash", "transaction_hash")}
-_OF_BLOCK: _Members = {"block_hash": ("block_hash",)}
-_CHANGES: _Members = {**_OF_BLOCK, "account_ids": ("changes.change.account_id",)}
+_BLOCK_HASH: _Members = {"block_hash": ("block_hash",)}
+_CHANGES: _Members = {**_BLOCK_HASH, "account_ids": ("changes.change.account_id",)}
 _REPEATED: dict[str, _Members] = {
     "block": {"block_hash": ("header.hash",), "block_height": ("header.height",)},
     "chunk": {"chunk_id": ("header.chunk_hash", "chunk_hash")},
     "EXPERIMENTAL_receipt": {"receipt_id": ("receipt_id",)},
     **dict.fromkeys(("tx", "tx_status", "EXPERIMENTAL_tx_status"), _TRANSACTION),
     **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _CHANGES),
-    **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _OF_BLOCK),
+    **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _BLOCK_HASH),
     "query": _QUERY,
     **{f"EXPERIMENTAL_{kind}": _QUERY for kind in _QUERY_KINDS},
 }
 
-# The same for the paths of the REST API.
+# The subjects of the REST API's paths, and the members that repeat them.
 _SUBJECT = re.compile(r"/v\d/(account|public_key|ft)/([^/?]+)")
 _SUBJECT_MEMBERS = {"account": "account_id", "public_key": "public_key", "ft": "token_id"}
 
@@ -73,7 +74,7 @@ class _CallId(msgspec.Struct):
 
 
 def new_id() -> str:
-    """Return an id that no other call of any process has."""
+    """Return an id that is unique among the calls of all processes."""
     return secrets.token_hex(12)
 
 
@@ -97,11 +98,11 @@ def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
     old, new = _quote(call_id), _quote(new_id)
     if _response_id(body) != old:
         return None
-    # Other members may have the same text. The id is the first one up to which all have to be
-    # replaced for the new id to be read.
+    # Other members may have the same text. Replacing the first n texts changes the id that is
+    # read as soon as the id is among them: search the least n.
     nth = bisect_left(
         range(body.count(old)),
-        True,  # noqa: FBT003 - what is looked for
+        True,  # noqa: FBT003 - the value to search
         lo=1,
         key=lambda count: _response_id(body.replace(old, new, count)) == new,
     )
@@ -124,15 +125,15 @@ def check_id(value: object, body: bytes, request: str) -> LedgerError:
     """
     Return the error for the value of a response without the id of its call.
 
-    An error about the host is returned as it is: gateways that refuse a request do not always read
-    its id. So is an error about the request in a response without an id: JSON-RPC has none if the
-    request could not be parsed. And so is any error of a response that is not JSON.
+    Some errors are returned unchanged: errors about the host, because gateways that refuse a
+    request do not always read its id; errors about the request in a response without an id, which
+    JSON-RPC sends if it could not parse the request; and errors of a response that is not JSON.
     """
     received = _response_id(body)
     accepted = _ABOUT_HOST if received not in _NO_ID else (*_ABOUT_HOST, errors.InvalidRequestError)
     if isinstance(value, errors.LedgerError) and (received is None or isinstance(value, accepted)):
         return value
-    if type(value) is errors.TransportError:  # a failing status; the subclasses are answers
+    if type(value) is errors.TransportError:  # a failing status; subclasses are read from responses
         return value
     reason = "it has no id" if received in _NO_ID else "its id is that of another request"
     return _mismatch(request, reason)
@@ -171,13 +172,13 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     """
     Check that a decoded response, or its error, is about the request.
 
-    A member with another value than in the request raises `UnmatchedResponseError`. One that the
-    response does not have is not compared, nor is one of another type, which its decoder refuses.
+    Raises `UnmatchedResponseError` if a member has another value than in the request. Missing
+    members are not compared, nor members of another type, which the decoder refuses.
     """
     if isinstance(value, errors.UnknownBlockError):
-        return  # nodes name the block in prose, and may name another one that they looked for
+        return  # nodes name the block in prose, and may name another block that they searched
     for path, expected_value in expected.items():
-        if getattr(value, path, None) == expected_value:  # as usual
+        if getattr(value, path, None) == expected_value:  # the usual case
             continue
         allowed = expected_value if isinstance(expected_value, list) else [expected_value]
         kind = str if isinstance(next(iter(allowed), None), str) else int
@@ -189,7 +190,7 @@ def check_members(value: object, expected: Expected, request: str) -> None:
 
 
 def check_document(body: bytes, expected: Expected, request: str) -> None:
-    """Check a response of a REST service that could not be decoded: it may be of another kind."""
+    """Check whether an undecodable response of a REST service belongs to another request."""
     try:
         document = json_decoding.decode(body)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""The calls of the REST API: one function for each documented path."""
+"""The calls of the REST API: one function per documented path."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Listing = TypeVar("Listing", bound=rest.Listing)
 
 
-_MOST_MEMBERS = 8  # of an unexpected document, in its error
-_UNQUOTED = re.compile(r"[A-Za-z0-9._~-]*")  # most subjects; `quote` takes longer to return them
+_MOST_MEMBERS = 8  # names of members in the error for an unexpected document
+_UNQUOTED = re.compile(r"[A-Za-z0-9._~-]*")  # most subjects, for which `quote` is slower
 
 
 def _quote(text: str) -> str:
@@ -32,8 +32,8 @@ def read_listing(response: Response, kind: type[Listing], request: str) -> Listi
     """
     Decode a response about one account, key or token.
 
-    A response without any content of its kind has nothing but its subject; with other members it
-    is of another kind, and an error.
+    A response without the content of its kind may only have its subject: with other members it is
+    an error, because it is of another kind.
     """
     value: Listing = calls.read_api(response, kind, request)
     if not value.has_content:
@@ -50,7 +50,7 @@ def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError
 
 
 def _get(path: str, kind: type[Listing], subject: str, noun: str) -> Call[Listing]:
-    """Build the call for a listing; a response that does not repeat its subject is completed."""
+    """Build the call for a listing; `read` adds the subject to responses without it."""
     request = f"{noun} of {subject}"
     read = partial(_read, kind, subject, request)
     return calls.get(path.format(_quote(subject)), kind, request=request, read=read)
@@ -70,7 +70,7 @@ def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAc
 
 
 def full(account_id: str) -> Call[rest.Full]:
-    """Build the call for everything that is indexed about an account."""
+    """Build the call for all indexed data of an account."""
     return _get("/v1/account/{}/full", rest.Full, account_id, "the state and holdings")
 
 

@@ -39,17 +39,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
-_READS = frozenset(
+_REPEATABLE = frozenset(
     "block chunk query status health gas_price validators changes block_effects tx network_info "
     "tx_status genesis_config light_client_proof next_light_client_block maintenance_windows "
     "client_config broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
 
-STATE_PER_PAGE = 1000  # records; nodes from version 2.13 on send fewer if they have a lower limit
-# The default maximum of nodes, which refuse longer lists of keys that are not requested in pages.
-_KEYS_PER_PAGE = 100
+STATE_PER_PAGE = 1000  # records; nodes from version 2.13 on may have a lower limit
+_KEYS_PER_PAGE = 100  # the default maximum of nodes, which refuse longer lists without pages
 
-# What to do where a node serves no whole block. Source: nearcore, pull request 16407.
+# The remedies where a node serves no whole block. Source: nearcore, pull request 16407.
 _SERVE_BLOCKS = (
     "In the config.json of the node set rpc.enable_indexer_rpc, save_tx_outcomes and"
     ' save_state_changes to true; or read blocks with another source, such as "rpc".'
@@ -83,7 +82,7 @@ def base64_text(data: bytes) -> str:
 
 def call(method: str, params: Any) -> Call[Any]:
     """Build a call of any method; its result is decoded JSON."""
-    repeatable = method in _READS or method.startswith("EXPERIMENTAL_")
+    repeatable = method in _REPEATABLE or method.startswith("EXPERIMENTAL_")
     return calls.rpc(method, params, Any, request=method, repeatable=repeatable)
 
 
@@ -122,7 +121,7 @@ def view_access_key_list(
 
 
 def _later_page(call: Call[T], after_key: str, is_after: Callable[[T], bool]) -> Call[T]:
-    """Refuse a page that does not begin after a key, because the pages would never end."""
+    """Refuse a page that does not begin after a key: otherwise the pages would never end."""
 
     def read(response: calls.Response) -> T:
         page = call.read(response)
@@ -227,7 +226,7 @@ def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse
     """
     Build the call for a whole block, as a node sends it to indexers; `whole` as `decode_document`.
 
-    It raises `UnavailableShardError` if the node does not track all shards of the block.
+    Raises `UnavailableShardError` if the node does not track all shards of the block.
     """
     from ledgerkit.api.models.block_documents import BlockResponse, decode_document
 
@@ -245,10 +244,10 @@ def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse
             raise not_as_documented(f"the response to {request}", problem, path, request=request)
         missing = document.missing_shards()
         if missing:
-            place = f"shard {', '.join(map(str, missing))} of block {document.block.header.height}"
+            shards = f"shard {', '.join(map(str, missing))} of block {document.block.header.height}"
             remedy = 'Set tracked_shards_config in the config.json of the node to "AllShards".'
             raise UnavailableShardError(
-                f"the node does not track {place}",
+                f"the node does not track {shards}",
                 remedy=remedy,
                 request=request,
                 shard_id=missing[0],
@@ -307,8 +306,8 @@ def next_light_client_block(
     request = f"the light-client block after {last_block_hash}"
 
     def read(response: calls.Response) -> commitments.LightClientBlock | None:
-        answer = calls.read_rpc(response, Any, request)
-        kind = commitments.LightClientBlock if answer else commitments.NoBlock
+        is_block = calls.read_rpc(response, Any, request)
+        kind = commitments.LightClientBlock if is_block else commitments.NoBlock
         block = calls.read_rpc(response, kind, request)
         return block if isinstance(block, commitments.LightClientBlock) else None
 
@@ -410,7 +409,7 @@ def _transaction_call(method: str, params: dict[str, str]) -> Call[TransactionRe
 
 
 class TimedOut(NamedTuple):
-    """The value of a transaction of which the host knows nothing, or not enough, in time."""
+    """The value of a transaction that did not reach the requested level in time."""
 
     error: TransactionTimeoutError
 
@@ -427,15 +426,15 @@ def transaction_or_timeout(
 def _or_timeout(base_call: Call[Any]) -> Call[TransactionResponse | TimedOut]:
     def read(response: calls.Response) -> TransactionResponse | TimedOut:
         try:
-            answer: TransactionResponse = base_call.read(response)
+            value: TransactionResponse = base_call.read(response)
         except TransactionTimeoutError as error:
             return TimedOut(error.with_traceback(None))
-        result = answer.result
+        result = value.result
         # A node that does not track the sender's shard sends this level alone, for any hash.
         if result.final_execution_status == "NONE" and result.transaction is None:
             msg = f"This host does not know the status of {base_call.request} yet"
             return TimedOut(TransactionTimeoutError(msg, request=base_call.request))
-        return answer
+        return value
 
     def keep(value: TransactionResponse | TimedOut) -> bool:
         return not isinstance(value, TimedOut) and bool(base_call.keep and base_call.keep(value))
@@ -444,17 +443,17 @@ def _or_timeout(base_call: Call[Any]) -> Call[TransactionResponse | TimedOut]:
 
 
 def known_so_far(
-    timed_out: TimedOut, answer: TransactionResponse | TimedOut | LedgerError
+    timed_out: TimedOut, value: TransactionResponse | TimedOut | LedgerError
 ) -> TransactionResponse | LedgerError:
     """
-    Return what is known of a transaction after a timeout: its result so far, or an error.
+    Return the result of a transaction so far, or an error, after a timeout.
 
-    `answer` is the value of the same request with the level NONE, for which nodes do not wait.
+    `value` is that of the same request with the level NONE, for which nodes do not wait.
     """
-    is_unknown = isinstance(answer, UnknownTransactionError)
-    # A node that has the transaction may share its address with one that does not.
+    is_unknown = isinstance(value, UnknownTransactionError)
+    # A node that has the transaction may share its address with a node that does not.
     is_contradiction = is_unknown and timed_out.error.cause_name == "PENDING"
-    return timed_out.error if isinstance(answer, TimedOut) or is_contradiction else answer
+    return timed_out.error if isinstance(value, TimedOut) or is_contradiction else value
 
 
 def result_bytes(call_result: chain.CallResult, request: str) -> bytes:

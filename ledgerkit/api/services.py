@@ -1,4 +1,4 @@
-"""The calls of the services beside JSON-RPC and the REST API: pages of rows, and checks."""
+"""The calls of the services other than JSON-RPC and the REST API: pages of rows, and checks."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ if TYPE_CHECKING:
 
     Documents = dict[str, TransactionResponse | DecodeError]
 
-# Of one request. Source: DEFAULT_TX_LIMIT in fastnear/explorer-api.
-MAX_HASHES = 20
+MAX_HASHES = 20  # per request. Source: DEFAULT_TX_LIMIT in fastnear/explorer-api.
 
-# The most rows that the services put on a page; fewer are sent without a notice.
+# The maximum numbers of rows per page; the services send no more without a notice.
 # Source: fastnear/explorer-api, fastnear/transfers-api and fastnear/kv-fastdata-server.
 ACCOUNT_PAGE, TRANSFERS_PAGE, KEY_VALUES_PAGE = 200, 100, 200
 _NOT_FOUND = 404
 _OUT_OF_RANGE = re.compile(rb'"type"\s*:\s*"(BLOCK_[A-Z_]+)"')
-# What to do about a height that the block documents refuse, by the type of the refusal.
+# The remedies for a height that the block documents refuse, by the type of the refusal.
 # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
 _REMEDIES = {
     "BLOCK_HEIGHT_TOO_LOW": "The block documents begin with a later block: pass a higher height.",
     "BLOCK_HEIGHT_TOO_HIGH": "No block has such a height: pass a lower one.",
     "BLOCK_DOES_NOT_EXIST": "The chain has not come so far: wait, or pass a lower height.",
 }
-_MAX_HEIGHT = 10**15  # the Transactions API refuses higher ones
+_MAX_HEIGHT = 10**15  # the Transactions API refuses higher heights
 
 # An account with transfers on mainnet, the only network that has the Transfers API.
 _ACCOUNT_ID = "root.near"
-# An entry of mainnet that the documentation of FastNEAR shows; testnet answers with an empty list.
+# An entry of mainnet from the documentation of FastNEAR; testnet sends an empty list.
 _ENTRY = {
     "current_account_id": "contextual.near",
     "predecessor_id": "jemartel.near",
@@ -68,12 +67,12 @@ def account_page(
     resume_token: str | None = None,
 ) -> Call[services.AccountPage]:
     """
-    Build the Transactions API's call for transactions of an account, from a height to another.
+    Build the Transactions API's call for transactions of an account in a range of heights.
 
     `filters` are values of the twelve flags of a row, such as ``{"is_signer": True}``.
     """
     # Source: fastnear/explorer-api, src/click.rs, where both heights are inclusive; its
-    # documentation excludes the last one. The default of `desc` differs between the two as well.
+    # documentation excludes the last height. The default of `desc` also differs between the two.
     flags = dict(filters or {})
     body = _without_none(
         account_id=account_id,
@@ -139,7 +138,7 @@ def key_values_page(
     prefix: str | None = None,
     page_token: str | None = None,
 ) -> Call[services.KeyValues]:
-    """Build the key-value data's call for entries: the latest of each key, or all of them."""
+    """Build the key-value data's call for entries: the latest per key, or all with `history`."""
     # Source: fastnear/kv-fastdata-server, src/main.rs; the default order is the newest first.
     body = _without_none(
         key=key,
@@ -200,7 +199,7 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | Non
 
 def last_final_block() -> Call[chain.Block]:
     """Build the block documents' call for the last final block, without its chunks."""
-    # It redirects to a block, of which a cache may still have the null of an earlier request.
+    # The path redirects to a block, for which a cache may still have an earlier null.
     path = f"/v0/last_block/final/headers{_query(fresh=True)}"
     request = "the last final block"
     return calls.get(path, chain.Block, request=request, surface="blocks")
@@ -226,7 +225,7 @@ def block_document(
 
 
 def read_block(body: bytes, height: int, *, whole: bool = False) -> BlockResponse:
-    """Decode the document of the block at a height; raise if it is that of another block."""
+    """Decode the document of the block at a height; raise if it belongs to another block."""
     request = f"the document of block {height}"
     document = decode_document(body, request, whole=whole)
     matching.check_members(document, {"block.header.height": height}, request)
@@ -238,7 +237,7 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
     Build the block documents' call for the archive of ten blocks from a height on.
 
     `network_url` is the address of its host. The value is the archive as received; None if the
-    host has none. `fresh` as in `block_headers`.
+    host lacks it. `fresh` as in `block_headers`.
     """
     # Source: fastnear/neardata-server, src/reader.rs, archive_filename.
     name = f"{start:012d}"
@@ -256,9 +255,9 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
 
 
 def _query(*, fresh: bool) -> str:
-    """Return a query that no cache knows, or none."""
-    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. A cache knows a
-    # response by the whole target URI, query included: RFC 9111, section 2.
+    """Return a unique query, so that no cache has the response; "" without `fresh`."""
+    # The service ignores queries. Source: fastnear/neardata-server, src/api.rs. The key of a cache
+    # is the whole target URI, query included: RFC 9111, section 2.
     return f"?fresh={matching.new_id()}" if fresh else ""
 
 
@@ -290,10 +289,10 @@ def transaction_documents(tx_hashes: Sequence[str]) -> Call[Documents]:
 
     def read(response: calls.Response) -> Documents:
         model = services.RawTransactions
-        answer: services.RawTransactions = calls.read_api(response, model, request)
-        # The order of the documents is not that of the hashes.
+        decoded: services.RawTransactions = calls.read_api(response, model, request)
+        # The documents need not be in the order of the hashes.
         documents: Documents = {}
-        for raw in answer.transactions:
+        for raw in decoded.transactions:
             tx_hash = _transaction_hash(raw, request)
             matching.check_members({"hash": tx_hash}, {"hash": list(tx_hashes)}, request)
             try:
@@ -305,7 +304,7 @@ def transaction_documents(tx_hashes: Sequence[str]) -> Call[Documents]:
     def parts(documents: Documents) -> Iterator[tuple[Call[Any], bytes]]:
         for tx_hash, document in documents.items():
             if not isinstance(document, DecodeError):
-                yield from _single_answer(tx_hash, document)
+                yield from _single_response(tx_hash, document)
 
     body = {"tx_hashes": list(tx_hashes)}
     base_call = calls.post(
@@ -327,40 +326,40 @@ def transaction_document(tx_hash: str) -> Call[TransactionResponse]:
             raise document
         return document
 
-    # The service has final blocks only, so a transaction all of whose receipts ran is final.
-    # Source: the indexer reads them with neardata-fetcher, whose default finality is final.
+    # The service has final blocks only, so a transaction is final once all its receipts ran.
+    # Source: the indexer reads blocks with neardata-fetcher, whose default finality is final.
     keep = _has_finished
     return replace(base_call, read=read, keep=keep, kind="transaction", parts=None)
 
 
 def receipt_document(receipt_id: str) -> Call[TransactionResponse]:
-    """Build the call for the transaction that a receipt, also one of data, belongs to."""
+    """Build the call for the transaction of a receipt, which may be a data receipt."""
     request = f"receipt {receipt_id}"
 
     def read(response: calls.Response) -> TransactionResponse:
         model = services.ReceiptDocument
-        answer: services.ReceiptDocument = calls.read_api(response, model, request)
+        document: services.ReceiptDocument = calls.read_api(response, model, request)
         # Source: both members are null for an unknown receipt (fastnear/explorer-api).
-        if bytes(answer.transaction) == b"null":
+        if bytes(document.transaction) == b"null":
             raise UnknownReceiptError(receipt_id=receipt_id)
-        members = {"receipt_id": answer.receipt and answer.receipt.receipt_id}
+        members = {"receipt_id": document.receipt and document.receipt.receipt_id}
         matching.check_members(members, {"receipt_id": receipt_id}, request)
-        return decode_indexed(bytes(answer.transaction), request=request)
+        return decode_indexed(bytes(document.transaction), request=request)
 
     body = {"receipt_id": receipt_id}
     base_call = calls.post("transactions", "/v0/receipt", body, Any, request=request, read=read)
 
     def parts(document: TransactionResponse) -> Iterator[tuple[Call[Any], bytes]]:
         if document.transaction is not None and document.transaction.hash is not None:
-            yield from _single_answer(document.transaction.hash, document)
+            yield from _single_response(document.transaction.hash, document)
 
     return replace(base_call, keep=_has_finished, kind="transaction", parts=parts)
 
 
-def _single_answer(
+def _single_response(
     tx_hash: str, document: TransactionResponse
 ) -> Iterator[tuple[Call[Any], bytes]]:
-    """Return the call for a finished transaction alone, and the body of its response."""
+    """Yield the call for one finished transaction, and the body of its response."""
     if document.result.has_finished():
         yield transaction_document(tx_hash), b'{"transactions":[' + document.body + b"]}"
 

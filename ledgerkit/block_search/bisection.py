@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 _MAX_POINTS = 20_000
-_MARGIN = 64  # of the interval, past the interpolated height
+_MARGIN = 64  # the second height is this part of the interval past the interpolated height
 _TIME = attrgetter("time_ns")
 _HEIGHT = attrgetter("height")
 
 
 class Point(NamedTuple):
-    """Height, time and hash of a block, and its previous block."""
+    """The height, time and hash of a block, and its previous block."""
 
     height: int
     time_ns: int
@@ -27,10 +27,10 @@ class Point(NamedTuple):
 
 class Points:
     """
-    The known final blocks, ordered by height; above `limit`, every second one is dropped.
+    The known final blocks, ordered by height; above `limit`, every second block is dropped.
 
-    Threads share it without a lock: each change replaces the whole tuple. If two threads
-    add at the same moment one point may be lost, which costs one more request later.
+    Threads share it without a lock: a change replaces the whole tuple. If two threads add at the
+    same moment a point may be lost, which costs another request later.
     """
 
     def __init__(self, limit: int = _MAX_POINTS) -> None:
@@ -46,7 +46,7 @@ class Points:
         return self._points[-1] if self._points else None
 
     def add(self, point: Point) -> bool:
-        """Add a block; return False if it contradicts a known one."""
+        """Add a block; return False if it contradicts a known block."""
         points = self._points
         index = bisect_left(points, point.height, key=_HEIGHT)
         if index < len(points) and points[index].height == point.height:
@@ -69,7 +69,7 @@ class Points:
         return point if point is not None and point.height == height else None
 
     def around(self, time_ns: int) -> tuple[Point | None, Point | None]:
-        """Return the last known block at or before a time, and the first one after it."""
+        """Return the last known block at or before a time, and the first known block after it."""
         points = self._points
         index = bisect_right(points, time_ns, key=_TIME)
         low = points[index - 1] if index else None
@@ -83,9 +83,9 @@ def next_heights(
     Return the heights to request next in the search for the last block at or before a time.
 
     They are between `low`, a block at or before the time, and `high`, a block after it, and not in
-    `absent`, the heights without a block; none if there is none left. The first is the best guess:
-    interpolated, or with `halve` in the middle, so that irregular block times cannot make the
-    search slow. Another one makes the next interval short if times are even.
+    `absent`, the heights without a block; the list is empty if no height is left. The first height
+    is the best guess: interpolated, or with `halve` in the middle, so that irregular block times
+    cannot make the search slow. A second height makes the next interval short if times are even.
     """
     if high.prev_hash == low.hash:
         return []
@@ -107,13 +107,13 @@ def next_heights(
 
 
 def _estimates(low: Point, high: Point, time_ns: int, *, halve: bool) -> list[int]:
-    """Interpolate the height of a time, and add one past it; or halve the interval first."""
+    """Interpolate the height of a time, and add another past it; or halve the interval first."""
     gap = high.height - low.height
     up = gap * (time_ns - low.time_ns) // (high.time_ns - low.time_ns)
     estimate = low.height + up
     if halve:
         return [low.height + gap // 2, estimate]
-    # Interpolation approaches the block from one side; the second height is on the other one.
+    # Interpolation approaches the block from one side; the second height is on the other side.
     margin = max(1, gap // _MARGIN)
     is_after = up <= gap - up or margin == 1  # an exact estimate needs only the next block
     return [estimate, estimate + margin if is_after else estimate - margin]

@@ -1,4 +1,4 @@
-"""Blocks by time or height: several searches at once, each starting from the known blocks."""
+"""Blocks by time or height: concurrent searches that start from the known blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Send = Callable[[Sequence[Call[chain.Block]]], Sequence[chain.Block | LedgerError]]
     Reference = int | str
-    # The blocks to read next, until it returns the block or the error.
+    # Yields the blocks to read next, and returns the block or the error.
     Search = Generator[list[Reference], None, Point | LedgerError]
 
 LONGEST_GAP = 64  # longer runs of skipped heights hardly ever occur
@@ -27,42 +27,41 @@ _FINAL = ("final", "genesis")
 
 
 def find_blocks(
-    send: Send, known: Points, references: Sequence[BlockReference]
+    send: Send, points: Points, references: Sequence[BlockReference]
 ) -> list[Point | LedgerError]:
     """
     Find blocks with few requests; all searches send their requests together.
 
     For a time, the result is the last final block at or before it; for a final height, the block
-    there or, if it was skipped, the last one below; or an error. `send` returns an error in place
-    of a response, and `known` receives the final blocks that are read.
+    there or, if it was skipped, the next lower block; or an error. `send` returns errors instead of
+    responses, and final blocks that are read are added to `points`.
     """
-    batch = _Batch(send, known)
+    batch = _Batch(send, points)
     is_alone = len(references) == 1
-    pending = {at: _search(batch, ref, is_alone=is_alone) for at, ref in enumerate(references)}
+    pending = {i: _search(batch, ref, is_alone=is_alone) for i, ref in enumerate(references)}
     results: dict[int, Point | LedgerError] = {}
     while pending:
         requested: dict[Reference, None] = {}
-        for at, search in list(pending.items()):
+        for index, search in list(pending.items()):
             try:
                 requested |= dict.fromkeys(next(search))
             except StopIteration as end:
-                results[at] = end.value
-                del pending[at]
+                results[index] = end.value
+                del pending[index]
         batch.read(list(requested))
-    return [results[at] for at in range(len(references))]
+    return [results[index] for index in range(len(references))]
 
 
 class _Batch:
-    """The blocks read by the searches of one `find`, and the heights without a block."""
+    """The blocks read by concurrent searches, and the heights without a block."""
 
-    def __init__(self, send: Send, known: Points) -> None:
+    def __init__(self, send: Send, points: Points) -> None:
         self._send = send
-        self.known = known
+        self.points = points
         self.blocks: dict[Reference, Point | LedgerError] = {}
         self.absent: set[int] = set()
 
     def read(self, references: Sequence[Reference]) -> None:
-        """Read blocks and add them to `blocks`."""
         # The ends come first: a height is known to be final if it is below the final head.
         ordered = sorted(references, key=lambda reference: reference not in _FINAL)
         calls = [rpc.block(validation.block_reference(reference)) for reference in ordered]
@@ -80,13 +79,13 @@ class _Batch:
         except DecodeError as error:
             return error
         is_other = isinstance(reference, int) and reference != point.height
-        if is_other or (self._is_final(reference, point) and not self.known.add(point)):
+        if is_other or (self._is_final(reference, point) and not self.points.add(point)):
             return _contradiction(reference, point)
         return point
 
     def _is_final(self, reference: Reference, point: Point) -> bool:
-        """Return True if a block is final. A block read by hash may be of an abandoned fork."""
-        last = self.known.last
+        """Return True if a block is final; a block read by hash may be on an abandoned fork."""
+        last = self.points.last
         below = last is not None and point.height <= last.height
         return reference in _FINAL or (below and isinstance(reference, int))
 
@@ -101,7 +100,7 @@ def _contradiction(reference: Reference, point: Point) -> DecodeError:
 
 
 def point_of(block: chain.Block) -> Point:
-    """Return height, time and hashes of a block; raise `DecodeError` if it has no timestamp."""
+    """Return the point of a block; raise `DecodeError` if it has no timestamp."""
     header = block.header
     if header.time_ns is None:
         request = f"block {header.height}"
@@ -117,23 +116,23 @@ def _search(batch: _Batch, reference: BlockReference, *, is_alone: bool) -> Sear
     """Return the search for a block; it yields the blocks that it needs next."""
     if reference.timestamp_ns is not None:
         return _search_time(batch, reference, reference.timestamp_ns, is_alone=is_alone)
-    [at] = reference.params.values()
-    return _search_height(batch, at) if isinstance(at, int) else _search_one(batch, at)
+    [block] = reference.params.values()
+    return _search_height(batch, block) if isinstance(block, int) else _read_block(batch, block)
 
 
-def _search_one(batch: _Batch, reference: str) -> Search:
+def _read_block(batch: _Batch, reference: str) -> Search:
     """Read a block by hash or finality."""
     yield [reference]
     return batch.blocks[reference]
 
 
 def _search_height(batch: _Batch, height: int) -> Search:
-    """Read the block at a height or, if it was skipped, the parent of the next one."""
-    known, candidate = batch.known, height
-    last = known.last
+    """Read the block at a height or, if it was skipped, the parent of the next block."""
+    points, candidate = batch.points, height
+    last = points.last
     ends = ["final"] if last is None or height > last.height else []
-    yield [*ends, *([] if known.at(height) else [height])]
-    last = known.last
+    yield [*ends, *([] if points.at(height) else [height])]
+    last = points.last
     if last is None:
         return batch.blocks["final"]
     # Above the final head, a missing block may still come.
@@ -141,9 +140,9 @@ def _search_height(batch: _Batch, height: int) -> Search:
         candidate += 1
         if candidate - height > LONGEST_GAP:
             return _missing_blocks(height, candidate - 1)
-        if known.at(candidate) is None and candidate not in batch.blocks:
+        if points.at(candidate) is None and candidate not in batch.blocks:
             yield [candidate]
-    block = known.at(candidate) or batch.blocks[candidate]
+    block = points.at(candidate) or batch.blocks[candidate]
     if candidate == height or isinstance(block, LedgerError):
         return block
     return (yield from _search_below(batch, height, block))
@@ -164,18 +163,18 @@ def _search_time(
     batch: _Batch, reference: BlockReference, time_ns: int, *, is_alone: bool
 ) -> Search:
     """Read the last final block at or before a time."""
-    last = batch.known.last
+    last = batch.points.last
     if last is None:
         yield [*_FINAL]
     elif time_ns >= last.time_ns:
         yield ["final"]
-    low, high = batch.known.around(time_ns)
+    low, high = batch.points.around(time_ns)
     if high is None:
         newest = batch.blocks["final"]
         return newest if isinstance(newest, LedgerError) or low is None else low
     if low is None and "genesis" not in batch.blocks:
         yield ["genesis"]
-        low, _ = batch.known.around(time_ns)
+        low, _ = batch.points.around(time_ns)
     if low is None:
         first = batch.blocks["genesis"]
         return _before_genesis(reference, first) if isinstance(first, Point) else first
@@ -191,7 +190,7 @@ def _narrow(batch: _Batch, low: Point, high: Point, time_ns: int, *, is_alone: b
         failure = batch.blocks.get(tried[-1]) if tried and tried[-1] not in batch.absent else None
         if isinstance(failure, LedgerError):
             return failure
-        around = batch.known.around(time_ns)
+        around = batch.points.around(time_ns)
         low, high = around[0] or low, around[1] or high
         if high.prev_hash == low.hash:
             return low
@@ -201,7 +200,7 @@ def _narrow(batch: _Batch, low: Point, high: Point, time_ns: int, *, is_alone: b
         heights = next_heights(low, high, time_ns, halve=halve, absent=batch.absent)
         if heights and len(tried) <= LONGEST_GAP:
             tried.append(heights[0])
-            # Each of many searches reads one height: those of the others narrow its interval too.
+            # Each search reads one height; the results of the others narrow its interval too.
             yield [*heights] if is_alone or halve else [heights[0]]
         else:
             error = yield from _read_parent(batch, low, high, tried)
@@ -221,7 +220,7 @@ def _read_parent(
         return _missing_blocks(low.height + 1, high.height - 1) if is_missing else parent
     if len(tried) > LONGEST_GAP and parent.height > max(tried):
         return _missing_blocks(min(tried), max(tried))
-    if not low.height < parent.height < high.height or not batch.known.add(parent):
+    if not low.height < parent.height < high.height or not batch.points.add(parent):
         return _contradiction(high.prev_hash, parent)
     return None
 
@@ -242,6 +241,6 @@ def _iso_text(time_ns: int) -> str:
 
 
 def _missing_blocks(first: int, last: int) -> UnknownBlockError:
-    """Build the error for heights that the host has discarded."""
+    """Build the error for heights that the host has deleted."""
     sentence = f"this host has no block from height {first} to {last}"
     return UnknownBlockError(sentence, remedy=errors.CONNECT_ARCHIVE)

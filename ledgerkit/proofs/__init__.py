@@ -1,10 +1,9 @@
 """
-What the chain commits to, recomputed: outcomes, roots, block hashes and validators' signatures.
+The commitments of the chain, recomputed: outcomes, roots, block hashes, validators' signatures.
 
-The chain commits to an outcome in steps, each of which is a module: `outcomes` hashes it into a
-leaf, `merkle` combines leaves into the root of a shard and shards' roots into the block's
-`outcome_root`, `headers` hashes a header into the block's hash, and `light_client` checks who
-signed it. Nothing here sends a request.
+The chain commits to an outcome in steps: `outcomes` hashes it into a leaf, `merkle` combines leaves
+into the root of a shard and shards' roots into the block's `outcome_root`, `headers` hashes a
+header into the block's hash, and `light_client` checks the signatures. No module sends requests.
 """
 
 from ledgerkit.proofs.headers import HeaderHash, check_header, check_producer

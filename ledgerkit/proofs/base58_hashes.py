@@ -21,18 +21,18 @@ ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 SIZE = 32  # bytes of a hash
 _SHORTEST, _LONGEST = 32, 44  # characters of a hash
 
-# One matrix product in float64 converts numbers from base 58^2 to base 2^32. It is exact while
-# every sum stays below 2^53, in any order of addition: each of the 22 terms is below 58^2 * 2^32.
+# A matrix product in float64 converts numbers from base 58^2 to base 2^32. It is exact while every
+# sum stays below 2^53, in any order of addition: each of the 22 terms is below 58^2 * 2^32.
 _BLOCK = 2048  # rows at a time, so that their arrays stay in the processor's cache
 _PAIR = 58**2
 _ONE = ord("1")
 _GAP = "\n"
-_QUOTED = 60  # characters of a bad text in an error
+_QUOTED = 60  # characters of an invalid text in an error
 
 
 @lru_cache(maxsize=1)
 def _words_of_pairs() -> Floats:
-    """Return the words of each pair of characters at its place: shape (words, pairs)."""
+    """Return the words of a pair of characters by its position: shape (words, pairs)."""
     powers = [_PAIR**i for i in reversed(range(_LONGEST // 2))]
     shifts = [32 * i for i in reversed(range(SIZE // 4))]
     words = [[power >> shift & (2**32 - 1) for power in powers] for shift in shifts]
@@ -41,7 +41,7 @@ def _words_of_pairs() -> Floats:
 
 @lru_cache(maxsize=1)
 def _values() -> Floats:
-    """Return the value of each pair of bytes, NaN if not base58; a gap has the value 0."""
+    """Return the value of each pair of bytes, NaN if not base58; a gap is 0."""
     digits = np.full(256, np.nan)
     digits[list(ALPHABET.encode())] = np.arange(58)
     digits[ord(_GAP)] = 0
@@ -53,7 +53,7 @@ def decode(texts: Sequence[str], *, name: str = "id") -> Bytes:
     """
     Decode hashes to an array of bytes, of shape (n, 32).
 
-    A text that is missing, or not 32 bytes in base58, is a `DecodeError` with its row and `name`.
+    Raises `DecodeError` with row and `name` if a text is missing or not 32 bytes in base58.
     """
     values = np.empty((len(texts), SIZE), dtype=np.uint8)
     for begin in range(0, len(texts), _BLOCK):
@@ -66,29 +66,29 @@ def decode(texts: Sequence[str], *, name: str = "id") -> Bytes:
 
 
 def _decode_block(texts: Sequence[str]) -> Bytes | None:
-    """Decode one block of texts; None if one is not valid."""
+    """Decode a block of texts; None if a text is invalid."""
     try:
         lengths = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts))
         windows = _right_aligned(texts, lengths)
-    except (TypeError, UnicodeEncodeError):  # one is not a text, or not ASCII
+    except (TypeError, UnicodeEncodeError):  # a value is not a text, or not ASCII
         return None
     rows = None if windows is None else _base_256(windows)
     if windows is None or rows is None:
         return None
     first = np.take_along_axis(windows, _LONGEST - lengths[:, np.newaxis], axis=1)[:, 0]
     # Each leading "1" must be a leading zero byte, and vice versa.
-    (at,) = np.nonzero((rows[:, 0] == 0) | (first == _ONE))
-    ones = _count_leading((windows[at] == _ONE) | (windows[at] == ord(_GAP)))
-    zeros = _count_leading(rows[at] == 0)
-    return rows if np.array_equal(ones - (_LONGEST - lengths[at]), zeros) else None
+    (padded,) = np.nonzero((rows[:, 0] == 0) | (first == _ONE))
+    ones = _count_leading((windows[padded] == _ONE) | (windows[padded] == ord(_GAP)))
+    zeros = _count_leading(rows[padded] == 0)
+    return rows if np.array_equal(ones - (_LONGEST - lengths[padded]), zeros) else None
 
 
 def _right_aligned(texts: Sequence[str], lengths: NDArray[np.intp]) -> Bytes | None:
     """Right-align the texts in rows as wide as the longest possible, with gaps in front."""
     if lengths.min() < _SHORTEST or lengths.max() > _LONGEST:
         return None
-    # Each gap is long enough for the shortest text: the last `width` characters up to the end of
-    # a text are the text and the end of the gap before it.
+    # A gap is long enough for the shortest text: the last `_LONGEST` characters up to the end of a
+    # text are the text and the end of the gap before it.
     gap = _GAP * (_LONGEST - _SHORTEST)
     data = (gap + gap.join(texts)).encode("ascii")
     if np.count_nonzero(np.frombuffer(data, np.uint8) == ord(_GAP)) != len(gap) * len(texts):
@@ -100,7 +100,7 @@ def _right_aligned(texts: Sequence[str], lengths: NDArray[np.intp]) -> Bytes | N
 
 
 def _base_256(windows: Bytes) -> Bytes | None:
-    """Convert each row to bytes; None if one has wrong characters or more than 32 bytes."""
+    """Convert rows to bytes; None if a row has wrong characters or more than 32 bytes."""
     values = _values()[windows.view("<u2")]
     sums = _words_of_pairs() @ values.T
     if np.isnan(sums[0]).any():
@@ -120,7 +120,7 @@ def _count_leading(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _text_error(texts: Sequence[str], begin: int, name: str) -> DecodeError:
-    """Build the error for the first text of a block that is not valid."""
+    """Build the error for the first invalid text of a block."""
     problems = ((row, text, _problem(text)) for row, text in enumerate(texts, begin))
     row, text, problem = next(item for item in problems if item[2])
     sentence = f"{name} {cut(repr(text), _QUOTED)} in row {row} {problem}"
@@ -128,7 +128,7 @@ def _text_error(texts: Sequence[str], begin: int, name: str) -> DecodeError:
 
 
 def _problem(text: object) -> str | None:
-    """Describe what is wrong with one text; None if it is valid."""
+    """Describe the problem with a text; None if it is valid."""
     if not isinstance(text, str):
         return "is not a text"
     if set(text) - set(ALPHABET):

@@ -1,7 +1,7 @@
 """
 Hashes of block headers, recomputed from the JSON that nodes and services send.
 
-A block's hash commits to every member of its header but `timestamp` (`timestamp_nanosec` is
+A block's hash commits to every member of its header except `timestamp` (`timestamp_nanosec` is
 committed), `chunks_included` since version 2, `rent_paid`, `validator_reward`, the challenges
 since version 6, and `signature`, by which the block's producer signs the hash.
 
@@ -31,7 +31,7 @@ _NUMBERED, _WITH_BODY, _ENDORSED, _UNCHALLENGED = 3, 4, 5, 6
 
 
 class HeaderHash(NamedTuple):
-    """The hash of a block and the hashes it is made of."""
+    """The hash of a block and its parts, named as in `BlockHeader`."""
 
     lite: bytes
     rest: bytes
@@ -49,7 +49,7 @@ class HeaderHash(NamedTuple):
 
 
 def lite_hash(header: LiteHeader) -> bytes:
-    """Return the hash of the part that light clients read."""
+    """Return the hash of the part of a header that light clients read."""
     hashes = decode_hashes(
         *(header.epoch_id, header.next_epoch_id, header.prev_state_root, header.outcome_root),
         *(header.next_bp_hash, header.block_merkle_root),
@@ -59,7 +59,7 @@ def lite_hash(header: LiteHeader) -> bytes:
 
 
 def versions(header: Header) -> tuple[int, ...]:
-    """Return the versions that a header with these members can have."""
+    """Return the possible versions of a header, by its members."""
     if header.shard_split is not None:
         return (6,)
     if header.chunk_endorsements is not None:
@@ -70,7 +70,7 @@ def versions(header: Header) -> tuple[int, ...]:
 
 
 def rest_hash(header: Header, version: int) -> bytes:
-    """Return the hash of the other part, as this version of a header has it."""
+    """Return the hash of the other part of a header, in a version."""
     hashes = decode_hashes(
         *(header.chunk_receipts_root, header.chunk_headers_root, header.chunk_tx_root),
         *(header.challenges_root, header.random_value, header.last_final_block),
@@ -100,14 +100,14 @@ def rest_hash(header: Header, version: int) -> bytes:
 
 
 def encode_validator(validator: Validator, *, is_versioned: bool = True) -> bytes:
-    """Encode a validator in Borsh; old headers have it without the tag of its version."""
+    """Encode a validator in Borsh; old headers have no tag of its version."""
     key = PublicKey.from_text(validator.public_key, "public_key").encode()
     tag = b"\0" if is_versioned else b""  # V1, the only variant
     return tag + borsh.text(validator.account_id) + key + _u128(validator.stake)
 
 
 def _numbers(header: Header) -> bytes:
-    """Encode the ordinal, the previous height, and the hash for the synchronization of epochs."""
+    """Encode the ordinal, the previous height and `epoch_sync_data_hash`."""
     numbers = borsh.u64(header.block_ordinal or 0) + borsh.u64(header.prev_height or 0)
     if header.epoch_sync_data_hash is None:
         return numbers + _ABSENT
@@ -119,7 +119,7 @@ def _endorsements(header: Header) -> bytes:
 
 
 def _split(header: Header) -> bytes:
-    """Encode the shard that will be split, and where."""
+    """Encode the shard that will be split, and its boundary account."""
     if header.shard_split is None:
         return _ABSENT
     shard_id, boundary = header.shard_split
@@ -127,7 +127,7 @@ def _split(header: Header) -> bytes:
 
 
 def check_header(header: Header) -> HeaderHash:
-    """Recompute the hash of a header; raise `ProofError` if it is not the one in the header."""
+    """Recompute the hash of a header; raise `ProofError` if the header has another hash."""
     stated, prev_hash = decode_hashes(header.hash, header.prev_hash)
     lite = lite_hash(header)
     for version in versions(header):
@@ -139,7 +139,7 @@ def check_header(header: Header) -> HeaderHash:
 
 
 def check_producer(header: Header, public_key: str) -> None:
-    """Check the signature of a block's producer; raise `ProofError` if it is not of this key."""
+    """Check that a block is signed with its producer's key; raise `ProofError` if not."""
     if not verify_ed25519(public_key, decode_hashes(header.hash)[0], header.signature):
         msg = f"Block {header.height} is not signed with the key {public_key} of its producer"
         raise ProofError(msg, block_hash=header.hash)
@@ -169,7 +169,6 @@ def _u128(text: str) -> bytes:
 
 
 def _option(signature: str | None) -> bytes:
-    """Encode a signature that can be absent."""
     if signature is None:
         return _ABSENT
     return _PRESENT + Signature.from_text(signature).encode()

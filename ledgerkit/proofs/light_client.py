@@ -1,5 +1,5 @@
 """
-The rules by which a light client accepts a block: who signed it, and with how much stake.
+The rules of a light client for a block: its signers and their stake.
 
 Source: the light client's specification of the protocol, and nearcore,
 core/primitives/src/views.rs, LightClientBlockView, and block_header.rs, ApprovalInner.
@@ -38,13 +38,13 @@ _ENDORSEMENT, _SKIP = b"\0", b"\1"  # the variants of ApprovalInner
 
 
 def block_hashes(block: LiteBlock) -> HeaderHash:
-    """Return the hash of a block and the hashes it is made of."""
+    """Return the hash of a block and its parts."""
     rest_hash, prev_hash = decode_hashes(block.inner_rest_hash, block.prev_block_hash)
     return HeaderHash(lite_hash(block.inner_lite), rest_hash, prev_hash)
 
 
 def message_after_next(block: LightClientBlock) -> bytes:
-    """Return the bytes that validators sign: they approve the next block, two heights on."""
+    """Return the bytes by which validators approve the next block, two heights later."""
     (inner_hash,) = decode_hashes(block.next_block_inner_hash)
     next_hash = combine(inner_hash, block_hashes(block).block)
     return _ENDORSEMENT + next_hash + borsh.u64(block.inner_lite.height + 2)
@@ -52,11 +52,7 @@ def message_after_next(block: LightClientBlock) -> bytes:
 
 @dataclass(frozen=True)
 class Head:
-    """
-    A block that is trusted, and the validators of the epochs in which the next one can be.
-
-    `validators` has those of an epoch by its id.
-    """
+    """A trusted block, and the validators by epoch id in whose epochs the next block can be."""
 
     block_hash: CryptoHash
     header: LiteHeader
@@ -77,16 +73,16 @@ class Head:
         check_approvals(
             block_hash, block.approvals_after_next, validators, message_after_next(block)
         )
-        known = {header.epoch_id: validators}
+        by_epoch = {header.epoch_id: validators}
         if block.next_bps is not None:
             check_validators(block_hash, block.next_bps, header.next_bp_hash)
-            known[header.next_epoch_id] = block.next_bps
+            by_epoch[header.next_epoch_id] = block.next_bps
         elif header.next_epoch_id in self.validators:
-            known[header.next_epoch_id] = self.validators[header.next_epoch_id]
-        return replace(self, block_hash=block_hash, header=header, validators=known)
+            by_epoch[header.next_epoch_id] = self.validators[header.next_epoch_id]
+        return replace(self, block_hash=block_hash, header=header, validators=by_epoch)
 
     def check_block(self, block: LiteBlock, path: Sequence[PathItem]) -> None:
-        """Check that a block is an earlier one of the same chain, or the head itself."""
+        """Check that a block is the head or an earlier block of its chain."""
         block_hash = block_hashes(block).block
         if block_hash != self.block_hash:
             (expected,) = decode_hashes(self.header.block_merkle_root)
@@ -107,7 +103,7 @@ def check_validators(
 
 
 def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
-    """Return the bytes that the approvals in a block sign: its predecessor, and its own height."""
+    """Return the bytes that the approvals in a block sign: its predecessor and its height."""
     is_next = height == prev_height + 1
     subject = _ENDORSEMENT + prev_hash if is_next else _SKIP + borsh.u64(prev_height)
     return subject + borsh.u64(height)
@@ -122,7 +118,7 @@ def check_approvals(
     """
     Check that validators with more than two thirds of the stake signed a message.
 
-    In an epoch's last blocks further approvals follow, those of the next epoch's validators.
+    In an epoch's last blocks the approvals of the next epoch's validators follow.
     """
     total = sum(int(validator.stake) for validator in validators)
     approving = 0
@@ -138,7 +134,7 @@ def check_approvals(
 
 
 def decode_path(path: Sequence[PathItem]) -> list[tuple[bytes, bool]]:
-    """Decode the hashes of a path."""
+    """Decode the hashes of a path, with True for a hash on the left."""
     hashes = decode_hashes(*(item.hash for item in path))
     sides = (item.direction == "Left" for item in path)
     return list(zip(hashes, sides, strict=True))

@@ -14,7 +14,7 @@ from ledgerkit.errors import ProofError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-NO_ROOT = bytes(32)  # of an empty list
+NO_ROOT = bytes(32)  # the root of an empty list
 
 
 def combine(left: bytes, right: bytes) -> bytes:
@@ -37,7 +37,7 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
 
 
 def root_from(path: Iterable[tuple[bytes, bool]], leaf: bytes) -> bytes:
-    """Return the root that a path leads to; its items are a hash and whether it is on the left."""
+    """Return the root that a path leads to; an item is a hash, and True if it is on the left."""
     node = leaf
     for neighbour, is_left in path:
         node = combine(neighbour, node) if is_left else combine(node, neighbour)
@@ -45,7 +45,7 @@ def root_from(path: Iterable[tuple[bytes, bool]], leaf: bytes) -> bytes:
 
 
 def position(path: Sequence[tuple[bytes, bool]], n_leaves: int) -> int:
-    """Return the position of the leaf that a path begins at; raise `ProofError` if it has none."""
+    """Return the position of the leaf at which a path begins; raise `ProofError` without one."""
     first, after = 0, n_leaves
     for _, is_left in reversed(path):
         middle = first + (1 << max(0, (after - first - 1).bit_length() - 1))

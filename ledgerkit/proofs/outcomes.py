@@ -2,8 +2,8 @@
 Leaves of execution outcomes: the hash by which a shard's root commits to an outcome.
 
 A leaf commits to the id, the receipts created, the gas and tokens burnt, the executor, the status
-and the logs. Of a failure only the fact is committed, neither its kind nor its message; the gas
-profile is not committed at all.
+and the logs. It commits to the fact of a failure, but neither to its kind nor to its message, and
+not to the gas profile.
 
 Source: nearcore, core/primitives/src/transaction.rs, ExecutionOutcomeWithId::to_hashes and
 PartialExecutionOutcome; core/primitives/src/views.rs, ExecutionOutcomeView.
@@ -56,7 +56,7 @@ def leaves(ids: Sequence[str], outcomes: Sequence[Committed]) -> list[bytes | No
 
 
 def unknown_status(status: Status | str) -> str | None:
-    """Return a sentence about a status whose encoding is not known; None for any other."""
+    """Return a sentence about a status whose encoding is unknown; None for any other."""
     if isinstance(status, str):
         name = None if status == "Unknown" else status
     else:
@@ -102,7 +102,7 @@ def _success_receipt_id(status: Status | str) -> str | None:
 
 
 def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:
-    """Pack a status of a known kind; its receipt id, if it has one, is the next hash."""
+    """Encode a status, with the next hash as its receipt id; None for an unknown kind."""
     if unknown_status(status):
         return None
     if isinstance(status, str):

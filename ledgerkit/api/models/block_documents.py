@@ -1,8 +1,7 @@
 """
 Whole blocks, as the block service and the indexer's stream (NEAR Lake) send them.
 
-A document has a block and its shards. NEAR Lake stores it as one file of the block and one of each
-shard.
+A document has a block and its shards. NEAR Lake stores the block and each shard as a file.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Execution(ExecutionOutcome, gc=False):
-    """An outcome and its place; height, time and shard are those of the document."""
+    """An outcome and its block; height, time and shard are the document's."""
 
     outcome: WholeOutcome
 
@@ -54,7 +53,7 @@ class Conversion(Struct, gc=False):
 
 
 class WholeActionReceipt(ActionReceipt, gc=False):
-    """The body of an action receipt as block documents have it: complete."""
+    """The complete body of an action receipt in a block document."""
 
     signer_id: str
     actions: list[Action | str]
@@ -63,13 +62,13 @@ class WholeActionReceipt(ActionReceipt, gc=False):
 
 
 class WholeReceiptBody(ReceiptBody, gc=False, rename="pascal", forbid_unknown_fields=True):
-    """The content of a receipt: one of these."""
+    """The content of a receipt in a block document."""
 
     action: WholeActionReceipt | None = None
 
 
 class WholeReceipt(Receipt, gc=False):
-    """A receipt as block documents have it: complete."""
+    """A complete receipt in a block document."""
 
     # Source: nearcore, core/primitives/src/views.rs, ReceiptView and ReceiptEnumView.
     predecessor_id: str
@@ -92,7 +91,7 @@ class ConvertedTransaction(Struct, gc=False):
     outcome: Conversion
 
     def __post_init__(self) -> None:
-        """Fill in the hash of an item that does not name it, from its outcome."""
+        """Fill in a missing hash from the outcome."""
         if self.transaction.hash is None:
             self.transaction = self.transaction._replace(hash=self.outcome.execution_outcome.id)
 
@@ -102,11 +101,11 @@ class DataReceipt(Struct, gc=False):
 
     data_id: str
     data: str | None = None
-    is_promise_resume: bool | None = None  # not in documents from before promises could yield
+    is_promise_resume: bool | None = None  # missing before promises could yield
 
 
 class ChunkReceiptBody(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
-    """The content of a receipt in a chunk, of which data and other kinds are read."""
+    """The content of a receipt in a chunk; only data and other kinds are read."""
 
     data: DataReceipt | None = None
     action: chain.AnyReceipt | None = None
@@ -133,7 +132,7 @@ class Chunk(Struct, gc=False):
     local_receipts: list[chain.AnyReceipt] | None = None
 
     def converted(self) -> list[ConvertedTransaction]:
-        """List the transactions with an outcome: all signed ones."""
+        """List the transactions with an outcome, which are the signed ones."""
         return [item for item in self.transactions if isinstance(item, ConvertedTransaction)]
 
     def local_ids(self) -> set[str]:
@@ -146,9 +145,9 @@ class Chunk(Struct, gc=False):
         }
 
     def sent_receipts(self) -> list[ChunkReceipt]:
-        """List the receipts as a node does, without the local ones."""
-        # Before there was a member for local receipts, they came first among all receipts
-        # (nearcore, chain/indexer/src/streamer, build_streamer_message).
+        """List the receipts as a node does, without local receipts."""
+        # Before there was a member for local receipts, they came first in `receipts` (nearcore,
+        # chain/indexer/src/streamer, build_streamer_message).
         local = self.local_ids() if self.local_receipts is None else ()
         return [receipt for receipt in self.receipts if receipt.receipt_id not in local]
 
@@ -182,7 +181,7 @@ class ChangedAccount(Struct, gc=False):
 
 
 class StateChange(Struct, gc=False):
-    """One change of the state."""
+    """A change of the state."""
 
     type: str
     cause: ChangeCause
@@ -190,9 +189,9 @@ class StateChange(Struct, gc=False):
 
     def account(self) -> ChangedAccount:
         """
-        Return the account with its new balances; raise `DecodeError` if it lacks one.
+        Return the account with its new balances; raise `DecodeError` if a balance is missing.
 
-        What a change of a kind that ledgerkit does not declare did to them is not known.
+        The balances are unknown after a change of an undeclared kind.
         """
         account = self.change
         if self.type not in ACCOUNT_CHANGES:
@@ -210,10 +209,10 @@ class StateChange(Struct, gc=False):
 
 class Shard(Struct, gc=False):
     """
-    One shard of a block: its chunk, and the receipts that ran on it with their outcomes.
+    A shard of a block: its chunk, and the receipts that ran on it with their outcomes.
 
-    The chunk is null if the block has no new one of this shard. Of the changes of state those of
-    accounts are read, and of kinds that ledgerkit does not declare.
+    The chunk is null if the block has no new chunk of this shard. The changes of state are those of
+    accounts and of undeclared kinds.
     """
 
     # Source: nearcore, chain/indexer-primitives/src/lib.rs, IndexerShard.
@@ -223,18 +222,18 @@ class Shard(Struct, gc=False):
     state_changes: list[StateChange]
 
     def __post_init__(self) -> None:
-        """Drop the other changes of state, which are most of them."""
+        """Drop the other changes of state, which are the most."""
         self.state_changes = [
             c for c in self.state_changes if c.type in ACCOUNT_CHANGES or c.type not in CHANGES
         ]
 
     @property
     def block_height(self) -> int | None:
-        """The height of the block, if its chunk states it: new chunks only are listed."""
+        """The height of the block, which a new chunk states; None without a chunk."""
         return (self.chunk.header.height_included or None) if self.chunk else None
 
     def executions(self) -> list[Execution]:
-        """List the outcomes in the order of the shard's root: those of transactions first."""
+        """List the outcomes in the order of the shard's root: transactions first."""
         converted = [] if self.chunk is None else self.chunk.converted()
         return [
             *(item.outcome.execution_outcome for item in converted),
@@ -248,7 +247,7 @@ def result_of(
     transaction: Transaction | None = None,
     conversion: Execution | None = None,
 ) -> TxResult:
-    """Return executed receipts as a result; `path` is the place of their list in the document."""
+    """Return executed receipts as a result; `path` is the path of their list in the document."""
     outcomes = DecodedList([pair.execution_outcome for pair in pairs], path)
     bodies = DecodedList([pair.receipt for pair in pairs], path)
     return TxResult(None, None, transaction, conversion, outcomes, bodies)
@@ -259,12 +258,12 @@ class BlockDocument(Struct, gc=False):
 
     block: chain.Block
     shards: list[Shard]
-    tracked_shards: list[chain.UInt63] | None = None  # of a node; services have all
+    tracked_shards: list[chain.UInt63] | None = None  # sent by nodes; services have all shards
 
     def missing_shards(self) -> list[int]:
-        """List the shards of the block of which the document of a node has no executions."""
-        known = {shard.shard_id for shard in self.shards}.intersection(self.tracked_shards or ())
-        return [each.shard_id for each in self.chunk_headers() if each.shard_id not in known]
+        """List the shards of the block whose executions a node's document lacks."""
+        sent = {shard.shard_id for shard in self.shards}.intersection(self.tracked_shards or ())
+        return [head.shard_id for head in self.chunk_headers() if head.shard_id not in sent]
 
     def chunks(self) -> list[chain.Chunk]:
         """List the new chunks in the block's order, as a node sends them."""
@@ -273,7 +272,7 @@ class BlockDocument(Struct, gc=False):
         return [new[chunk_hash].as_node_sends() for chunk_hash in hashes if chunk_hash in new]
 
     def chunk_headers(self) -> list[chain.ChunkHeader]:
-        """List the chunks of the block; those that are new, if it has no list of all."""
+        """List the chunks of the block, or only the new chunks if it has no list."""
         if self.block.chunks is not None:
             return self.block.chunks
         return [shard.chunk.header for shard in self.shards if shard.chunk is not None]
@@ -286,7 +285,7 @@ class WholeDocument(BlockDocument, gc=False):
 
 
 class BlockResponse(NamedTuple):
-    """The decoded document of a block, and the JSON it was decoded from."""
+    """The decoded document of a block, and its JSON."""
 
     document: BlockDocument
     body: bytes
@@ -303,11 +302,11 @@ def decode_document(body: bytes, request: str, *, whole: bool = False) -> BlockD
     Decode the document of a block, and fill in the height, time and shard of each outcome.
 
     With `whole` it is a `WholeDocument`. Raises `DecodeError` if it is not such a document, or
-    contradicts itself; `path` is the place, and `request` names the document in the sentence.
+    contradicts itself; `request` names the document in the sentence.
     """
     decoder = _WHOLE_DOCUMENT if whole else _DOCUMENT
     document: BlockDocument = _decode(decoder, body, request)
-    _fill_in_places(document, request)
+    _fill_in_blocks(document, request)
     if document.block.chunks is None:
         _fill_in_chunks(document)
     return document
@@ -334,16 +333,12 @@ def _decode(decoder: json_decoding.Decoder[Any], body: bytes, request: str) -> A
         raise decode_error(problem, body, request) from None
 
 
-def _fill_in_places(document: BlockDocument, request: str) -> None:
-    """
-    Fill in the height, time and shard of each outcome.
-
-    Checks that each outcome is of this block and listed once, and each chunk of its shard.
-    """
+def _fill_in_blocks(document: BlockDocument, request: str) -> None:
+    """Fill in the height, time and shard of each outcome; raise if they are contradictory."""
     header = document.block.header
     block_hash, height, time_ns = header.hash, header.height, header.time_ns
     ids: list[str | None] = []
-    for at, shard in enumerate(document.shards):
+    for index, shard in enumerate(document.shards):
         shard_id = shard.shard_id
         expected: list[str | None]
         expected = [pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes]
@@ -351,12 +346,12 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
             expected = [item.transaction.hash for item in shard.chunk.converted()] + expected
             if shard.chunk.header.shard_id != shard_id:
                 problem = f"shard {shard_id} has a chunk of shard {shard.chunk.header.shard_id}"
-                _refuse(problem, f"$.shards[{at}].chunk", request)
+                _refuse(problem, f"$.shards[{index}].chunk", request)
         ids += expected
         for execution, expected_id in zip(shard.executions(), expected, strict=True):
             if execution.id != expected_id or execution.block_hash not in (block_hash, None):
-                _refuse(_mismatch(execution, expected_id), f"$.shards[{at}]", request)
-            execution.block_hash = block_hash  # one text for all
+                _refuse(_mismatch(execution, expected_id), f"$.shards[{index}]", request)
+            execution.block_hash = block_hash  # all share one text
             execution.block_height = height
             execution.block_timestamp = time_ns
             execution.shard_id = shard_id
@@ -366,7 +361,7 @@ def _fill_in_places(document: BlockDocument, request: str) -> None:
 
 
 def _fill_in_chunks(document: BlockDocument) -> None:
-    """List the new chunks of a block without a list of chunks, if its shards have all of them."""
+    """Fill in the missing list of chunks, if all chunks are new and in the shards."""
     header, chunks = document.block.header, document.chunk_headers()
     is_every_shard = len(header.chunk_mask or chunks) == len(document.shards)
     is_new = all(chunk.height_included == header.height for chunk in chunks)

@@ -27,7 +27,7 @@ class Envelope(Struct, Generic[T], gc=False):
 
 
 class AtBlock(Struct, gc=False, kw_only=True):
-    """A result of `query`, with the block that it was read at."""
+    """A result of `query`, with its block."""
 
     block_height: int | None = None
     block_hash: str | None = None
@@ -82,7 +82,7 @@ class CallResult(AtBlock, gc=False):
 
 
 class StateItem(Struct, gc=False):
-    """One key of a contract's state and its value; base64 on the wire."""
+    """A key of a contract's state and its value; base64 on the wire."""
 
     key: bytes
     value: bytes
@@ -103,7 +103,7 @@ class Code(AtBlock, gc=False):
 
 
 class ChunkHeader(Struct, gc=False):
-    """A chunk's header; ``gas_used`` is that of the shard's previous chunk."""
+    """A chunk's header; ``gas_used`` was burnt by the shard's previous chunk."""
 
     unread: ClassVar = """
         prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length rent_paid
@@ -162,7 +162,7 @@ class Block(Struct, gc=False):
     chunks: list[ChunkHeader] | None = None
 
     def new_chunks(self) -> list[ChunkHeader]:
-        """List the chunks that are new in this block; the others repeat an earlier one."""
+        """List the new chunks of this block; the others are repeated from earlier blocks."""
         return [c for c in self.chunks or () if c.height_included == self.header.height]
 
 
@@ -179,7 +179,7 @@ class ChunkTransaction(Struct, gc=False):
 
 
 class AnyReceipt(Struct, gc=False):
-    """A receipt of which nothing is read."""
+    """A receipt whose members are not read."""
 
 
 class Chunk(Struct, gc=False):
@@ -285,7 +285,7 @@ class Changes(Struct, gc=False):
 
 
 class FtMetadata(Struct, gc=False):
-    """A token's metadata, with the members that NEP-148 declares; contracts send any JSON type."""
+    """A token's metadata with the members of NEP-148; contracts send any JSON type."""
 
     spec: Any = None
     name: Any = None
@@ -313,7 +313,7 @@ class Delegator(Struct, gc=False):
 
 
 class FeeFraction(Struct, gc=False):
-    """A staking pool's ``get_reward_fee_fraction``: what its owner keeps of the rewards."""
+    """A staking pool's ``get_reward_fee_fraction``: the owner's share of the rewards."""
 
     numerator: int
     denominator: int
@@ -352,6 +352,6 @@ NFT_MEMBERS: dict[str, Any] = {
 
 
 class GasKeyNonces(AtBlock, gc=False):
-    """``view_gas_key_nonces``: one nonce an index."""
+    """``view_gas_key_nonces``: the nonces by index."""
 
     nonces: list[int]

@@ -1,4 +1,4 @@
-"""What the chain commits to: whole block headers, Merkle paths and light-client blocks."""
+"""The commitments of the chain: whole block headers, Merkle paths and light-client blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UInt32 = Annotated[int, Meta(ge=0, lt=2**32)]
 Nanoseconds = Annotated[str, Meta(pattern="^[0-9]{1,19}$")]
 UInt128Text = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]
 
-NO_HASH = "1" * 32  # 32 zeros, where there is nothing to commit to
+NO_HASH = "1" * 32  # 32 zero bytes, instead of a hash
 
 
 class PathItem(Struct, frozen=True, gc=False):
-    """One step of a Merkle path: the hash beside the current one, and the side it is on."""
+    """A step of a Merkle path: the neighbour's hash, and its side."""
 
     hash: str
     direction: Literal["Left", "Right"]
@@ -61,7 +61,7 @@ class LiteHeader(Struct, frozen=True, gc=False):
 
 
 class Header(LiteHeader, frozen=True, gc=False, kw_only=True):
-    """A whole header; members that came with later versions are missing in earlier ones."""
+    """A whole header; earlier versions lack the members of later versions."""
 
     hash: str
     prev_hash: str
@@ -101,7 +101,7 @@ class WholeBlock(chain.Block, gc=False):
 
 
 class LiteBlock(Struct, frozen=True, gc=False):
-    """A block as a proof contains it: what its hash is made of."""
+    """A block in a proof: the parts of its hash."""
 
     prev_block_hash: str
     inner_rest_hash: str
@@ -109,7 +109,7 @@ class LiteBlock(Struct, frozen=True, gc=False):
 
 
 class LightClientBlock(LiteBlock, frozen=True, gc=False, kw_only=True):
-    """``next_light_client_block``: a block, and the approvals of the one after it."""
+    """``next_light_client_block``: a block, and the approvals of the next block."""
 
     next_block_inner_hash: str
     next_bps: list[Validator] | None = None
@@ -117,7 +117,7 @@ class LightClientBlock(LiteBlock, frozen=True, gc=False, kw_only=True):
 
 
 class NoBlock(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """``next_light_client_block`` where none is newer: an empty object."""
+    """``next_light_client_block`` without a newer block: an empty object."""
 
 
 class OutcomeProof(Struct, frozen=True, gc=False):

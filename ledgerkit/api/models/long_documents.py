@@ -2,10 +2,10 @@
 Saved results of transactions, whose long lists are decoded slice by slice.
 
 To find the elements of a list, msgspec reads the whole document, and each element again to decode
-it. Here a list is cut where an element seems to end. The rest of the document is read first, with
-a mark in place of the slices. If it is a valid document that has the mark in that list, and each
-slice is a valid list, then they are the elements of the whole document. If not, the whole document
-is read, so a cut at a wrong place only takes time.
+it. Here a list is cut where an element seems to end. The document without the slices is read
+first, with a mark instead of them. If it is a valid document that has the mark in that list, and
+each slice is a valid list, then they are the elements of the whole document. If not, the whole
+document is read, so a wrong cut only takes time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONG = 2**20  # bytes of a document, below which its lists are not cut
-SLICE = 2**18  # bytes of a slice, at least
-_NEAR = 2**16  # bytes in which an element ends after them
-_KEY = 200  # bytes in which the first key of an element ends
+LONG = 2**20  # bytes of a document; the lists of smaller documents are not cut
+SLICE = 2**18  # minimum bytes of a slice
+_NEAR = 2**16  # maximum bytes after them up to the end of an element
+_KEY = 200  # maximum bytes of the first key of an element
 _LISTS = ("outcomes", "bodies")
 _LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')
 
@@ -40,7 +40,7 @@ _LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')
 @dataclass(frozen=True, repr=False)
 class SlicedList(LongList[T]):
     """
-    A long list in slices of a document, in the form of a `LazyList`.
+    A `LongList` in slices of a document.
 
     `after` are the elements after the slices. `read_whole` returns the list of the whole document.
     """
@@ -62,8 +62,8 @@ class SlicedList(LongList[T]):
             yield from self.read_whole().pieces(position)
 
     def _decoded(self) -> Iterator[list[Any]]:
-        """Decode the elements of each slice, and those after them."""
-        # A type that is known only here is no name to a type checker.
+        """Decode the elements of each slice, and the elements after the slices."""
+        # Type checkers refuse a type that is a value at run time.
         decoder = json_decoding.decoder(list[self.after.element])  # type: ignore[name-defined]
         view = memoryview(self.data)
         for begin, end in self.slices:
@@ -83,7 +83,7 @@ def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
         return decode(data)
     try:
         result = decode(_shortened(data, slices_by_mark))
-    except DecodeError:  # its place is not that in the whole document
+    except DecodeError:  # its path is not the path in the whole document
         return decode(data)
     marks: set[bytes] = set()
     lists: dict[str, Any] = {}
@@ -105,19 +105,19 @@ def _read_list(decode: Callable[[bytes], TxResult], data: bytes, name: str) -> L
 
 
 def _cut(data: bytes) -> dict[bytes, Slices]:
-    """Cut the long lists; return the slices of each by a mark that the document cannot contain."""
+    """Cut the long lists; return their slices by marks that the document cannot contain."""
     slices_by_mark: dict[bytes, Slices] = {}
-    at = 0
-    while start := _LIST_START.search(data, at, at + LONG):
+    offset = 0
+    while start := _LIST_START.search(data, offset, offset + LONG):
         slices = list(_slices(data, start.end()))
-        at = slices[-1][1] if slices else start.end()
+        offset = slices[-1][1] if slices else start.end()
         if slices:
             slices_by_mark[b'"%b"' % secrets.token_hex().encode()] = slices
     return slices_by_mark
 
 
 def _slices(data: bytes, begin: int) -> Iterator[tuple[int, int]]:
-    """Find slices of a list that begins there: each ends where an element seems to begin."""
+    """Yield slices of the list at `begin`, which end where an element seems to begin."""
     opening = data[begin : data.find(b":", begin, begin + _KEY) + 1].lstrip()
     while opening:
         following = data.find(opening, begin + SLICE, begin + SLICE + _NEAR)
@@ -130,8 +130,8 @@ def _slices(data: bytes, begin: int) -> Iterator[tuple[int, int]]:
 
 def _shortened(data: bytes, slices_by_mark: Mapping[bytes, Slices]) -> bytes:
     parts: list[bytes] = []
-    at = 0
+    offset = 0
     for mark, slices in slices_by_mark.items():
-        parts += data[at : slices[0][0]], mark
-        at = slices[-1][1]
-    return b"".join([*parts, data[at:]])
+        parts += data[offset : slices[0][0]], mark
+        offset = slices[-1][1]
+    return b"".join([*parts, data[offset:]])

@@ -1,9 +1,9 @@
 """
-What a later protocol adds: kinds that ledgerkit does not declare, each with its name and content.
+Kinds of a later protocol, which ledgerkit does not declare, with their names and contents.
 
 An action, the body of a receipt and a status are objects of one member, which is the name of their
-kind, or a name alone. A kind that is not declared is decoded as an `OtherKind`, an item of a chunk
-that is no signed transaction as an `OtherTransaction`, and the rest of the document as ever.
+kind, or a name alone. An undeclared kind is decoded as an `OtherKind`, an item of a chunk that is
+no signed transaction as an `OtherTransaction`, and everything else as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ledgerkit.protocol.actions import KINDS_BY_NAME
 T = TypeVar("T")
 
 OTHER = ""  # the member that has an `OtherKind`; no kind has this name
-# What is declared: the members of `Action`, `ReceiptBody` and `Status`, and the changes of state.
+# The declared kinds: the members of `Action`, `ReceiptBody` and `Status`, and changes of state.
 ACTIONS = frozenset(KINDS_BY_NAME)
 RECEIPTS = frozenset({"Action", "Data", "GlobalContractDistribution"})
 STATUSES = frozenset({"SuccessValue", "SuccessReceiptId", "Failure"})
@@ -29,14 +29,14 @@ CHANGES = frozenset(
     "account_update account_deletion access_key_update access_key_deletion gas_key_nonce_update "
     "data_update data_deletion contract_code_update contract_code_deletion".split()
 )
-_OUTCOME = {"executor_id", "gas_burnt", "receipt_ids"}  # members that are not of other objects
+_OUTCOME = {"executor_id", "gas_burnt", "receipt_ids"}  # members that only outcomes have
 _RESULT = {"final_execution_status", "receipts_outcome", "transaction_outcome"}
 _CHANGE = {"type", "cause", "change"}
 _SIGNED = frozenset({"sender_id", "receiver_id", "actions", "V2"})
 
 
 class OtherKind(Struct, gc=False):
-    """An action, the body of a receipt or a status, of a kind that ledgerkit does not declare."""
+    """An action, the body of a receipt or a status, of an undeclared kind."""
 
     name: str
     content: Any = None
@@ -46,7 +46,7 @@ class OtherTransaction(NamedTuple):
     """
     An item of a chunk that is no signed transaction, as it was sent; only its hash is read.
 
-    What it lacks of a transaction is None.
+    It has the other members of a transaction, which are None.
     """
 
     hash: str | None
@@ -60,14 +60,14 @@ class OtherTransaction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its kind, as far as its members show it."""
+        """Its kind, recognized by its members."""
         # Source: near-jsonrpc-client, models of 2026-10, EccTransactionView.
         is_call = isinstance(self.content, dict) and {"contract_id", "payload"} <= set(self.content)
         return "external_contract_call" if is_call else "unknown"
 
 
 def decode_with_other_kinds(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
-    """Decode a document, also with kinds that its type does not have."""
+    """Decode a document that may have undeclared kinds."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
@@ -88,7 +88,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _wrap_all(value: Any) -> None:
-    """Wrap what a document has of other kinds, but for what is inside of them."""
+    """Wrap the undeclared kinds in a document, except inside another undeclared kind."""
     if isinstance(value, list):
         for item in value:
             _wrap_all(item)
@@ -119,7 +119,7 @@ def _wrap_members(value: dict[str, Any]) -> None:
 
 
 def _wrap_kind(value: object, names: frozenset[str], *, is_object: bool = False) -> object:
-    """Return another kind as an `OtherKind`; of a declared one drop other members."""
+    """Return an undeclared kind as an `OtherKind`; drop undeclared members of a declared kind."""
     if is_object and isinstance(value, str):
         return {OTHER: {"name": value}}
     if not isinstance(value, dict) or value.keys() <= names:
@@ -144,13 +144,13 @@ def _wrap_transaction(item: Any) -> Any:
 
 
 def _tagged(cause: object) -> object:
-    """Return a cause in the form of those that are declared, with its name as its `type`."""
+    """Return a cause in the declared form, with its name as its `type`."""
     if isinstance(cause, dict) and cause and "type" not in cause:
         cause = next(iter(cause))
     return {"type": cause} if isinstance(cause, str) else cause
 
 
 def _wrap_change(change: Any) -> dict[str, Any]:
-    """Return what can be read of a change of state of another kind."""
+    """Return the account of a change of state of an undeclared kind."""
     account_id = change.get("account_id") if isinstance(change, dict) else None
     return {"account_id": account_id if isinstance(account_id, str) else None}

@@ -1,4 +1,4 @@
-"""The rules of the protocol that are needed to read the result of a transaction."""
+"""The protocol's rules that are needed to read the result of a transaction."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Divisor = Annotated[int, Meta(gt=0)]
 
 class Rules(Struct, frozen=True):
     """
-    The rules of one epoch.
+    The rules of an epoch.
 
-    `reward` is the contract's share of the gas that its calls burn, as numerator and
-    denominator; `boundaries` are the accounts at which a new shard begins. The last three are
-    execution costs in gas: of a receipt, of a call, and of each byte of its method and arguments.
+    `reward` is the contract's share of the gas that its calls burn, as numerator and denominator;
+    `boundaries` are the accounts at which a new shard begins. The last three members are execution
+    costs in gas: for a receipt, a call, and a byte of its method and arguments.
     """
 
     protocol_version: int
@@ -44,7 +44,7 @@ class Rules(Struct, frozen=True):
 
 
 class Fee(Struct, frozen=True):
-    """The gas of an action: to execute it, and to send it to oneself (sir) or to others."""
+    """The gas to execute an action, and to send it to oneself (sir) or to others."""
 
     execution: Gas
     send_sir: Gas | None = None
@@ -60,7 +60,7 @@ class KeyFees(Struct, frozen=True):
 
 
 class ActionFees(Struct, frozen=True):
-    """The fees of actions; versions of the protocol may lack some."""
+    """The fees of actions; older protocols lack some of them."""
 
     function_call_cost: Fee
     function_call_cost_per_byte: Fee
@@ -114,8 +114,8 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
         document = "the protocol configuration"
         raise errors.not_as_documented(document, problem, remedy=remedy) from None
     costs = decoded.runtime_config.transaction_costs
-    # The layout is an object of one member, whose name is the layout's version. Old versions of
-    # the protocol have none.
+    # The layout is an object of one member, named for the layout's version. Old versions of the
+    # protocol have no layout.
     layout = next(iter((decoded.shard_layout or {}).values()), _ShardLayout())
     boundaries = layout.boundary_accounts
     ids = tuple(range(0 if boundaries is None else len(boundaries) + 1))

@@ -9,10 +9,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 class Listing(Struct, gc=False):
     """
-    What is listed for one account, key or token.
+    A list for one account, key or token.
 
-    `subject` is the member that repeats the request, and may be absent. `content` are the members
-    by which a response of this kind is recognized.
+    `subject` is the member that repeats the request, and may be absent. A response of this kind is
+    recognized by the members `content`.
     """
 
     subject: ClassVar[str] = "account_id"
@@ -20,7 +20,7 @@ class Listing(Struct, gc=False):
 
     @property
     def has_content(self) -> bool:
-        """True if a member was sent by which this kind is recognized."""
+        """True if a member was sent that identifies this kind."""
         return getattr(self, self.content[0]) is not None
 
 
@@ -42,7 +42,7 @@ class Pool(Struct, gc=False):
 
 
 class Token(Struct, gc=False):
-    """A fungible token that an account held at any time; a balance is always sent, or null."""
+    """A fungible token that an account held at any time; the balance may be null."""
 
     contract_id: str
     balance: str | None
@@ -51,7 +51,7 @@ class Token(Struct, gc=False):
 
 class Collection(Struct, gc=False):
     """
-    A collection of which an account held an NFT at any time, or one of its tokens.
+    An NFT collection that an account held at any time, or a token of it.
 
     The service lists collections; entries of tokens have a `token_id`.
     """
@@ -68,7 +68,7 @@ class Collection(Struct, gc=False):
 
 
 class State(Struct, gc=False):
-    """An account's own balance (yoctoNEAR) and storage; any member may be absent."""
+    """An account's balance (yoctoNEAR) and storage; any member may be absent."""
 
     balance: str | None = None
     locked: str | None = None
@@ -115,18 +115,18 @@ class Full(Listing, gc=False):
 
     @property
     def has_content(self) -> bool:
-        """True if a member was sent that no other response has, or two that none has both of."""
+        """True if the members that were sent are in no other kind of response."""
         has_two = self.pools is not None and self.tokens is not None
         return has_two or self.nfts is not None or self.state is not None
 
     @property
     def is_indexed(self) -> bool:
-        """False if the indexer knows nothing about the account: no state, and no holdings."""
+        """False if the indexer has neither a state nor holdings of the account."""
         return bool(self.state is not None or self.pools or self.tokens or self.nfts)
 
 
 class Holder(Struct, gc=False):
-    """One holder of a token."""
+    """A holder of a token."""
 
     account_id: str
     balance: str | None

@@ -12,7 +12,7 @@ from ledgerkit.errors import DecodeError, cut
 
 NATIVE = "native:near"  # NEAR, as the Transfers API names it
 FT = "nep141:"  # before the contract of a fungible token
-# The service stores amounts as signed integers of 128 bits, and larger ones as the largest of them.
+# The service stores amounts as signed integers of 128 bits, and larger amounts as their maximum.
 # Source: the table of fastnear/transfers-indexer ("capped to Int128 range").
 LARGEST_AMOUNT = 2**127 - 1
 _INTEGER = re.compile(r"-?[0-9]{1,39}")
@@ -34,7 +34,7 @@ def integer(value: str | int, member: str) -> int:
 
 
 def natural(value: str | int, member: str) -> int:
-    """Return a height or a time in nanoseconds, which no block has below 0."""
+    """Return a height or a time in nanoseconds; raise if it is negative."""
     number = integer(value, member)
     if number < 0:
         raise DecodeError(f"{member} {number} is negative", path=f"$..{member}")
@@ -113,7 +113,7 @@ class ReceiptBody(Struct, gc=False):
 
 
 class ReceiptBodies(Struct, gc=False):
-    """The receipts of a document of the Transactions API, of which only actions have outcomes."""
+    """The receipts of a document of the Transactions API; data receipts have no outcomes."""
 
     receipts: list[ReceiptBody] = []
     data_receipts: list[Raw] = []
@@ -128,9 +128,9 @@ class ReceiptOrigin(Struct, gc=False):
 
 class AccountTransaction(Struct, gc=False):
     """
-    A transaction that an account took part in, of the Transactions API.
+    A transaction of an account, from the Transactions API.
 
-    Answers of 2024 have a signer in place of the place in the block and the roles.
+    Responses of 2024 have a signer instead of the position in the block and the roles.
     """
 
     account_id: str
@@ -159,7 +159,7 @@ class AccountTransaction(Struct, gc=False):
 
     @property
     def position(self) -> tuple[int, int]:
-        """The block of the transaction and its place there, by which rows are ordered."""
+        """The block of the transaction and its position there, by which rows are ordered."""
         if self.tx_index is None:
             msg = f"transaction {cut(self.transaction_hash)} has no tx_index"
             raise DecodeError(msg, path="$.account_txs[...].tx_index")
@@ -167,7 +167,7 @@ class AccountTransaction(Struct, gc=False):
 
 
 class AccountPage(Struct, gc=False):
-    """``/v0/account`` of the Transactions API; the first page of an answer counts the rows."""
+    """``/v0/account`` of the Transactions API; the first page counts all rows."""
 
     account_txs: list[AccountTransaction]
     resume_token: str | None = None
@@ -175,7 +175,7 @@ class AccountPage(Struct, gc=False):
 
 
 class TransferRow(Struct, gc=False):
-    """A transfer of the Transfers API; older answers have fewer members."""
+    """A transfer of the Transfers API; older responses have fewer members."""
 
     block_height: str | int
     block_timestamp: str | int
@@ -232,7 +232,7 @@ class TransferRow(Struct, gc=False):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The members that no two rows of an account share; a transfer to itself has two rows."""
+        """The members that identify a row of an account; a transfer to itself has two rows."""
         if self.transfer_index is not None:
             return self.height, self.transfer_index, self.is_payment
         indices = self.action_index, self.log_index
@@ -262,7 +262,7 @@ class KeyValue(Struct, gc=False):
 
 
 class KeyValues(Struct, gc=False):
-    """Entries of the key-value data, of one key or a page of them."""
+    """A page of entries of the key-value data."""
 
     entries: list[KeyValue]
     page_token: str | None = None

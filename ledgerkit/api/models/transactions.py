@@ -50,7 +50,7 @@ class ActionReceipt(Struct, gc=False):
 
 
 class ReceiptBody(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
-    """The content of a receipt: one of these."""
+    """The content of a receipt; exactly one member is set."""
 
     action: ActionReceipt | None = None
     data: Raw | UnsetType = UNSET
@@ -59,7 +59,7 @@ class ReceiptBody(Struct, gc=False, rename="pascal", forbid_unknown_fields=True)
 
     @property
     def kind(self) -> str | None:
-        """The name of its kind; None if it has none."""
+        """The name of its kind; None without content."""
         if self.action is not None:
             return "Action"
         if self.data is not UNSET:
@@ -87,14 +87,14 @@ class Status(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     other: OtherKind | None = field(name=OTHER, default=None)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if it is more than one status: readers would choose differently."""
+        """Raise `ValueError` if it has several statuses: readers would choose differently."""
         has_value = isinstance(self.success_value, str)
         if has_value + (self.success_receipt_id is not None) + (self.failure is not UNSET) > 1:
             raise ValueError("has more than one of SuccessValue, SuccessReceiptId and Failure")
 
 
 class Cost(Struct, gc=False):
-    """One entry of a gas profile; `cost` is what the gas was used for."""
+    """An entry of a gas profile; `cost` names the operation that used the gas."""
 
     gas_used: Gas | str | None = None
     cost: str | None = None
@@ -102,7 +102,7 @@ class Cost(Struct, gc=False):
 
 
 class Metadata(Struct, gc=False):
-    """The gas profile of calls; null without a call, and in old outcomes."""
+    """The gas profile of calls; null without calls, and in old outcomes."""
 
     gas_profile: list[Cost] | None = None
 
@@ -111,8 +111,8 @@ class CategorizedMetadata(Metadata, gc=False):
     """
     The gas profile of calls, summed when it is decoded: a document has thousands of entries.
 
-    It has three entries, without their names: WASM instructions, host functions and actions; then
-    one for each category that ledgerkit does not know.
+    It has three entries without names, for WASM instructions, host functions and actions, and then
+    one entry per unknown category.
     """
 
     def __post_init__(self) -> None:
@@ -128,14 +128,13 @@ class CategorizedMetadata(Metadata, gc=False):
         return int(total)
 
     def other_gas(self) -> dict[str | None, Any]:
-        """Return the totals of the categories that ledgerkit does not know, by their names."""
+        """Return the totals of the unknown categories by their names."""
         return {cost.cost_category: cost.gas_used for cost in (self.gas_profile or ())[3:]}
 
 
 def _gas_by_category(profile: list[Cost]) -> list[Cost]:
-    """Sum the entries of a gas profile."""
     texts: list[Any] = [cost.gas_used for cost in profile]
-    if not "".join(texts).encode().isdigit():  # a `TypeError` if one is no text
+    if not "".join(texts).encode().isdigit():  # a `TypeError` unless all are texts
         raise ValueError("gas_used is not a text of digits")
     wasm = host = actions = 0
     others: dict[str, int] = {}
@@ -160,7 +159,7 @@ def _gas_by_category(profile: list[Cost]) -> list[Cost]:
 
 
 class Outcome(Struct, gc=False):
-    """The outcome of an execution: what it burnt, logged and created."""
+    """The outcome of an execution: its costs, logs and new receipts."""
 
     logs: list[str] | None = None
     receipt_ids: list[str] | None = None
@@ -168,7 +167,7 @@ class Outcome(Struct, gc=False):
     tokens_burnt: str | None = None
     status: Status | str | None = None
     executor_id: str | None = None
-    metadata: Raw = Raw(b"null")  # the gas profile is left encoded, because few are read
+    metadata: Raw = Raw(b"null")  # the gas profile stays encoded, because it is seldom read
 
 
 class WholeOutcome(Outcome, gc=False):
@@ -196,7 +195,7 @@ class ExecutionOutcome(Struct, gc=False):
 
 
 class Transaction(Struct, gc=False):
-    """The fields of a signed transaction that are read; only gas keys have a `nonce_index`."""
+    """A signed transaction; only gas keys have a `nonce_index`."""
 
     hash: str | None = None
     signer_id: str | None = None
@@ -219,13 +218,13 @@ class Result(Struct, gc=False):
 
 
 class IndexedReceipt(Struct, gc=False):
-    """A pair of receipt and outcome, as the Transactions API sends them; the receipt is read."""
+    """The receipt of a pair of receipt and outcome in a Transactions API document."""
 
     receipt: Receipt | None = None
 
 
 class IndexedOutcome(Struct, gc=False):
-    """A pair of receipt and outcome of which the outcome is read."""
+    """The outcome of such a pair."""
 
     execution_outcome: ExecutionOutcome | None = None
 
@@ -248,7 +247,7 @@ class Document(Struct, gc=False):
 
 
 class TraceContext(Struct, gc=False, omit_defaults=True):
-    """Block heights and times, rules and the network, that are added to a saved document."""
+    """The block heights and times, rules and network that are added to a saved document."""
 
     blocks: dict[str, tuple[UInt63, UInt63]] = {}
     rules: Rules | None = None
@@ -268,11 +267,11 @@ _BARE = json_decoding.decoder(Result)
 _INDEXED = json_decoding.decoder(IndexedTransaction)
 _SAVED = json_decoding.decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
-_CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs format JSON anew
+_CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs may add spaces
 
 
 class LongList(ABC, Generic[T_co]):
-    """A long list in a document, decoded when it is read; `path` is its place there."""
+    """A long list in a document, decoded when it is read; `path` is its path there."""
 
     path: str
 
@@ -287,10 +286,10 @@ class LongList(ABC, Generic[T_co]):
 @dataclass(frozen=True, repr=False)
 class LazyList(LongList[T]):
     """
-    A `LongList` of encoded elements of one type; one of a single piece is decoded once.
+    A `LongList` of encoded elements of one type; a list of a single piece is decoded once.
 
-    In a Transactions API document outcomes and bodies are members of pairs, and `member` is the one
-    to read.
+    In a Transactions API document outcomes and bodies are members of pairs, and `member` is the
+    name of the member to read.
     """
 
     raws: Sequence[Raw]
@@ -305,7 +304,7 @@ class LazyList(LongList[T]):
         if first or len(self.raws) > PIECE:
             return self._decode_pieces(first)
         if not self._decoded:
-            self._decoded[:] = self._decode_pieces(0)  # at once: a thread may do the same
+            self._decoded[:] = self._decode_pieces(0)  # in one step, because threads share it
         return self._decoded
 
     def _decode_pieces(self, first: int) -> Iterator[list[T]]:
@@ -336,7 +335,7 @@ class LazyList(LongList[T]):
 
 @dataclass(frozen=True, repr=False)
 class DecodedList(LongList[T]):
-    """A `LongList` that is decoded already."""
+    """A `LongList` of decoded elements."""
 
     elements: Sequence[T]
     path: str = "$.receipts"
@@ -349,10 +348,9 @@ class DecodedList(LongList[T]):
 @dataclass(frozen=True, slots=True)
 class TxResult:
     """
-    The result of a transaction, the same for every service; None stands for what was not sent.
+    The result of a transaction in one form for all services; missing members are None.
 
-    `bodies` is None if the service sends none (plain ``tx``), and `status` if it sends no
-    overall status (Transactions API).
+    `bodies` is missing in plain ``tx``, and `status` in the Transactions API.
     """
 
     final_execution_status: str | None
@@ -373,18 +371,18 @@ class TxResult:
         return {outcome.id for outcome in self.outcomes}
 
     def block_hashes(self) -> list[str]:
-        """List the blocks in which receipts ran, each once."""
+        """List the blocks in which receipts ran, without duplicates."""
         hashes = dict.fromkeys(outcome.block_hash for outcome in self.outcomes)
         return [block_hash for block_hash in hashes if block_hash is not None]
 
     def height_span(self) -> tuple[int, int] | None:
-        """Return the first and the last height at which receipts ran; None if one is unknown."""
+        """Return the first and the last height at which receipts ran; None if one is missing."""
         heights = [outcome.block_height for outcome in self.outcomes]
-        known = [height for height in heights if height is not None]
-        return (min(known), max(known)) if known and len(known) == len(heights) else None
+        present = [height for height in heights if height is not None]
+        return (min(present), max(present)) if present and len(present) == len(heights) else None
 
     def block_places(self) -> dict[str, tuple[int, int]]:
-        """Return the height and time of each block that the document names with both."""
+        """Return the heights and times of blocks by hash, as far as the document has both."""
         return {
             outcome.block_hash: (outcome.block_height, outcome.block_timestamp)
             for outcome in (*self.outcomes, self.transaction_outcome)
@@ -396,15 +394,15 @@ class TxResult:
 
     @property
     def is_final(self) -> bool:
-        """True unless its level is a lower one; old nodes and the Transactions API send none."""
+        """True unless its level is lower; old nodes and the Transactions API send no level."""
         return self.final_execution_status in (None, "FINAL")
 
     def has_finished(self) -> bool:
         """
-        Return True if every receipt that the transaction led to has run.
+        Return True if all receipts of the transaction have run.
 
-        A failure is no end: receipts such as refunds may still run. By a node, they may have run in
-        blocks that are not final; see `is_final`.
+        After a failure receipts such as refunds may still run. In a node's result, receipts may
+        have run in blocks that are not final; see `is_final`.
         """
         created = set(self.created_ids())
         for outcome in self.outcomes:
@@ -413,7 +411,7 @@ class TxResult:
 
 
 class TransactionResponse(NamedTuple):
-    """The decoded result of a transaction, the document it was decoded from, and its source."""
+    """The decoded result of a transaction, its document, and the source of the document."""
 
     result: TxResult
     body: bytes
@@ -430,9 +428,8 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
     Decode the result of a transaction.
 
     `data` is a JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
-    methods), its bare result, or a Transactions API document, whole or one element. `tx_hash` is
-    the transaction to read from a document that has several; without it such a document is an
-    `InvalidRequestError`.
+    methods), its bare result, or a Transactions API document, whole or one element. `tx_hash`
+    selects one of several transactions; without it such a document is an `InvalidRequestError`.
     """
     try:
         return _decode_document(data, request, tx_hash)
@@ -452,7 +449,7 @@ def decode_indexed(
 
 
 def embed_context(data: bytes, context: TraceContext) -> bytes:
-    """Add a context to a document, as its first member; all other bytes stay as they are."""
+    """Add a context to a document as its first member, without changing the other bytes."""
     return _CONTEXT_PREFIX + msgspec.json.encode(context) + b"," + data.lstrip()[1:]
 
 
@@ -460,7 +457,7 @@ def decode_context(data: bytes) -> TraceContext:
     """
     Decode the context that `embed_context` added to a document; empty if there is none.
 
-    A malformed one raises `errors.DecodeError`. Of a document that is not JSON it is empty.
+    It is empty for a document that is not JSON. Raises `errors.DecodeError` if it is malformed.
     """
     try:
         return _SAVED.decode(data).ledgerkit if _CONTEXT_START.match(data) else TraceContext()
@@ -484,7 +481,7 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
 
 
 def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _ANY) -> Any:
-    """Decode a member that was left encoded, whose place is `path`."""
+    """Decode the encoded member at `path`."""
     try:
         return decoder.decode(raw)
     except msgspec.DecodeError as problem:
@@ -492,7 +489,7 @@ def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _AN
 
 
 def _from_node(result: Result | None, path: str, request: str) -> TxResult:
-    """Convert a node's result; an object without any of its members is an error."""
+    """Convert a node's result; raise if it has no known member."""
     if result is None or result == Result():
         sentence = f"the response to {request} contains no transaction at {path}"
         raise errors.DecodeError(sentence, request=request, path=path)
@@ -511,7 +508,7 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
 def _check_hash(
     transaction: Transaction | None, outcome: ExecutionOutcome | None, request: str
 ) -> None:
-    """Check that the outcome of a transaction is that of the transaction itself."""
+    """Check that the outcome has the hash of the transaction."""
     tx_hash = transaction.hash if transaction else None
     if outcome is not None and tx_hash not in (None, outcome.id):
         problem = f"the outcome of {tx_hash} is of {outcome.id}"
@@ -553,12 +550,12 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
 
 
 def decode_error(
-    problem: Exception, data: bytes, request: str, place: str = "$"
+    problem: Exception, data: bytes, request: str, path: str = "$"
 ) -> errors.DecodeError:
-    """Build the error for a document, or for the part of it at `place`."""
+    """Build the error for a document, or for its part at `path`."""
     document = f"the response to {request}"
     if isinstance(problem, msgspec.ValidationError):
-        return errors.not_as_documented(document, problem, place, request=request)
+        return errors.not_as_documented(document, problem, path, request=request)
     start = errors.excerpt(data[:400].decode("utf-8", "replace"), 60)
     sentence = f"{document} is not JSON ({problem}); it starts with {start!r}"
-    return errors.DecodeError(sentence, request=request, path=place)
+    return errors.DecodeError(sentence, request=request, path=path)
