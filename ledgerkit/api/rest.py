@@ -52,11 +52,11 @@ def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError
 def _get(path: str, kind: type[Listing], subject: str, noun: str) -> Call[Listing]:
     """Build the call for a listing; `read` adds the subject to responses without it."""
     request = f"{noun} of {subject}"
-    read = partial(_read, kind, subject, request)
+    read = partial(_read_subject, kind, subject, request)
     return calls.get(path.format(_quote(subject)), kind, request=request, read=read)
 
 
-def _read(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
+def _read_subject(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
     value = read_listing(response, kind, request)
     if getattr(value, kind.subject) is None:
         setattr(value, kind.subject, subject)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_HASHES = 20  # per request. Source: DEFAULT_TX_LIMIT in fastnear/explorer-api.
 
-# The maximum numbers of rows per page; the services send no more without a notice.
+# The maximum numbers of rows per page; the services silently lower a higher limit.
 # Source: fastnear/explorer-api, fastnear/transfers-api and fastnear/kv-fastdata-server.
 ACCOUNT_PAGE, TRANSFERS_PAGE, KEY_VALUES_PAGE = 200, 100, 200
 _NOT_FOUND = 404
@@ -186,7 +186,7 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | Non
 
     With `fresh`, no cache between here and the service has the response.
     """
-    path, model = f"/v0/block/{height}/headers{_query(fresh=fresh)}", chain.Block | None
+    path, model = f"/v0/block/{height}/headers{_fresh_query(fresh=fresh)}", chain.Block | None
     expected, request = {"header.height": height}, f"block {height}"
 
     def read(response: calls.Response) -> chain.Block | None:
@@ -200,7 +200,7 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[chain.Block | Non
 def last_final_block() -> Call[chain.Block]:
     """Build the block documents' call for the last final block, without its chunks."""
     # The path redirects to a block, for which a cache may still have an earlier null.
-    path = f"/v0/last_block/final/headers{_query(fresh=True)}"
+    path = f"/v0/last_block/final/headers{_fresh_query(fresh=True)}"
     request = "the last final block"
     return calls.get(path, chain.Block, request=request, surface="blocks")
 
@@ -213,7 +213,10 @@ def block_document(
 
     `whole` as in `decode_document`, and `fresh` as in `block_headers`.
     """
-    path, request = f"/v0/block/{height}{_query(fresh=fresh)}", f"the document of block {height}"
+    path, request = (
+        f"/v0/block/{height}{_fresh_query(fresh=fresh)}",
+        f"the document of block {height}",
+    )
 
     def read(response: calls.Response) -> BlockResponse | None:
         _check_range(response, height, request)
@@ -241,7 +244,7 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
     """
     # Source: fastnear/neardata-server, src/reader.rs, archive_filename.
     name = f"{start:012d}"
-    path = f"/{name[:6]}/{name[6:9]}/{name}.tgz{_query(fresh=fresh)}"
+    path = f"/{name[:6]}/{name[6:9]}/{name}.tgz{_fresh_query(fresh=fresh)}"
     request = f"the archive of blocks {start} to {start + 9}"
 
     def read(response: calls.Response) -> bytes | None:
@@ -254,7 +257,7 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
     return replace(call, url=network_url)
 
 
-def _query(*, fresh: bool) -> str:
+def _fresh_query(*, fresh: bool) -> str:
     """Return a unique query, so that no cache has the response; "" without `fresh`."""
     # The service ignores queries. Source: fastnear/neardata-server, src/api.rs. The key of a cache
     # is the whole target URI, query included: RFC 9111, section 2.

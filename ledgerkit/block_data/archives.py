@@ -60,7 +60,7 @@ def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
 
 def _header_problem(header: bytes) -> str | None:
     """Return the problem with the header of a file, which must be a plain file."""
-    # The sum of all bytes, with eight spaces in place of itself.
+    # The checksum sums all bytes, with eight spaces instead of its own bytes.
     checksum = sum(header) - sum(header[148:156]) + 8 * ord(" ")
     if _octal(header[148:156]) != checksum or header[257:265] not in _MAGIC:
         return "it is no tar, or damaged"

@@ -27,7 +27,7 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
     documents = [item.document for item in contents]
     tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
     if not {"chunks", "transactions"}.isdisjoint(views):
-        tables |= node_tables(views, [(doc.block, _all_chunks(doc)) for doc in documents])
+        tables |= node_tables(views, [(doc.block, _new_chunks(doc)) for doc in documents])
     elif "blocks" in views:
         tables |= node_tables(views, [(doc.block, []) for doc in documents])
     if not {"outcomes", "actions"}.isdisjoint(views):
@@ -40,7 +40,7 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
     return tables
 
 
-def _all_chunks(document: BlockDocument) -> list[chain.Chunk]:
+def _new_chunks(document: BlockDocument) -> list[chain.Chunk]:
     """Return the new chunks of a document; raise if a chunk is missing."""
     chunks = document.chunks()
     hashes = {chunk.header.chunk_hash for chunk in chunks}

@@ -99,7 +99,7 @@ class _Plan:
         if isinstance(sent, int):
             yield sent, response
             return
-        documents = _documents(self._ledger, sent.start, response)
+        documents = _unpack_documents(self._ledger, sent.start, response)
         if documents is None:  # the heights have no blocks, or another host has the archive
             singles = self._single_requests(sent.heights)
             with closing(self._ledger.session.stream_pairs(singles, size=1)) as batches:
@@ -121,7 +121,7 @@ def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | No
     return services.block_archive(ledger.network.archive_address(start), start, **options)
 
 
-def _documents(
+def _unpack_documents(
     ledger: Ledger, start: int, response: bytes | LedgerError | None
 ) -> dict[int, bytes] | LedgerError | None:
     """Return the documents of an archive; request a damaged archive once more."""

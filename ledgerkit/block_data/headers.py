@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _MAX_SKIPPED = 100  # heights in a row
-_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # heights per request
+_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # heights per round of requests
 
 
 class NodeHeaders:
@@ -140,7 +140,7 @@ def first_headers_above(
             height: range(height + size, min(height + 2 * size, end or height + 2))
             for height in missing
         }
-        read = source.at(sorted({height for heights in above.values() for height in heights}))
+        read = source.at(sorted({height for candidates in above.values() for height in candidates}))
         for height, candidates in above.items():
             header = next(filter(None, map(read.get, candidates)), None)
             if header is not None:

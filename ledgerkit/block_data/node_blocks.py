@@ -56,17 +56,17 @@ def _resolve_gaps(
         is_next = bool(gap) and height == gap[-1][0] + 1
         if gap and not (is_next and isinstance(value, UnknownBlockError)):
             after = value.header if is_next and not isinstance(value, LedgerError) else None
-            yield from _resolve(source, gap, after)
+            yield from _resolve_gap(source, gap, after)
             gap = []
         if isinstance(value, UnknownBlockError):
             gap.append((height, value))
         else:
             yield height, value
     if gap:
-        yield from _resolve(source, gap, None)
+        yield from _resolve_gap(source, gap, None)
 
 
-def _resolve(
+def _resolve_gap(
     source: NodeHeaders,
     gap: Sequence[tuple[int, UnknownBlockError]],
     after: BlockHeader | None,

@@ -228,7 +228,7 @@ class ChainOrder:
     ) -> tuple[DocumentRead, chain.BlockHeader]:
         """Return the proof that a height was skipped, or its late block, and the next header."""
         call = services.block_document(height, whole=self._is_whole, fresh=True)
-        if successor is None or self._parent(successor) >= height:
+        if successor is None or self._parent_height(successor) >= height:
             # This block was late, or its successor is.
             response = self._ledger.send(call)
             if response is not None:
@@ -237,7 +237,7 @@ class ChainOrder:
             if successor is None:
                 sentence = f"no block follows on height {height}, so it may have one"
                 raise TransportError(sentence, request=call.request)
-        parent = self._parent(successor)
+        parent = self._parent_height(successor)
         if parent < height:
             return DocumentRead(height, Skipped(parent)), successor
         sentence = (
@@ -246,7 +246,7 @@ class ChainOrder:
         )
         raise TransportError(sentence, request=call.request)
 
-    def _parent(self, header: chain.BlockHeader) -> int:
+    def _parent_height(self, header: chain.BlockHeader) -> int:
         """Return the height of the previous block, which headers of the first years lack."""
         if header.prev_height is not None:
             return header.prev_height
@@ -261,7 +261,7 @@ class ChainOrder:
         """Return the result, or the error if it does not follow on the previous block."""
         value = read.value
         try:
-            self._check(read.height, value)
+            self._check_order(read.height, value)
         except LedgerError as error:
             return DocumentRead(read.height, error)
         if isinstance(value, BlockDocument):
@@ -270,7 +270,7 @@ class ChainOrder:
             self._next_height = read.height + 1
         return read
 
-    def _check(self, height: int, value: BlockDocument | Skipped | LedgerError) -> None:
+    def _check_order(self, height: int, value: BlockDocument | Skipped | LedgerError) -> None:
         """Raise the error of a height, or if it contradicts the previous block."""
         if isinstance(value, LedgerError):
             raise value
@@ -280,7 +280,10 @@ class ChainOrder:
         if isinstance(value, Skipped):
             parent, parent_hash = value.previous_height, previous.hash
         else:
-            parent, parent_hash = self._parent(value.block.header), value.block.header.prev_hash
+            parent, parent_hash = (
+                self._parent_height(value.block.header),
+                value.block.header.prev_hash,
+            )
         if parent == previous.height:
             follows = parent_hash == previous.hash
         else:

@@ -30,14 +30,13 @@ def stream_documents(
     transactions are read from the caches, and added to them. An unknown hash has an
     `UnknownTransactionError`, and the hashes of a failed request have its error.
     """
-    requests = ((group, _missing_call(group)) for group in _groups(ledger, tx_hashes))
+    requests = ((group, _call_for_missing(group)) for group in _groups(ledger, tx_hashes))
     in_flight = ledger.session.settings.in_flight  # the documents may be large
     for [(group, response)] in ledger.session.stream_pairs(requests, size=1, ahead=in_flight):
-        yield _completed(group, {} if response is None else response)
+        yield _complete_group(group, {} if response is None else response)
 
 
-def _missing_call(group: Group) -> Call[Documents] | None:
-    """Return the call for the hashes of a group that are not in the caches."""
+def _call_for_missing(group: Group) -> Call[Documents] | None:
     missing = [tx_hash for tx_hash, document in group.items() if document is None]
     return services.transaction_documents(missing) if missing else None
 
@@ -108,10 +107,9 @@ def _cached(ledger: Ledger, tx_hash: str) -> TransactionResponse | None:
     return None if isinstance(document, LedgerError) else document
 
 
-def _completed(
+def _complete_group(
     group: Group, response: Documents | LedgerError
 ) -> list[tuple[str, TransactionResponse | LedgerError]]:
-    """Return the documents of a group, from the caches and the response."""
     completed: list[tuple[str, TransactionResponse | LedgerError]] = []
     for tx_hash, cached in group.items():
         document: TransactionResponse | LedgerError | None = cached

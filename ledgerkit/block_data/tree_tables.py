@@ -59,7 +59,7 @@ def tree_tables(
     columns: dict[str, tuple[np.ndarray, Columns]] = {
         "receipts": (forest.trees, _receipts(forest, transactions)),
         "events": (
-            _trees(forest, events),
+            _tree_numbers(forest, events),
             with_receipts(event_columns(forest, events), forest.columns),
         ),
     }
@@ -67,11 +67,11 @@ def tree_tables(
         rules = [item.rules for item in transactions]
         transfers = list_transfers(ReceiptValues(forest, rules), events)[0]
         keyed = with_receipts(transfer_columns(transfers), forest.columns)
-        columns["transfers"] = _trees(forest, transfers), keyed
-    return {view: _table(view, transactions, *columns[view]) for view in views}
+        columns["transfers"] = _tree_numbers(forest, transfers), keyed
+    return {view: _build_table(view, transactions, *columns[view]) for view in views}
 
 
-def _table(
+def _build_table(
     view: str, transactions: Sequence[TracedTransaction], trees: np.ndarray, columns: Columns
 ) -> Any:
     heights = np.array([item.block_height for item in transactions], dtype=np.int64)
@@ -80,7 +80,7 @@ def _table(
     return arrow_tables.of_columns(view, keys | columns)
 
 
-def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
+def _tree_numbers(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
     positions = np.array([row.position for row in rows], dtype=np.int64)
     trees = ~positions  # position -1 is the first transaction itself, -2 the second
     trees[positions >= 0] = forest.trees[positions[positions >= 0]]

@@ -121,7 +121,6 @@ def _search(batch: _Batch, reference: BlockReference, *, is_alone: bool) -> Sear
 
 
 def _read_block(batch: _Batch, reference: str) -> Search:
-    """Read a block by hash or finality."""
     yield [reference]
     return batch.blocks[reference]
 
@@ -139,7 +138,7 @@ def _search_height(batch: _Batch, height: int) -> Search:
     while candidate in batch.absent and height <= last.height:
         candidate += 1
         if candidate - height > LONGEST_GAP:
-            return _missing_blocks(height, candidate - 1)
+            return _missing_blocks_error(height, candidate - 1)
         if points.at(candidate) is None and candidate not in batch.blocks:
             yield [candidate]
     block = points.at(candidate) or batch.blocks[candidate]
@@ -156,7 +155,7 @@ def _search_below(batch: _Batch, height: int, above: Point) -> Search:
     is_below = isinstance(parent, Point) and parent.height < height
     if is_below or not isinstance(parent, Point | UnknownBlockError):
         return parent
-    return _missing_blocks(height, above.height - 1)
+    return _missing_blocks_error(height, above.height - 1)
 
 
 def _search_time(
@@ -217,9 +216,9 @@ def _read_parent(
     parent = batch.blocks[high.prev_hash]
     if isinstance(parent, LedgerError):
         is_missing = isinstance(parent, UnknownBlockError)
-        return _missing_blocks(low.height + 1, high.height - 1) if is_missing else parent
+        return _missing_blocks_error(low.height + 1, high.height - 1) if is_missing else parent
     if len(tried) > LONGEST_GAP and parent.height > max(tried):
-        return _missing_blocks(min(tried), max(tried))
+        return _missing_blocks_error(min(tried), max(tried))
     if not low.height < parent.height < high.height or not batch.points.add(parent):
         return _contradiction(high.prev_hash, parent)
     return None
@@ -240,7 +239,6 @@ def _iso_text(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _missing_blocks(first: int, last: int) -> UnknownBlockError:
-    """Build the error for heights that the host has deleted."""
+def _missing_blocks_error(first: int, last: int) -> UnknownBlockError:
     sentence = f"this host has no block from height {first} to {last}"
     return UnknownBlockError(sentence, remedy=errors.CONNECT_ARCHIVE)

@@ -104,7 +104,7 @@ def of_frame(table: str, frame: pd.DataFrame) -> Any:
         column: values.to_numpy() if values.dtype == object else values.array
         for column, values in columns.items()
     }
-    return _of_arrays(table, arrays)
+    return _build_table(table, arrays)
 
 
 def of_frames(table: str, frames: Iterable[pd.DataFrame]) -> Any:
@@ -124,10 +124,10 @@ def of_columns(table: str, columns: Mapping[str, Any]) -> Any:
         name: build.build_array(plain[name], values) if name in plain else values
         for name, values in columns.items()
     }
-    return _of_arrays(table, arrays)
+    return _build_table(table, arrays)
 
 
-def _of_arrays(table: str, columns: Mapping[str, Any]) -> Any:
+def _build_table(table: str, columns: Mapping[str, Any]) -> Any:
     """Convert arrays of Arrow or pandas; texts and objects may be any sequences."""
     fixed_schema, name = schema(table), schema_name(table)
     arrays = [_array(name, columns, field) for field in fixed_schema]

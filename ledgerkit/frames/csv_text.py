@@ -23,17 +23,17 @@ def csv_text(frame: pd.DataFrame, *, header: bool = True) -> str:
     A text that a spreadsheet could read as a formula gets an apostrophe in front, and invisible
     characters are escaped. Signed numbers stay exact.
     """
-    columns = [_column(column) for _, column in frame.items()]
+    columns = [_safe_column(column) for _, column in frame.items()]
     cells = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
-    names = [_cell(str(name)) for name in frame.columns]
+    names = [_safe_cell(str(name)) for name in frame.columns]
     return cells.to_csv(index=False, header=names if header else False, lineterminator="\n")
 
 
-def _column(column: pd.Series[Any]) -> pd.Series[Any]:
+def _safe_column(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of numbers, missing values and safe texts."""
     if column.dtype.kind != "O":  # numbers, amounts and times
         return column
-    values = [value if _is_number(value) else _cell(str(value)) for value in column]
+    values = [value if _is_number(value) else _safe_cell(str(value)) for value in column]
     return pd.Series(values, index=column.index, dtype=object)
 
 
@@ -42,7 +42,7 @@ def _is_number(value: Any) -> bool:
     return bool(is_missing or pd.api.types.is_number(value))
 
 
-def _cell(text: str) -> str:
+def _safe_cell(text: str) -> str:
     """Return a text that is safe from formulas, with invisible characters escaped."""
     visible = escape_invisible(text, keep="\n")
     return visible if _NUMBER.fullmatch(visible) else _FORMULA.sub(r"\1'", visible)

@@ -87,7 +87,7 @@ def to_excel(
     network = str(frame.attrs.get("network", ""))
     default = network if _is_sheet_name(network) else "Sheet1"
     name = default if sheet_name is None else sheet_name
-    _check(frame, path, name)
+    _check_limits(frame, path, name)
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
     workbook = io.BytesIO()
@@ -128,7 +128,7 @@ def _is_sheet_name(name: str) -> bool:
     return has_size and not _NOT_IN_NAMES & set(name) and name.strip("'") == name
 
 
-def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
+def _check_limits(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
     if len(frame) >= _MAX_ROWS:
         rule = f"at most {_MAX_ROWS - 1:,} rows, which a sheet of Excel holds: use Parquet or CSV"
         raise InvalidRequestError.refuse("frame", f"{len(frame):,} rows", rule)

@@ -142,7 +142,7 @@ class Human:
 
     def __repr__(self) -> str:
         """Return the table as text, as wide as pandas would print it."""
-        head, tail = _displayed(self._frame)
+        head, tail = _displayed_rows(self._frame)
         rows = readable(head, digits=self._digits)
         if len(tail):
             more = pd.DataFrame([[_MORE] * rows.shape[1]], columns=rows.columns, index=[_MORE])
@@ -152,7 +152,7 @@ class Human:
         return f"{text}\n\n{_caption(self._frame)}"
 
     def _repr_html_(self) -> str:
-        head, tail = _displayed(self._frame)
+        head, tail = _displayed_rows(self._frame)
         rows = _html_rows(head, self._digits)
         if len(tail):
             more = html_tables.cell(_MORE)
@@ -322,7 +322,7 @@ def _text(value: object) -> object:
 
 def _amount_format(unit: str, digits: int | None, tokens: Any) -> Format:
     if unit == UNITS_BY_ASSET:
-        return partial(_changes, tokens, digits)
+        return partial(_changes_text, tokens, digits)
     if unit == YOCTO:
         return lambda value: _amount(value, NEAR, digits)
     if unit == "gas":
@@ -446,7 +446,7 @@ def _is_decimals(value: Any) -> bool:
     return _is_integer(value) and 0 <= value <= units.MAX_DECIMALS
 
 
-def _changes(tokens: Any, digits: int | None, value: Any) -> str:
+def _changes_text(tokens: Any, digits: int | None, value: Any) -> str:
     """Write the changes of assets, a dict by asset; the asset follows its change, except NEAR."""
     if not isinstance(value, dict):
         return plain_text(value)
@@ -465,7 +465,7 @@ def is_near(asset: object) -> bool:
 # Tables -----------------------------------------------------------------------------------
 
 
-def _displayed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _displayed_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the first and the last rows that pandas would display; few rows are all first."""
     most = pd.get_option("display.max_rows") or len(frame)
     if len(frame) <= most:

@@ -62,11 +62,11 @@ def token_facts(metadata: Metadata) -> TokenFacts:
     """
     if isinstance(metadata, str):
         return TokenFacts(metadata)
-    symbol, decimals = _line(metadata.symbol), metadata.decimals
+    symbol, decimals = _one_line(metadata.symbol), metadata.decimals
     if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
-    return TokenFacts(status, symbol, decimals, _line(metadata.name))
+    return TokenFacts(status, symbol, decimals, _one_line(metadata.name))
 
 
 def token_metadata(metadata: Mapping[str, Metadata]) -> pd.DataFrame:
@@ -74,13 +74,13 @@ def token_metadata(metadata: Mapping[str, Metadata]) -> pd.DataFrame:
     facts = list(map(token_facts, metadata.values()))
     columns: dict[str, Any] = {"contract_id": list(metadata)}
     columns |= {name: [getattr(fact, name) for fact in facts] for name in TokenFacts._fields}
-    columns["spec"] = [_line(getattr(value, "spec", None)) for value in metadata.values()]
+    columns["spec"] = [_one_line(getattr(value, "spec", None)) for value in metadata.values()]
     for name in ("icon", "reference", "reference_hash"):
         columns[name] = [_text(getattr(value, name, None)) for value in metadata.values()]
     return build.build_frame("token_metadata", columns)
 
 
-def _line(value: Any) -> str | None:
+def _one_line(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     return cut(value, 4 * _MAX_SYMBOL)[:_MAX_SYMBOL].strip() or None

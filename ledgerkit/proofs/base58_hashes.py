@@ -69,7 +69,7 @@ def _decode_block(texts: Sequence[str]) -> Bytes | None:
     """Decode a block of texts; None if a text is invalid."""
     try:
         lengths = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts))
-        windows = _right_aligned(texts, lengths)
+        windows = _right_align(texts, lengths)
     except (TypeError, UnicodeEncodeError):  # a value is not a text, or not ASCII
         return None
     rows = None if windows is None else _base_256(windows)
@@ -83,7 +83,7 @@ def _decode_block(texts: Sequence[str]) -> Bytes | None:
     return rows if np.array_equal(ones - (_LONGEST - lengths[padded]), zeros) else None
 
 
-def _right_aligned(texts: Sequence[str], lengths: NDArray[np.intp]) -> Bytes | None:
+def _right_align(texts: Sequence[str], lengths: NDArray[np.intp]) -> Bytes | None:
     """Right-align the texts in rows as wide as the longest possible, with gaps in front."""
     if lengths.min() < _SHORTEST or lengths.max() > _LONGEST:
         return None
@@ -120,14 +120,13 @@ def _count_leading(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _text_error(texts: Sequence[str], begin: int, name: str) -> DecodeError:
-    """Build the error for the first invalid text of a block."""
-    problems = ((row, text, _problem(text)) for row, text in enumerate(texts, begin))
+    problems = ((row, text, _describe_problem(text)) for row, text in enumerate(texts, begin))
     row, text, problem = next(item for item in problems if item[2])
     sentence = f"{name} {cut(repr(text), _QUOTED)} in row {row} {problem}"
     return DecodeError(sentence, path=f"{name}[{row}]")
 
 
-def _problem(text: object) -> str | None:
+def _describe_problem(text: object) -> str | None:
     """Describe the problem with a text; None if it is valid."""
     if not isinstance(text, str):
         return "is not a text"

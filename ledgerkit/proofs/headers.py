@@ -90,11 +90,11 @@ def rest_hash(header: Header, version: int) -> bytes:
         *(_u128(header.gas_price), _u128(header.total_supply)),
         borsh.items(slashed) if is_challenged else b"",
         *final,
-        _numbers(header) if is_numbered else b"",
-        borsh.items([_option(approval) for approval in header.approvals]),
+        _encode_numbers(header) if is_numbered else b"",
+        borsh.items([_encode_option(approval) for approval in header.approvals]),
         borsh.u32(header.latest_protocol_version),
-        _endorsements(header) if version >= _ENDORSED else b"",
-        b"" if is_challenged else _split(header),
+        _encode_endorsements(header) if version >= _ENDORSED else b"",
+        b"" if is_challenged else _encode_split(header),
     ]
     return sha256(b"".join(parts)).digest()
 
@@ -106,7 +106,7 @@ def encode_validator(validator: Validator, *, is_versioned: bool = True) -> byte
     return tag + borsh.text(validator.account_id) + key + _u128(validator.stake)
 
 
-def _numbers(header: Header) -> bytes:
+def _encode_numbers(header: Header) -> bytes:
     """Encode the ordinal, the previous height and `epoch_sync_data_hash`."""
     numbers = borsh.u64(header.block_ordinal or 0) + borsh.u64(header.prev_height or 0)
     if header.epoch_sync_data_hash is None:
@@ -114,12 +114,11 @@ def _numbers(header: Header) -> bytes:
     return numbers + _PRESENT + decode_hashes(header.epoch_sync_data_hash)[0]
 
 
-def _endorsements(header: Header) -> bytes:
+def _encode_endorsements(header: Header) -> bytes:
     return borsh.items([borsh.blob(bytes(bits)) for bits in header.chunk_endorsements or ()])
 
 
-def _split(header: Header) -> bytes:
-    """Encode the shard that will be split, and its boundary account."""
+def _encode_split(header: Header) -> bytes:
     if header.shard_split is None:
         return _ABSENT
     shard_id, boundary = header.shard_split
@@ -168,7 +167,7 @@ def _u128(text: str) -> bytes:
     return borsh.u128(Balance(text))
 
 
-def _option(signature: str | None) -> bytes:
+def _encode_option(signature: str | None) -> bytes:
     if signature is None:
         return _ABSENT
     return _PRESENT + Signature.from_text(signature).encode()

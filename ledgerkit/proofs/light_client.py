@@ -52,7 +52,7 @@ def message_after_next(block: LightClientBlock) -> bytes:
 
 @dataclass(frozen=True)
 class Head:
-    """A trusted block, and the validators by epoch id in whose epochs the next block can be."""
+    """A trusted block, and the validators of its epoch and of the next epoch, by epoch id."""
 
     block_hash: CryptoHash
     header: LiteHeader

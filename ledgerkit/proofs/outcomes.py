@@ -80,7 +80,7 @@ def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes
 def _leaf(
     outcome_id: bytes, receipt_ids: list[bytes], outcome: Committed, hashes: Iterator[bytes]
 ) -> bytes | None:
-    status = _status(outcome.status, hashes)
+    status = _encode_status(outcome.status, hashes)
     if status is None:
         return None
     partial = b"".join(
@@ -101,7 +101,7 @@ def _success_receipt_id(status: Status | str) -> str | None:
     return None if isinstance(status, str) else status.success_receipt_id
 
 
-def _status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:
+def _encode_status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:
     """Encode a status, with the next hash as its receipt id; None for an unknown kind."""
     if unknown_status(status):
         return None

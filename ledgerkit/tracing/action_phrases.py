@@ -48,13 +48,12 @@ def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
     phrases = [_describe_action(action, request, amounts) for action in request.actions]
     groups = [(phrase, len(list(group))) for phrase, group in groupby(phrases)]
     return Phrase(
-        _join([(phrase.infinitive, count) for phrase, count in groups]),
-        _join([(phrase.past, count) for phrase, count in groups]),
+        _join_phrases([(phrase.infinitive, count) for phrase, count in groups]),
+        _join_phrases([(phrase.past, count) for phrase, count in groups]),
     )
 
 
-def _join(texts: list[tuple[str, int]]) -> str:
-    """Join phrases in their order, each with the number of its repetitions."""
+def _join_phrases(texts: list[tuple[str, int]]) -> str:
     parts = [f"{text} {n} times" if n > 1 else text for text, n in texts[:_MAX_ACTIONS]]
     n_others = sum(n for _, n in texts[_MAX_ACTIONS:])
     others = f", then {n_others} more action{'s' if n_others > 1 else ''}" if n_others else ""

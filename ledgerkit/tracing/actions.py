@@ -135,7 +135,6 @@ def log_columns(forest: Forest) -> Columns:
 
 
 def _contract_columns(forest: Forest, positions: list[int]) -> Columns:
-    """Return the contract that logged each line, and whether its receipt succeeded."""
     is_effective = np.isin(forest.columns["status"].astype(str), SUCCEEDED)
     return {
         "contract_id": forest.columns["receiver_id"][positions] if positions else [],

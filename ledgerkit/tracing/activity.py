@@ -1,4 +1,4 @@
-"""A transaction from the view of one of the accounts that took part in it."""
+"""A transaction from the view of one of its accounts."""
 
 from __future__ import annotations
 

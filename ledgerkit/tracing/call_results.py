@@ -190,7 +190,7 @@ def _summarize_creation(data: Calls) -> Summary | None:
 
 def _summarize_refunded_tokens(data: Calls) -> Summary | None:
     """Summarize an `ft_transfer_call` that was refunded in full."""
-    call, receiver_id = _transfer_call(data)
+    call, receiver_id = _only_transfer_call(data)
     if call is None or data.token in data.gives:
         return None
     sent = data.moved(data.token, data.request.sender_id, receiver_id)
@@ -210,14 +210,13 @@ def _summarize_refunded_tokens(data: Calls) -> Summary | None:
     return Summary(text, (clause,), has_reason=True)
 
 
-def _transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
-    """Return the only ``ft_transfer_call`` and its receiver (NEP-141)."""
+def _only_transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
     calls = [call for call in data.calls if call.method_name == "ft_transfer_call"]
     return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
 
 
 def _summarize_swap(data: Calls) -> Summary | None:
-    call, receiver_id = _transfer_call(data)
+    call, receiver_id = _only_transfer_call(data)
     gives, gets = _only_fungible(data.gives), _only_fungible(data.gets)
     if not gives or not gets or not (call or data.has_name_part("swap")):
         return None
@@ -233,7 +232,6 @@ def _summarize_swap(data: Calls) -> Summary | None:
 
 
 def _summarize_nfts(data: Calls) -> Summary | None:
-    """Summarize NFTs that were minted, burnt, sent, bought or sold."""
     rows = [row for row in data.tx.transfers if row.kind == "nft"]
     contracts = {split_asset(row.asset)[1] for row in rows}
     if len(contracts) != 1:
@@ -286,7 +284,6 @@ def _summarize_wrapping(data: Calls) -> Summary | None:
 
 
 def _summarize_liquid_staking(data: Calls) -> Summary | None:
-    """Summarize a stake for which the contract minted or burnt tokens."""
     sender_id, amounts = data.request.sender_id, data.tx.amounts
     minted = data.moved(data.token, None, sender_id) if data.has_name_part("stake") else 0
     if minted and set(data.gives) == {NEAR}:
@@ -300,7 +297,6 @@ def _summarize_liquid_staking(data: Calls) -> Summary | None:
 
 
 def _summarize_staking(data: Calls) -> Summary | None:
-    """Summarize a stake with a pool, from the pool's own log line."""
     if len(data.calls) != 1 or not POOL_METHODS.fullmatch(data.calls[0].method_name or ""):
         return None
     lines = _pool_lines(data)
@@ -330,7 +326,7 @@ def _pool_lines(data: Calls) -> dict[str, int]:
 
 
 def _summarize_sent_tokens(data: Calls) -> Summary | None:
-    call, receiver_id = _transfer_call(data)
+    call, receiver_id = _only_transfer_call(data)
     amounts, sender_id = data.tx.amounts, data.request.sender_id
     if call is not None and len(data.calls) == 1:
         sent = data.moved(data.token, sender_id, receiver_id)

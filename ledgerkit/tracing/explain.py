@@ -93,7 +93,9 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
         return Summary(summary.text, (*summary.clauses, *clauses)) if clauses else summary
     infinitive = describe_request(request, tx.amounts).infinitive
     if outcome == "failed":
-        return Summary(f"tried to {infinitive}", (*_reasons(tx, request), *_returned(tx, request)))
+        return Summary(
+            f"tried to {infinitive}", (*_list_reasons(tx, request), *_list_returned(tx, request))
+        )
     clause = f"{tx.lacks} the result"
     clause = "this has not finished" if outcome == "pending" else clause
     return Summary(f"asked to {infinitive}", (clause,))
@@ -109,7 +111,7 @@ def _failure_clauses(tx: TransactionData) -> tuple[str, ...]:
     return (clause + (f", and so did {n_others} other {receipts}" if n_others else ""),)
 
 
-def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
+def _list_reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
     first = tx.tree.conversion
     if first.status == "failure":
         reason = as_clause(first.error_message or first.error_kind or "")
@@ -125,7 +127,7 @@ def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
     return (f"{name} panicked: {reason}",)
 
 
-def _returned(tx: TransactionData, request: Request) -> tuple[str, ...]:
+def _list_returned(tx: TransactionData, request: Request) -> tuple[str, ...]:
     """List the assets that came back after a failure, and those that did not."""
     near = returned_near(tx, request)
     gives, _ = net_amounts(tx.transfers, request, len(request.actions or ()))
@@ -199,12 +201,12 @@ def _describe_partial_failure(tx: TransactionData) -> str:
         )
         return f"It succeeded, but {' and '.join(lost_amounts(tx)[:_MAX_NAMED]) or burnt}."
     return (
-        f"Its status is success, but {n_failed} of {_count_own(tx)} failed, so "
+        f"Its status is success, but {n_failed} of {_count_receipts(tx)} failed, so "
         f"the actions of {'that receipt' if n_failed == 1 else 'those receipts'} had no effect."
     )
 
 
-def _count_own(tx: TransactionData) -> str:
+def _count_receipts(tx: TransactionData) -> str:
     """Count the receipts without refunds, and say so if there are refunds."""
     text = count_text(len(tx.own_receipts), "receipt")
     return text if len(tx.own_receipts) == len(tx.tree) else f"{text} other than refunds"
@@ -214,13 +216,13 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
     first = tx.tree.conversion
     if first.status == "failure":
         reason = first.error_message or first.error_kind or "The reason is unknown"
-        return f"It failed before any receipt was created: {_sentence(reason)}"
+        return f"It failed before any receipt was created: {_as_sentence(reason)}"
     status = tx.column("status")
     n_succeeded = sum(status[position] in SUCCEEDED for position in tx.own_receipts)
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
-    verb = "was" if n_succeeded == 1 else "were"
-    return f"It failed, but {n_succeeded} of {_count_own(tx)} succeeded and {verb} not rolled back."
+    succeeded = f"succeeded and {'was' if n_succeeded == 1 else 'were'} not rolled back"
+    return f"It failed, but {n_succeeded} of {_count_receipts(tx)} {succeeded}."
 
 
 def _describe_return_value(result: TxResult) -> str:
@@ -234,8 +236,7 @@ def _describe_return_value(result: TxResult) -> str:
     return f" It returned {plain(text)}."
 
 
-def _sentence(text: str) -> str:
-    """Return a text that ends with one full stop."""
+def _as_sentence(text: str) -> str:
     short = plain(text)
     return short if short.endswith((".", "!", "?")) else f"{short}."
 
@@ -361,7 +362,7 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
     if n_actions > 1 and index is not None:
         action = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{tx.name(position)} failed{action}{times}: {_sentence(reason)}"
+        f"{tx.name(position)} failed{action}{times}: {_as_sentence(reason)}"
         + (f" ({plain(kind)})" if kind else ""),
         _describe_rollback(tx, position),
         _describe_awaited(tx, position),
@@ -372,7 +373,6 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
 
 
 def _describe_rollback(tx: TransactionData, position: int) -> str:
-    """Describe which changes were rolled back when a receipt failed."""
     status = tx.column("status")
     if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts if earlier < position):
         return "The changes of that receipt were rolled back; those of earlier receipts were not."

@@ -125,7 +125,6 @@ class CallReader:
 
     @cached_property
     def _children(self) -> defaultdict[int, list[int]]:
-        """The positions of created receipts, by their creator's position."""
         children = defaultdict(list)
         for position, parent in enumerate(self.values.parents):
             children[parent].append(position)

@@ -82,7 +82,6 @@ def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _read_shares(name: str, path: str, element: dict[str, Any]) -> Movement:
-    """Read the mint or burn of the shares in a member."""
     account_id, amount = read_text(element, "account_id", path), read_amount(element, name, path)
     if name == _MINTED:
         return Movement(FUNGIBLE, None, None, account_id, amount)

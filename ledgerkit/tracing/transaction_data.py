@@ -45,7 +45,7 @@ class TransactionData:
     A transaction; `failures` are the errors of receipts, by their position.
 
     `verdict` is that of `ledgerkit.tracing.tree.verdict`. `own_receipts` are the positions of
-    receipts other than refunds, and `failed_receipts` those of them that failed. `request` is None
+    receipts other than refunds, and `failed_receipts` the failed ones among them. `request` is None
     if the document does not contain it. `data_edges` are producer, consumer and data_id.
     `column` lists a column of the receipts, None where a value is missing.
     """

@@ -63,14 +63,13 @@ def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
             if payer is not None and payer != SYSTEM and amount:
                 yield Transfer(position, "undelivered", NEAR, payer, SYSTEM, amount)
         elif amount != 0 or names not in _KIND_OF_ALL:
-            yield from _delivered(values, position)
+            yield from _delivered_transfers(values, position)
         if reward:
             receiver_id = values.receivers[position]
             yield Transfer(position, "contract_reward", NEAR, SYSTEM, receiver_id, reward)
 
 
-def _delivered(values: ReceiptValues, position: int) -> Iterator[Transfer]:
-    """List the transfers of a receipt that succeeded."""
+def _delivered_transfers(values: ReceiptValues, position: int) -> Iterator[Transfer]:
     refund_kind = values.refund_kinds[position]
     if refund_kind == "refund_gas" and not values.is_refund_to_account(position):
         return  # the fee is less refunds
@@ -151,10 +150,10 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         ),
         *(
             (f"what receipts of the kind {plain(kind)} did is not known", positions)
-            for kind, positions in _positions(kinds).items()
+            for kind, positions in _positions_by_text(kinds).items()
             if kind != DISTRIBUTION
         ),
-        *_positions(statuses).items(),
+        *_positions_by_text(statuses).items(),
         (
             "beside their deposits, the effects of unknown kinds of actions are not known",
             [row for row, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
@@ -184,12 +183,12 @@ def unknown_values(values: ReceiptValues) -> list[str]:
             _missing(values.rewards),
         ),
     )
-    return _unknown_payment(values) + [
+    return _describe_unknown_fee(values) + [
         f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
     ]
 
 
-def _positions(texts: Sequence[str | None]) -> dict[str, list[int]]:
+def _positions_by_text(texts: Sequence[str | None]) -> dict[str, list[int]]:
     positions: dict[str, list[int]] = defaultdict(list)
     for position, text in enumerate(texts):
         if text is not None:
@@ -201,8 +200,7 @@ def _missing(amounts: Sequence[int | None]) -> list[int]:
     return [row for row, amount in enumerate(amounts) if amount is None] if None in amounts else []
 
 
-def _unknown_payment(values: ReceiptValues) -> list[str]:
-    """Describe the unknown values of the transaction's own part of the fee."""
+def _describe_unknown_fee(values: ReceiptValues) -> list[str]:
     [first], notes = values.forest.conversions, []
     if not len(values.forest):
         return []

@@ -55,14 +55,13 @@ class SlicedList(LongList[T]):
         """Yield the decoded elements of each slice, without nulls."""
         position = 0
         try:
-            for elements in self._decoded():
+            for elements in self._decode_slices():
                 yield self.after.members(elements)
                 position += len(elements)
         except msgspec.DecodeError:
             yield from self.read_whole().pieces(position)
 
-    def _decoded(self) -> Iterator[list[Any]]:
-        """Decode the elements of each slice, and the elements after the slices."""
+    def _decode_slices(self) -> Iterator[list[Any]]:
         # Type checkers refuse a type that is a value at run time.
         decoder = json_decoding.decoder(list[self.after.element])  # type: ignore[name-defined]
         view = memoryview(self.data)
@@ -78,7 +77,7 @@ def decode_saved(data: bytes, *, tx_hash: str | None = None) -> TxResult:
     The elements of the long lists of a long document are not read before they are decoded.
     """
     decode = partial(decode_transaction, request="a saved transaction", tx_hash=tx_hash)
-    slices_by_mark = _cut(data) if len(data) >= LONG else {}
+    slices_by_mark = _cut_lists(data) if len(data) >= LONG else {}
     if not slices_by_mark:
         return decode(data)
     try:
@@ -104,7 +103,7 @@ def _read_list(decode: Callable[[bytes], TxResult], data: bytes, name: str) -> L
     return elements
 
 
-def _cut(data: bytes) -> dict[bytes, Slices]:
+def _cut_lists(data: bytes) -> dict[bytes, Slices]:
     """Cut the long lists; return their slices by marks that the document cannot contain."""
     slices_by_mark: dict[bytes, Slices] = {}
     offset = 0

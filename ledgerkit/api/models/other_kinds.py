@@ -113,7 +113,7 @@ def _wrap_members(value: dict[str, Any]) -> None:
     if "header" in names and isinstance(value.get("transactions"), list):
         value["transactions"] = [_wrap_transaction(item) for item in value["transactions"]]
     if names >= _CHANGE:
-        value["cause"] = _tagged(value["cause"])
+        value["cause"] = _tag_cause(value["cause"])
         if value["type"] not in CHANGES:
             value["change"] = _wrap_change(value["change"])
 
@@ -143,7 +143,7 @@ def _wrap_transaction(item: Any) -> Any:
     return {**item, "transaction": other}
 
 
-def _tagged(cause: object) -> object:
+def _tag_cause(cause: object) -> object:
     """Return a cause in the declared form, with its name as its `type`."""
     if isinstance(cause, dict) and cause and "type" not in cause:
         cause = next(iter(cause))

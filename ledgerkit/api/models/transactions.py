@@ -314,7 +314,9 @@ class LazyList(LongList[T]):
             try:
                 piece = decoder.decode_all(raws)
             except msgspec.DecodeError:
-                piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
+                piece = [
+                    self._decode_element(start + offset, raw) for offset, raw in enumerate(raws)
+                ]
             yield self.members(piece)
 
     def members(self, elements: list[Any]) -> list[T]:
@@ -324,8 +326,7 @@ class LazyList(LongList[T]):
         members = [getattr(pair, self.member) for pair in elements]
         return [member for member in members if member is not None]
 
-    def _decode(self, position: int, raw: Raw) -> Any:
-        """Decode one element; an error has its path."""
+    def _decode_element(self, position: int, raw: Raw) -> Any:
         try:
             return decode_with_other_kinds(json_decoding.decoder(self.element), raw)
         except msgspec.DecodeError as problem:
@@ -508,7 +509,6 @@ def _from_node(result: Result | None, path: str, request: str) -> TxResult:
 def _check_hash(
     transaction: Transaction | None, outcome: ExecutionOutcome | None, request: str
 ) -> None:
-    """Check that the outcome has the hash of the transaction."""
     tx_hash = transaction.hash if transaction else None
     if outcome is not None and tx_hash not in (None, outcome.id):
         problem = f"the outcome of {tx_hash} is of {outcome.id}"

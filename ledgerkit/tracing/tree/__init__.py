@@ -174,7 +174,7 @@ def build_tree(
     on it comes the latest of its creator and the producers of its data.
     """
     receipts = LinkedReceipts([result], blocks or {})
-    receipts.notes += _other_statuses(result)
+    receipts.notes += _undeclared_statuses(result)
     return Tree(
         **_members(receipts, shard_of),
         overall=_overall_status(result.status),
@@ -271,8 +271,7 @@ def _gas_of_unknown(tree: Tree) -> list[int | None]:
     return [gas for status, kind, gas in columns if status == "unknown" and kind != "refund"]
 
 
-def _other_statuses(result: TxResult) -> Iterator[str]:
-    """Describe the undeclared statuses of a transaction itself."""
+def _undeclared_statuses(result: TxResult) -> Iterator[str]:
     first = result.transaction_outcome
     names = [None if _overall_status(result.status) in _STARTING else other_status(result.status)]
     names.append(other_status(first.outcome.status) if first else None)
