@@ -54,11 +54,11 @@ def draw() -> None:
 
 def plots(ledger: lk.Ledger) -> Iterator[tuple[str, Axes]]:
     """Yield each plot with its name."""
-    trace = lk.trace(*TRANSACTION, ledger=ledger)
-    yield "receipt_tree", trace.plot()
+    trace, returned = (lk.trace(*ids, ledger=ledger) for ids in (TRANSACTION, TOKENS_BACK))
+    yield "receipt_tree", returned.plot()
     yield "timeline", trace.plot("timeline")
     yield "gas_icicle", trace.plot("gas")
-    yield "token_flow", lk.trace(*TOKENS_BACK, ledger=ledger).plot("flow")
+    yield "token_flow", returned.plot("flow")
     tokens = lk.ft(PERSON, metadata=True, ledger=ledger)
     yield "balances", lk.plots.balances(tokens)
     yield "staking", lk.plots.staking(lk.staking(PEOPLE, positions=True, ledger=ledger))
