@@ -88,6 +88,16 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 200
 
 
+def test_the_readme_begins_with_what_it_is_and_how_to_start():
+    """Sixty lines have the installation, a failure with its picture, and three more answers."""
+    opening = "\n".join(README.splitlines()[:60])
+    marks = ["analysts", "pip install", "lk.trace(", "receipt_tree.png", "lk.ft(", "lk.statement("]
+    positions = [opening.find(mark) for mark in [*marks, "trace.verify()"]]
+
+    assert -1 not in positions
+    assert positions == sorted(positions)
+
+
 VERBS = (ROOT / "docs" / "verbs.md").read_text(encoding="utf-8")
 
 
