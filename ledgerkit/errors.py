@@ -24,7 +24,7 @@ LedgerError
 │   ├── UnknownTransactionOrReceiptError
 │   ├── UnknownEpochError
 │   └── ProofNotReadyError
-├── InvalidRequestError               invalid, often before anything is sent; also a ValueError
+├── InvalidRequestError               invalid, often before anything is sent; also a `ValueError`
 │   ├── RpcMethodNotFoundError
 │   ├── RequestParseError
 │   ├── InvalidAccountError

@@ -138,6 +138,6 @@ def test_an_address_is_no_file(scheme: str) -> None:
     """It is refused before anything is read, and a password in it is in no error below."""
     with pytest.raises(InvalidRequestError, match="or the path of a file on disk") as caught:
         source(f"{scheme}://me:hunter2hunter2@host.example/ids.csv")
-    assert caught.value.field == "ids"
+    assert caught.value.field == "account_ids"
     assert caught.value.__context__ is None
     assert "hunter2" not in str(caught.value)
