@@ -331,8 +331,7 @@ def transaction_document(tx_hash: str) -> Call[TransactionResponse]:
 
     # The service has final blocks only, so a transaction is final once all its receipts ran.
     # Source: the indexer reads blocks with neardata-fetcher, whose default finality is final.
-    keep = _has_finished
-    return replace(base_call, read=read, keep=keep, kind="transaction", parts=None)
+    return replace(base_call, read=read, keep=_has_finished, kind="transaction", parts=None)
 
 
 def receipt_document(receipt_id: str) -> Call[TransactionResponse]:

@@ -129,7 +129,9 @@ class DocumentFeed:
         self._height, self._head = read.height + 1, max(self._head, read.height)
         if self._ledger.clock.monotonic() > self._head_read_at + _HEAD_S:
             self._head_read_at = self._ledger.clock.monotonic()
-            with suppress(TransportError, RateLimitedError):  # the next request fails too, if so
+            with suppress(
+                TransportError, RateLimitedError
+            ):  # a failing host also fails the next request
                 self._read_head()
         return read
 

@@ -50,7 +50,7 @@ def read_node_blocks(
 def _resolve_gaps(
     source: NodeHeaders, reads: Iterable[tuple[int, Block | LedgerError]]
 ) -> Iterator[NodeRead]:
-    """Replace the errors of skipped heights by `Skipped`."""
+    """Yield the heights, with `Skipped` instead of the errors of skipped heights."""
     gap: list[tuple[int, UnknownBlockError]] = []
     for height, value in reads:
         is_next = bool(gap) and height == gap[-1][0] + 1

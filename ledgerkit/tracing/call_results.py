@@ -171,7 +171,7 @@ def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
 
 def _summarize_creation(data: Calls) -> Summary | None:
     columns, names = data.tx.tree.columns, data.tx.column("actions")
-    receipts = data.tx.own_receipts
+    receipts = data.tx.non_refunds
     created = [row for row in receipts if "CreateAccount" in (names[row] or "").split("+")]
     if len(created) != 1:
         return None
@@ -317,7 +317,7 @@ def _pool_lines(data: Calls) -> dict[str, int]:
     """Return the amounts that a pool logged for the sender, by the verb of the line."""
     columns, sender_id = data.tx.tree.columns, data.request.sender_id
     changes: dict[str, int] = {}
-    for position in data.tx.own_receipts:
+    for position in data.tx.non_refunds:
         is_pool = columns["receiver_id"][position] == data.request.receiver_id
         if is_pool and columns["status"][position] in SUCCEEDED:
             lines = read_pool_lines(columns["logs"][position])

@@ -208,8 +208,8 @@ def _describe_partial_failure(tx: TransactionData) -> str:
 
 def _count_receipts(tx: TransactionData) -> str:
     """Count the receipts without refunds, and say so if there are refunds."""
-    text = count_text(len(tx.own_receipts), "receipt")
-    return text if len(tx.own_receipts) == len(tx.tree) else f"{text} other than refunds"
+    text = count_text(len(tx.non_refunds), "receipt")
+    return text if len(tx.non_refunds) == len(tx.tree) else f"{text} other than refunds"
 
 
 def _describe_failed_transaction(tx: TransactionData) -> str:
@@ -218,7 +218,7 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
         reason = first.error_message or first.error_kind or "The reason is unknown"
         return f"It failed before any receipt was created: {_as_sentence(reason)}"
     status = tx.column("status")
-    n_succeeded = sum(status[position] in SUCCEEDED for position in tx.own_receipts)
+    n_succeeded = sum(status[position] in SUCCEEDED for position in tx.non_refunds)
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
     succeeded = f"succeeded and {'was' if n_succeeded == 1 else 'were'} not rolled back"
@@ -245,7 +245,7 @@ def _as_sentence(text: str) -> str:
 
 
 def _describe_receipts(tx: TransactionData) -> str:
-    n_receipts = len(tx.own_receipts)
+    n_receipts = len(tx.non_refunds)
     if not n_receipts:
         return ""
     steps, n_refunds = _list_steps(tx), len(tx.tree) - n_receipts
@@ -271,7 +271,7 @@ def _list_steps(tx: TransactionData) -> list[tuple[str, str, int]]:
     shards = tx.column("shard_id")
     steps: list[tuple[str, str, int]] = []
     name = ending = ""
-    for position in tx.own_receipts:
+    for position in tx.non_refunds:
         before, count = (name, ending), 1
         name = tx.name(position)
         block = "" if heights[position] is None else f" in block {heights[position]}"
@@ -322,7 +322,7 @@ def _describe_external_data(tx: TransactionData) -> list[str]:
     delivered = {data_id for *_, data_id in tx.data_edges}
     waiting = [
         position
-        for position in tx.own_receipts
+        for position in tx.non_refunds
         if inputs[position] and delivered.isdisjoint(inputs[position])
     ]
     return [
@@ -374,7 +374,7 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
 
 def _describe_rollback(tx: TransactionData, position: int) -> str:
     status = tx.column("status")
-    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts if earlier < position):
+    if any(status[earlier] in SUCCEEDED for earlier in tx.non_refunds if earlier < position):
         return "The changes of that receipt were rolled back; those of earlier receipts were not."
     return "Its changes were rolled back."
 

@@ -44,7 +44,7 @@ class TransactionData:
     """
     A transaction; `failures` are the errors of receipts, by their position.
 
-    `verdict` is that of `ledgerkit.tracing.tree.verdict`. `own_receipts` are the positions of
+    `verdict` is that of `ledgerkit.tracing.tree.verdict`. `non_refunds` are the positions of
     receipts other than refunds, and `failed_receipts` the failed ones among them. `request` is None
     if the document does not contain it. `data_edges` are producer, consumer and data_id.
     `column` lists a column of the receipts, None where a value is missing.
@@ -57,7 +57,7 @@ class TransactionData:
     transfers: list[Transfer]
     failures: dict[int, LedgerError]
     amounts: AmountTexts
-    own_receipts: list[int] = field(init=False)
+    non_refunds: list[int] = field(init=False)
     failed_receipts: list[int] = field(init=False)
     request: Request | None = field(init=False)
     data_edges: list[tuple[int, int, str]] = field(init=False)
@@ -67,8 +67,8 @@ class TransactionData:
     def __post_init__(self) -> None:
         self.column = self.tree.listed
         kinds = self.column("kind")
-        self.own_receipts = [row for row, kind in enumerate(kinds) if kind != "refund"]
-        self.failed_receipts = [row for row in self.own_receipts if row in self.failures]
+        self.non_refunds = [row for row, kind in enumerate(kinds) if kind != "refund"]
+        self.failed_receipts = [row for row in self.non_refunds if row in self.failures]
         self.request = read_request(self.result)
         self.data_edges = list(self.tree.data)
 
