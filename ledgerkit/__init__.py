@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.client import disconnect as disconnect
     from ledgerkit.collecting.collect import collect as collect
     from ledgerkit.collecting.collect_blocks import collect_blocks as collect_blocks
-    from ledgerkit.collecting.collection import Collection as Collection
     from ledgerkit.collecting.collection import open_collection as open_collection
     from ledgerkit.collecting.diff import diff as diff
     from ledgerkit.collecting.follow import follow as follow
@@ -37,11 +36,9 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.reconciling.collecting_statements import statements as statements
     from ledgerkit.reconciling.statement import Statement as Statement
     from ledgerkit.reconciling.verbs import statement as statement
-    from ledgerkit.sending.signers import Signer as Signer
     from ledgerkit.sending.signers import signer as signer
     from ledgerkit.sending.signers import use_signer as use_signer
     from ledgerkit.sending.simulation import simulate as simulate
-    from ledgerkit.sending.submission import Submission as Submission
     from ledgerkit.sending.verbs import add_key as add_key
     from ledgerkit.sending.verbs import call as call
     from ledgerkit.sending.verbs import create_account as create_account
@@ -64,7 +61,6 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.account_history import account_transactions as account_transactions
     from ledgerkit.verbs.account_history import key_values as key_values
     from ledgerkit.verbs.account_history import transfers_of as transfers_of
-    from ledgerkit.verbs.accounts import Snapshot as Snapshot
     from ledgerkit.verbs.accounts import accounts as accounts
     from ledgerkit.verbs.accounts import accounts_of as accounts_of
     from ledgerkit.verbs.accounts import balance as balance
@@ -111,7 +107,7 @@ _HOMES = {
     "client": "connect disconnect",
     "collecting.collect": "collect",
     "collecting.collect_blocks": "collect_blocks",
-    "collecting.collection": "Collection open_collection",
+    "collecting.collection": "open_collection",
     "collecting.diff": "diff",
     "collecting.follow": "follow",
     "errors": "LedgerError",
@@ -122,9 +118,8 @@ _HOMES = {
     "reconciling.collecting_statements": "statements",
     "reconciling.statement": "Statement",
     "reconciling.verbs": "statement",
-    "sending.signers": "Signer signer use_signer",
+    "sending.signers": "signer use_signer",
     "sending.simulation": "simulate",
-    "sending.submission": "Submission",
     "sending.verbs": (
         "add_key call create_account delegate delete_key deploy relay send track transfer"
     ),
@@ -133,7 +128,7 @@ _HOMES = {
     "u128.human_units": "amount_format from_units to_units",
     "u128.parquet": "read_parquet to_arrow write_parquet",
     "verbs.account_history": "account_transactions key_values transfers_of",
-    "verbs.accounts": "Snapshot accounts accounts_of balance keys snapshot",
+    "verbs.accounts": "accounts accounts_of balance keys snapshot",
     "verbs.activity": "activity",
     "verbs.blocks": "block blocks changes chunks transactions",
     "verbs.cache": "cache_info clear_cache",

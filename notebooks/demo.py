@@ -123,7 +123,7 @@ def picture(draw: Callable[[], Axes]) -> str:
     )
 
 
-def page(snapshot: lk.Snapshot, frames: Tables, drawings: Plots, trace: lk.Trace) -> str:
+def page(snapshot: lk.types.Snapshot, frames: Tables, drawings: Plots, trace: lk.Trace) -> str:
     """Return the report as a self-contained HTML page."""
     network = snapshot.state.attrs["network"]
     sections = {

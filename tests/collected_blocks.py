@@ -36,14 +36,16 @@ def heights_of(world: World) -> list[int]:
     return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
 
 
-def read_rows(run: lk.Collection, table: str) -> pd.DataFrame:
+def read_rows(run: lk.types.Collection, table: str) -> pd.DataFrame:
     """Read a table without the times of reading and without provenance."""
     frame = run.pandas(table).drop(columns="fetched_at", errors="ignore")
     frame.attrs.clear()
     return frame
 
 
-def assert_same(one: lk.Collection, other: lk.Collection, tables: Iterable[str] = ()) -> None:
+def assert_same(
+    one: lk.types.Collection, other: lk.types.Collection, tables: Iterable[str] = ()
+) -> None:
     """Compare the tables of two collections row by row: all of the first, or some."""
     for table in tables or one.tables:
         assert_frame_equal(read_rows(one, table), read_rows(other, table), obj=table)

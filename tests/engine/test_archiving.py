@@ -442,7 +442,7 @@ def test_an_interrupt_says_what_there_is_of_the_token(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lk.Submission, "wait", interrupt)
+        patch.setattr(lk.types.Submission, "wait", interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
             stage.archive()
     (told,) = caught.value.__notes__

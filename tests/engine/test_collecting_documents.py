@@ -232,14 +232,14 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def stored(busy: World, tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
+def stored(busy: World, tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
     """Collect that world."""
     with lk.connect("local", world=busy, make_default=False) as ledger:
-        collection: lk.Collection = collect(*ends(busy), tmp_path_factory.mktemp("x"), ledger)
+        collection: lk.types.Collection = collect(*ends(busy), tmp_path_factory.mktemp("x"), ledger)
     return collection
 
 
-def test_stored_traces_are_those_of_the_services(busy: World, stored: lk.Collection) -> None:
+def test_stored_traces_are_those_of_the_services(busy: World, stored: lk.types.Collection) -> None:
     """Each frame of all transactions equals that of `traces`, from either service."""
     sent = stored.pandas("transactions")
     hashes = sent["tx_hash"].tolist()
@@ -258,7 +258,7 @@ def test_stored_traces_are_those_of_the_services(busy: World, stored: lk.Collect
         assert traces[tx_hash].explain() == indexed[tx_hash].explain()
 
 
-def test_without_a_ledger_no_request_is_sent(stored: lk.Collection, tmp_path: Path) -> None:
+def test_without_a_ledger_no_request_is_sent(stored: lk.types.Collection, tmp_path: Path) -> None:
     """Only the contracts' share of the gas is missing then; a trace can be saved and loaded."""
     tx_hash = stored.pandas("transactions")["tx_hash"][0]
     trace = stored.traces([tx_hash])[tx_hash]
@@ -268,7 +268,7 @@ def test_without_a_ledger_no_request_is_sent(stored: lk.Collection, tmp_path: Pa
 
 
 def test_a_trace_that_reaches_beyond_the_blocks_is_unfinished(
-    busy: World, stored: lk.Collection, tmp_path: Path
+    busy: World, stored: lk.types.Collection, tmp_path: Path
 ) -> None:
     """Its later receipts have not run, as its notes say; its transaction is known."""
     receipts = stored.pandas("receipts")
@@ -344,7 +344,7 @@ def test_a_receipt_that_two_blocks_execute_has_no_trace(tmp_path: Path) -> None:
 
 
 def test_traces_of_what_is_not_stored_are_refused(
-    busy: World, stored: lk.Collection, tmp_path: Path
+    busy: World, stored: lk.types.Collection, tmp_path: Path
 ) -> None:
     """An unknown hash, missing tables, another network, a text in place of a list."""
     unknown = "1" * 31 + "2"
@@ -365,7 +365,7 @@ def test_traces_of_what_is_not_stored_are_refused(
 
 
 def test_documents_that_do_not_name_transactions_have_traces(
-    busy: World, documents: dict[int, bytes], stored: lk.Collection, tmp_path: Path
+    busy: World, documents: dict[int, bytes], stored: lk.types.Collection, tmp_path: Path
 ) -> None:
     """Receipts without tx_hash belong to the transaction that created them."""
 

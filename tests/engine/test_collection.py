@@ -53,7 +53,7 @@ def accounts() -> dict[str, Holdings | None]:
 
 
 @pytest.fixture(params=["local", "remote"])
-def collection(request: pytest.FixtureRequest, tmp_path: Path) -> lk.Collection:
+def collection(request: pytest.FixtureRequest, tmp_path: Path) -> lk.types.Collection:
     """Give a collection of several files, on this machine and in fsspec's memory."""
     remote = f"memory://{uuid.uuid4().hex}/run"
     return write_collection(
@@ -61,7 +61,7 @@ def collection(request: pytest.FixtureRequest, tmp_path: Path) -> lk.Collection:
     )
 
 
-def test_every_value_comes_back(collection: lk.Collection) -> None:
+def test_every_value_comes_back(collection: lk.types.Collection) -> None:
     """Pandas gets the balances that were written, 2^128 - 1 among them, in their order."""
     frame = collection.pandas("ft")
     assert frame["account_id"].tolist()[:3] == ["a0.near", "a1.near", "a2.near"]
@@ -73,7 +73,7 @@ def test_every_value_comes_back(collection: lk.Collection) -> None:
         pd.testing.assert_series_equal(collection.pandas(table).dtypes, declared)
 
 
-def test_all_readers_agree_on_exact_sums(collection: lk.Collection) -> None:
+def test_all_readers_agree_on_exact_sums(collection: lk.types.Collection) -> None:
     """Sums of what fits 38 digits are equal, in every reader, to the last digit."""
     limit = 10**37
     wanted = sum(one for one in SMALL if one < limit)
@@ -94,7 +94,7 @@ def test_all_readers_agree_on_exact_sums(collection: lk.Collection) -> None:
     assert sum(held for held in some.dropna().astype(object)) == sum(BALANCES)
 
 
-def test_no_query_omits_the_largest_balances(collection: lk.Collection) -> None:
+def test_no_query_omits_the_largest_balances(collection: lk.types.Collection) -> None:
     """In files they are digits beside a null: queries that read one are refused, others exact."""
     large = [str(one) for one in BALANCES if one >= 10**38]
     told = collection.arrow("ft").to_pydict()
@@ -124,7 +124,7 @@ def test_no_query_omits_the_largest_balances(collection: lk.Collection) -> None:
     assert rows.select("balance_text").collect()["balance_text"].drop_nulls().to_list() == large
 
 
-def test_dask_reads_each_partition_as_pandas_would(collection: lk.Collection) -> None:
+def test_dask_reads_each_partition_as_pandas_would(collection: lk.types.Collection) -> None:
     """Dask's frames hold u128, the largest values too, lists as lists, and sum exactly."""
     for table in TABLES:
         found = collection.dask(table)
@@ -139,7 +139,7 @@ def test_dask_reads_each_partition_as_pandas_would(collection: lk.Collection) ->
     assert small.compute(scheduler="synchronous") == sum(one for one in BALANCES if one < 2**120)
 
 
-def test_a_slice_by_account_and_column(collection: lk.Collection) -> None:
+def test_a_slice_by_account_and_column(collection: lk.types.Collection) -> None:
     """Only the rows and columns asked for are read, exact all the same."""
     names = ["a5.near", "a8.near", "late.near", "nobody.near"]
     found = collection.pandas("ft", columns=["balance", "account_id"], account_ids=names)
@@ -165,7 +165,7 @@ def test_a_slice_by_account_and_column(collection: lk.Collection) -> None:
         collection.pandas("tokens")
 
 
-def test_what_a_collection_says_of_itself(collection: lk.Collection) -> None:
+def test_what_a_collection_says_of_itself(collection: lk.types.Collection) -> None:
     """Its summary counts files and rows, its errors are listed, its line says how it went."""
     summary = collection.summary().set_index("table")
     assert summary["n_rows"].to_dict() == {
@@ -190,7 +190,9 @@ def test_what_a_collection_says_of_itself(collection: lk.Collection) -> None:
     assert repr(collection) == (f"<Collection {collection.path} of lab: finished, 12 ok, 1 failed>")
 
 
-def test_a_table_without_rows_has_its_columns_in_every_reader(collection: lk.Collection) -> None:
+def test_a_table_without_rows_has_its_columns_in_every_reader(
+    collection: lk.types.Collection,
+) -> None:
     """Where no part has a row there is no file; types are the same as with rows."""
     empty = (
         write_collection(f"memory://{uuid.uuid4().hex}", {}) if "://" in collection.path else None

@@ -184,7 +184,9 @@ def expected_blocks(world, tmp_path_factory) -> dict[str, pa.Table]:
     return rows(out)
 
 
-def collect_blocks(world: World, out: Path, ledger: lk.Ledger, **options: Any) -> lk.Collection:
+def collect_blocks(
+    world: World, out: Path, ledger: lk.Ledger, **options: Any
+) -> lk.types.Collection:
     """Collect all blocks of a world from documents, in small parts."""
     first, stop = world.chain.genesis.height, world.chain.final.height + 1
     options = {"part_size": 15, "views": VIEWS_OF_RPC, **QUIET, **options}

@@ -63,7 +63,7 @@ def chunks(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def collected(
     folder: Path, blocks: dict[int, dict[str, Any]], chunk_hash: str | None, source: str
-) -> lk.Collection:
+) -> lk.types.Collection:
     """Collect the blocks from one of the two sources."""
     first, stop = min(blocks), min(blocks) + 4
     options: dict[str, Any] = {"views": TABLES, "source": source}

@@ -260,7 +260,7 @@ def test_a_wait_takes_no_time_and_ends(case: Path) -> None:
     world = open_world("demo")
     url = serve_world(world)
 
-    def send() -> lk.Submission:
+    def send() -> lk.types.Submission:
         lk.use_signer("alice.near", world.keys()["alice.near"])
         return lk.transfer("bob.near", "1 NEAR").wait("FINAL", timeout_s=30)
 

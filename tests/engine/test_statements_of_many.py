@@ -49,7 +49,7 @@ def statement(account_id: str, ledger: lk.Ledger, **options: Any) -> Any:
     return lk.statement(account_id, progress=False, ledger=ledger, **options)
 
 
-def collect(ids: object, out: Path, ledger: lk.Ledger, **options: Any) -> lk.Collection:
+def collect(ids: object, out: Path, ledger: lk.Ledger, **options: Any) -> lk.types.Collection:
     """Collect statements, quietly."""
     return lk.statements(ids, out, progress=False, ledger=ledger, **options)
 
@@ -77,7 +77,7 @@ def test_each_account_is_in_the_tables_as_its_statement_is(
     collection.check_files()
 
 
-def assert_same_rows(collection: lk.Collection, whole: lk.Statement) -> None:
+def assert_same_rows(collection: lk.types.Collection, whole: lk.Statement) -> None:
     """Compare the rows of an account in each table with the frame of its statement."""
     for table in TABLES:
         rows = collection.pandas(table, account_ids=whole.account_id).reset_index(drop=True)

@@ -58,10 +58,10 @@ def lab(host: DocumentHost, *, node_final: int = LAST) -> Iterator[lk.Ledger]:
             yield ledger
 
 
-def collect(ledger: lk.Ledger, out: Path, heights: range = RANGE) -> lk.Collection:
+def collect(ledger: lk.Ledger, out: Path, heights: range = RANGE) -> lk.types.Collection:
     """Collect heights by documents, quietly."""
     options: Any = {"source": "documents", "progress": False, "ledger": ledger, "out": out}
-    run: lk.Collection = lk.collect_blocks(heights.start, heights.stop, **options)
+    run: lk.types.Collection = lk.collect_blocks(heights.start, heights.stop, **options)
     return run
 
 
@@ -70,7 +70,7 @@ def failing() -> Any:
     return pytest.warns(UserWarning, match="could not be read")
 
 
-def stored_heights(run: lk.Collection) -> list[int]:
+def stored_heights(run: lk.types.Collection) -> list[int]:
     """List the heights that have rows in any table."""
     heights: set[int] = set()
     for table in TABLES:

@@ -109,13 +109,13 @@ def lab(documents: Documents) -> Iterator[tuple[Server, lk.Ledger]]:
             yield server, ledger
 
 
-def collect(documents: Documents, out: Path, n_blocks: int = FEW) -> lk.Collection:
+def collect(documents: Documents, out: Path, n_blocks: int = FEW) -> lk.types.Collection:
     """Collect the ten heights around documents, with every table; transactions wait there."""
     start, stop = range_of(documents)
     with lab(with_neighbours(documents, n_blocks)) as (server, ledger):
         options: Any = {"source": "documents", "progress": False, "ledger": ledger}
         with warning() if waits(documents) else nullcontext():
-            run: lk.Collection = lk.collect_blocks(start, stop, out=out, **options)
+            run: lk.types.Collection = lk.collect_blocks(start, stop, out=out, **options)
         archives = [path for path in server.paths if path.endswith(".tgz")]
     assert bool(archives) == (n_blocks == MANY)
     return run
@@ -131,37 +131,37 @@ def waits(documents: Documents) -> bool:
     return any(own_tables(document)["transactions"] for document in documents.values())
 
 
-def rows(run: lk.Collection, view: str) -> list[dict[str, Any]]:
+def rows(run: lk.types.Collection, view: str) -> list[dict[str, Any]]:
     """Return the rows of a table as plain values; what is missing is None."""
     return plain_rows(run.pandas(view).drop(columns="fetched_at", errors="ignore"))
 
 
-def row(run: lk.Collection, view: str, **key: Any) -> dict[str, Any]:
+def row(run: lk.types.Collection, view: str, **key: Any) -> dict[str, Any]:
     """Return the only row with these values."""
     [match] = [each for each in rows(run, view) if key.items() <= each.items()]
     return match
 
 
 @pytest.fixture(scope="module")
-def mainnet(tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
+def mainnet(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
     """Return the collection of the busy block of mainnet, by single documents."""
     return collect(recorded("mainnet"), tmp_path_factory.mktemp("mainnet") / "out")
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
+def old(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
     """Return the collection of two blocks of 2021, which follow on each other."""
     return collect(recorded("old_mainnet"), tmp_path_factory.mktemp("old") / "out")
 
 
 @pytest.fixture(scope="module")
-def old_testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
+def old_testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
     """Return the collection of a block of 2023 in which a call panicked."""
     return collect(recorded("old_testnet"), tmp_path_factory.mktemp("old_testnet") / "out")
 
 
 @pytest.fixture(scope="module")
-def testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.Collection:
+def testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
     """Return the collection of a quiet block of 2026."""
     return collect(recorded("testnet"), tmp_path_factory.mktemp("testnet") / "out")
 
@@ -186,7 +186,7 @@ def test_every_value_is_the_recorded_one(name: str, n_blocks: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("view", ["outcomes", "actions", "balances", "data_receipts"])
-def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collection) -> None:
+def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.types.Collection) -> None:
     """`read` returns the rows that a collection of the block has."""
     saved = lk.read_response(SAMPLES / f"{RECORDED['mainnet'][0]}.json", view)
     collected = mainnet.pandas(view)
@@ -194,7 +194,9 @@ def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collectio
     assert_frame_equal(saved, collected)
 
 
-def test_its_transactions_wait_for_blocks_that_were_not_recorded(mainnet: lk.Collection) -> None:
+def test_its_transactions_wait_for_blocks_that_were_not_recorded(
+    mainnet: lk.types.Collection,
+) -> None:
     """Each transaction was converted, and its receipt has not run: the height is waiting."""
     errors = mainnet.errors()
     assert errors["position"].tolist() == [MAINNET]
@@ -206,7 +208,7 @@ def test_its_transactions_wait_for_blocks_that_were_not_recorded(mainnet: lk.Col
     assert rows(mainnet, "events") == []
 
 
-def test_the_header_of_the_busy_block(mainnet: lk.Collection) -> None:
+def test_the_header_of_the_busy_block(mainnet: lk.types.Collection) -> None:
     """The row of the block has the header's members and the sums over its chunks."""
     block = row(mainnet, "blocks", block_height=MAINNET)
     assert block == {
@@ -239,7 +241,7 @@ def test_the_gas_profiles_explain_the_rewards_of_contracts(
     # Source: nearcore, runtime/runtime/src/lib.rs, Runtime::process_transactions_receipts:
     # gas_burnt_for_function_call * burnt_gas_reward, times the gas price; a profile adds up to
     # the gas of the call.
-    run: lk.Collection = request.getfixturevalue(name)
+    run: lk.types.Collection = request.getfixturevalue(name)
     profiles = {
         each["receipt_id"]: each["wasm_gas"] + each["host_gas"] + each["action_gas"]
         for each in rows(run, "outcomes")
@@ -260,7 +262,7 @@ def test_the_gas_profiles_explain_the_rewards_of_contracts(
 # Two blocks of 2021 that follow on each other ------------------------------------------------
 
 
-def test_a_receipt_ran_in_the_block_after_its_transaction(old: lk.Collection) -> None:
+def test_a_receipt_ran_in_the_block_after_its_transaction(old: lk.types.Collection) -> None:
     """The account "aurora" was created: transaction, receipt, outcome, balance and refund."""
     tx_hash = "4pXUBfv1zy4q9SLy52x5FUfn9ZKf8DLs4SZeP9fajfHm"
     receipt_id = "Ho1beLf8B4qLWn6YjNH6NHm6cZKd4jqD2Agrmhk8BBcM"
@@ -286,7 +288,7 @@ def test_a_receipt_ran_in_the_block_after_its_transaction(old: lk.Collection) ->
     assert refund["status"] == "not_executed"
 
 
-def test_a_local_receipt_ran_with_its_transaction(old: lk.Collection) -> None:
+def test_a_local_receipt_ran_with_its_transaction(old: lk.types.Collection) -> None:
     """An account deleted itself: its receipt ran in the same block, and nothing is left."""
     tx_hash = "uQ6hiGNnVW371JKwnLLQM4iMdBNE7xJqVjPGecbmL4D"
     receipt_id = "EkdeeCvozyK5zXZSd3tk2VpakH4kiGfLHCBzfXZVAVvd"
@@ -308,7 +310,7 @@ def test_a_local_receipt_ran_with_its_transaction(old: lk.Collection) -> None:
     ]
 
 
-def test_the_next_chunk_has_the_gas_of_the_outcomes(old: lk.Collection) -> None:
+def test_the_next_chunk_has_the_gas_of_the_outcomes(old: lk.types.Collection) -> None:
     """What the outcomes of a block burnt is in the headers of the next one's chunks."""
     outcomes = [each for each in rows(old, "outcomes") if each["block_height"] == OLD - 1]
     header = recorded("old_mainnet")[OLD]["shards"][0]["chunk"]["header"]
@@ -320,7 +322,7 @@ def test_the_next_chunk_has_the_gas_of_the_outcomes(old: lk.Collection) -> None:
 # Failures ----------------------------------------------------------------------------------
 
 
-def test_a_panic_and_its_error(old_testnet: lk.Collection) -> None:
+def test_a_panic_and_its_error(old_testnet: lk.types.Collection) -> None:
     """A call that panicked: its error, its log, its profile, and its reward all the same."""
     receipt_id = "BSqNTR6ZKZeBKG7UXdcNnAvUHHrKXsdFaq82Q9yYxukf"
     failures = [each for each in rows(old_testnet, "outcomes") if each["status"] == "failure"]

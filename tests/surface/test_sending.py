@@ -85,13 +85,13 @@ def delegated() -> Delegate:
     return wanted.sign(KEY)
 
 
-def nonce(sent: lk.Submission) -> int:
+def nonce(sent: lk.types.Submission) -> int:
     """Tell the nonce of what was signed here."""
     assert sent.nonce is not None
     return sent.nonce
 
 
-def burnt(sent: lk.Submission) -> int:
+def burnt(sent: lk.types.Submission) -> int:
     """Sum the fees of a transaction, over all its outcomes."""
     params = {"tx_hash": sent.tx_hash, "sender_account_id": sent.signer_id, "wait_until": "FINAL"}
     result = sent.ledger.rpc("tx", params)
@@ -761,7 +761,7 @@ def test_a_gas_key_sends_over_all_its_nonces(world):
     add_gas_key(count=3)
     before, start = balance(world, "dave.near"), gas_nonces(world)
 
-    def one(amount: int) -> lk.Submission:
+    def one(amount: int) -> lk.types.Submission:
         strict = amount % 2 == 0
         return lk.transfer("dave.near", f"{amount} yocto", **BY_GAS_KEY, strict=strict)
 
@@ -937,7 +937,7 @@ def test_a_strict_key_is_never_blocked(world):
     before = balance(world, "alice.near")
     poor: list[tuple[int, str]] = []
 
-    def one(number: int) -> lk.Submission | None:
+    def one(number: int) -> lk.types.Submission | None:
         if number % 5 == 0:
             world.drop_transactions(1)
         amount = 10**30 if number % 4 == 1 else number

@@ -96,7 +96,7 @@ def two_frames() -> None:
 def one_account() -> None:
     """Verbs of one account, one token, one key."""
     taken = lk.snapshot("root.near")
-    assert_type(taken, lk.Snapshot)
+    assert_type(taken, lk.types.Snapshot)
     assert_type(taken.account_id, str)
     assert_type(taken.state, pd.DataFrame)
     assert_type(taken.ft, pd.DataFrame)
@@ -194,8 +194,8 @@ def one_statement(ledger: lk.Ledger) -> None:
 def many_accounts(ledger: lk.Ledger) -> None:
     """A collection is written, rehearsed, opened and compared."""
     collection = lk.collect(["root.near"], ["ft", "nft"], out="march", rate=5, ledger=ledger)
-    assert_type(collection, lk.Collection)
-    assert_type(lk.collect("ids.parquet", "ft", Path("april"), column="id"), lk.Collection)
+    assert_type(collection, lk.types.Collection)
+    assert_type(lk.collect("ids.parquet", "ft", Path("april"), column="id"), lk.types.Collection)
     plan = lk.collect(iter(["root.near"]), out="s3://bucket/run", dry_run=True)
     assert_type(plan, Plan)
     assert_type(plan.requests, int | None)
@@ -208,10 +208,12 @@ def many_accounts(ledger: lk.Ledger) -> None:
     for opened in (collection.arrow("ft"), collection.polars("ft"), collection.dask("ft")):
         assert_type(opened, Any)
     statements = lk.statements(["root.near"], "run", 1, "final", rate=5, ledger=ledger)
-    assert_type(statements, lk.Collection)
+    assert_type(statements, lk.types.Collection)
     blocks = lk.collect_blocks(1, "final", ["blocks", "events"], "run", rate=5, ledger=ledger)
-    assert_type(blocks, lk.Collection)
-    assert_type(lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.Collection)
+    assert_type(blocks, lk.types.Collection)
+    assert_type(
+        lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.types.Collection
+    )
     assert_type(blocks.traces(["hash"], ledger=ledger), Traces)
     assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), Plan)
     followed = lk.follow(1, ["blocks"], out="run", max_blocks=9, stop="2026-01-01", ledger=ledger)
@@ -231,20 +233,20 @@ def many_accounts(ledger: lk.Ledger) -> None:
 def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     """Verbs that send give a Submission, and a frame where they only rehearse."""
     me = lk.signer("a.testnet", credentials=True, network="testnet")
-    assert_type(me, lk.Signer)
-    assert_type(lk.use_signer("a.testnet", keyring=True), lk.Signer | None)
-    assert_type(lk.use_signer(None), lk.Signer | None)
-    assert_type(lk.transfer("b.testnet", "1 NEAR", key=me), lk.Submission)
+    assert_type(me, lk.types.Signer)
+    assert_type(lk.use_signer("a.testnet", keyring=True), lk.types.Signer | None)
+    assert_type(lk.use_signer(None), lk.types.Signer | None)
+    assert_type(lk.transfer("b.testnet", "1 NEAR", key=me), lk.types.Submission)
     assert_type(lk.transfer("b.testnet", 1, dry_run=True), pd.DataFrame)
-    assert_type(lk.call("c.testnet", "m", {"k": 1}, gas="9 Tgas", deposit=1), lk.Submission)
+    assert_type(lk.call("c.testnet", "m", {"k": 1}, gas="9 Tgas", deposit=1), lk.types.Submission)
     assert_type(lk.call("c.testnet", "m", b"", dry_run=True, strict=True), pd.DataFrame)
     actions = [protocol.Transfer(1)]
-    assert_type(lk.send("b.testnet", actions, via="broadcast_tx_async"), lk.Submission)
-    assert_type(lk.add_key(public_key, receiver_id="c.testnet"), lk.Submission)
-    assert_type(lk.delete_key("ed25519:1", allow_mainnet=True), lk.Submission)
+    assert_type(lk.send("b.testnet", actions, via="broadcast_tx_async"), lk.types.Submission)
+    assert_type(lk.add_key(public_key, receiver_id="c.testnet"), lk.types.Submission)
+    assert_type(lk.delete_key("ed25519:1", allow_mainnet=True), lk.types.Submission)
     made = lk.create_account("x.a.testnet", public_key=public_key, balance="1 NEAR")
-    assert_type(made, lk.Submission)
-    assert_type(lk.deploy(b"code", timeout_s=5), lk.Submission)
+    assert_type(made, lk.types.Submission)
+    assert_type(lk.deploy(b"code", timeout_s=5), lk.types.Submission)
     trace = lk.simulate("a.near", [], signer_id="b.near")
     assert_type(trace, lk.Trace)
     assert_type(trace.verify("hash"), Proof)
@@ -254,16 +256,16 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
     assert_type(lk.verify("hash", "a.near", trusted="hash").rows, pd.DataFrame)
     signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
     assert_type(signed, protocol.Delegate)
-    assert_type(lk.relay(signed, wait_until="FINAL"), lk.Submission)
-    assert_type(lk.relay("base64"), lk.Submission)
+    assert_type(lk.relay(signed, wait_until="FINAL"), lk.types.Submission)
+    assert_type(lk.relay("base64"), lk.types.Submission)
     assert_type(lk.relay(b"borsh", dry_run=True), pd.DataFrame)
 
 
-def following(sent: lk.Submission) -> None:
+def following(sent: lk.types.Submission) -> None:
     """What is sent is followed."""
-    assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.Submission)
-    assert_type(lk.track("hash", "a.testnet", timeout_s=0), lk.Submission)
-    assert_type(sent.wait("FINAL", timeout_s=5).refresh(), lk.Submission)
+    assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.types.Submission)
+    assert_type(lk.track("hash", "a.testnet", timeout_s=0), lk.types.Submission)
+    assert_type(sent.wait("FINAL", timeout_s=5).refresh(), lk.types.Submission)
     assert_type(sent.stage, str)
     assert_type(sent.stages, pd.DataFrame)
     assert_type(sent.to_frame(), pd.DataFrame)
@@ -276,7 +278,7 @@ def following(sent: lk.Submission) -> None:
     assert_type(sent.raise_for_status(), None)
 
 
-def archiving(ledger: lk.Ledger, me: lk.Signer) -> None:
+def archiving(ledger: lk.Ledger, me: lk.types.Signer) -> None:
     """A widget of one ledger is archived on another, and checked."""
     made = lk.archiving.archive_widget(
         "a.testnet",

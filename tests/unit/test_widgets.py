@@ -850,7 +850,7 @@ def test_a_transaction_whose_stages_cannot_be_read_names_the_way_on(monkeypatch)
     def refuse(*_: object, **__: object) -> None:
         raise errors.AuthError
 
-    monkeypatch.setattr(lk.Submission, "wait", refuse)
+    monkeypatch.setattr(lk.types.Submission, "wait", refuse)
     form.submit()
 
     way_on = f'lk.track("{form.submission.tx_hash}", "alice.near")'

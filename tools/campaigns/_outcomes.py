@@ -33,7 +33,7 @@ def show(value: Any, *, closely: bool) -> None:
     """Build everything that a user can display of a value."""
     if isinstance(value, lk.Trace):
         show_trace(value, closely=closely)
-    elif isinstance(value, lk.Submission):
+    elif isinstance(value, lk.types.Submission):
         _ = value.stage, value.value, value.logs, value.stages, value.to_frame()
         if value.trace is not None:
             show(value.trace, closely=closely)

@@ -289,7 +289,7 @@ def objects(texts: list[str], trace: Trace) -> Iterator[Any]:
     yield trace
     yield Traces({texts[0]: trace})
     frames = (lk.read_response(document, view) for view in ("accounts", "ft", "nft", "staking"))
-    yield lk.Snapshot(texts[0], *frames)
+    yield lk.types.Snapshot(texts[0], *frames)
 
 
 def show_panel(reader: Reader, texts: list[str]) -> None:
