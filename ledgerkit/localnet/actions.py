@@ -262,7 +262,6 @@ def _first_nonce(run: ReceiptRun) -> int:
 
 
 def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
-    """Add a gas refund to the allowance of the key that paid."""
     account_id, packed = run.receipt.receiver_id, run.receipt.signer_public_key.stored
     access_key = run.state.access_key(account_id, packed)
     permission = None if access_key is None else access_key.permission

@@ -59,7 +59,7 @@ class Chain:
         self.tree = MerkleTree()  # its leaves are the hashes of all blocks
         self._secret_keys = genesis.secret_keys
         self.finality_held = False
-        self.next_timestamp_ns: int | None = None  # None: the block time after the head
+        self.next_timestamp_ns: int | None = None  # None: one block time after the head
         self._by_height: dict[int, Block] = {}
         self._by_hash: dict[CryptoHash, Block] = {}
         self._chunks: dict[CryptoHash, tuple[Chunk, Block]] = {}
@@ -184,7 +184,7 @@ class Chain:
         *,
         missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
-        epochs: Epochs,  # in which the block's own epoch has begun
+        epochs: Epochs,  # after the block's epoch has begun
     ) -> Block:
         """Build the next block and set it as the head; the caller applies it."""
         prev = self.head

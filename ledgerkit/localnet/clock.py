@@ -18,7 +18,7 @@ _MAX_READS = 10_000  # remembered since the last block
 
 class Clock(Protocol):
     """
-    What a request waits with; a request never holds the world's lock while it waits.
+    A clock that a request waits with, never while it holds the world's lock.
 
     A clock may suspend the request in an event loop, or block the thread. It raises
     `WaitEndedError` to give the request up.

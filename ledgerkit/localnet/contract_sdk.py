@@ -388,7 +388,7 @@ class JsonMap(Generic[T]):
         """Write a value."""
         self._vm.storage_write(self._prefix + text(key), self._encode(value))
 
-    def keep(self, key: str, value: T) -> None:
+    def put_or_remove(self, key: str, value: T) -> None:
         """Write a value, or remove the record if it is 0 or empty."""
         if value:
             self.put(key, value)

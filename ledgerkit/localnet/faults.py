@@ -32,7 +32,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A fault to inject into responses or into the chain."""
 
-    latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0  # seconds, before anything else
+    latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0  # seconds before processing
     # The HTTP status and the header `Retry-After` of a failure that replaces the response.
     status: Annotated[int, Meta(ge=400, le=599)] | None = None
     retry_after: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_ ,:.+-]{1,40}$")] | None = None

@@ -68,8 +68,8 @@ def _uniform(gas: int) -> Fee:
     return Fee(gas, gas, gas)
 
 
-# From nearcore, core/parameters/res/runtime_configs: parameters.yaml and the changes of later
-# protocol versions, such as 85.yaml. Those of gas keys are summed in core/parameters/src/cost.rs.
+# Source: nearcore, core/parameters/res/runtime_configs: parameters.yaml and the changes of later
+# protocol versions, such as 85.yaml. core/parameters/src/cost.rs sums the fees of gas keys.
 _TABLE = {
     "new_action_receipt": _uniform(108_059_500_000),
     "data_receipt_base": _uniform(36_486_732_312),
@@ -103,8 +103,8 @@ _TABLE_85 = _TABLE | {
     "deterministic_state_init": Fee(500_000_000_000, 500_000_000_000, 7_430_000_000_000),
 }
 
-# The gas of host functions, from the same files. Python code has no instructions to count, so
-# CALL_BASE is burnt for the rest of a Python contract's computation.
+# The gas of host functions, from the same files. Python code has no instructions to count, so a
+# Python contract burns CALL_BASE for its computation.
 CALL_BASE = TGAS
 REGULAR_OP = 822_756  # a Wasm instruction
 HOST_COSTS = {
@@ -161,7 +161,7 @@ HOST_COSTS = {
     "STORAGE_HAS_KEY_BASE": 54_039_896_625,
     "STORAGE_HAS_KEY_BYTE": 30_790_845,
     "PROMISE_AND_BASE": 1_465_013_400,
-    "PROMISE_AND_PER_PROMISE": 5_452_176,  # by byte of the promises' indices, in spite of its name
+    "PROMISE_AND_PER_PROMISE": 5_452_176,  # per byte of the promises' indices, in spite of its name
     "PROMISE_RETURN": 560_152_386,
     "VALIDATOR_STAKE_BASE": 911_834_726_400,
     "VALIDATOR_TOTAL_STAKE_BASE": 911_834_726_400,
@@ -206,8 +206,8 @@ class Profile:
 
     version: int
     table: dict[str, Fee]
-    min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
-    creation_charge: int  # yoctoNEAR that the creation of an account burns in all
+    min_purchase_price: int  # the lowest price at which gas is bought; the surplus is refunded
+    creation_charge: int  # the total yoctoNEAR that the creation of an account burns
     reward_percent: int  # the contract's share of the gas burnt inside its calls
 
     def has(self, feature: Feature) -> bool:

@@ -113,7 +113,7 @@ class Source:
         if self.account(account_id) is None:
             return None
         is_listed = ("_listed_keys", account_id) in self.values
-        if is_listed or not PublicKey.from_stored(packed).packed:  # a hash, which only lists have
+        if is_listed or not PublicKey.from_stored(packed).packed:  # a hash is in lists only
             return self.access_keys(account_id).get(packed)
         return self._single_key(account_id, packed)
 
@@ -332,7 +332,7 @@ class _Codes(dict[CryptoHash, bytes]):
 
 
 class ForkedStore(StateStore):
-    """The state of a network, with what changed here."""
+    """The state of a network, with local changes."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()

@@ -259,7 +259,6 @@ class PromiseHost:
         return True
 
     def _data_id_of(self, yield_id: bytes) -> CryptoHash | None:
-        """Return the data id of the call that waits under a contract's own id, or None."""
         return self.yield_ids.get(yield_id) or self._waiting_yields.data_id(yield_id)
 
 

@@ -101,7 +101,7 @@ def _error_response(error: errors.RpcError, call_id: msgspec.Raw) -> HttpRespons
 
 def _refuse_non_call(body: bytes, error: str) -> HttpResponse:
     """Refuse a body that is a batch, another JSON value, or not JSON."""
-    # The texts of axum's extractor of JSON bodies.
+    # axum's extractor of JSON bodies sends these texts.
     try:
         is_batch = isinstance(json_decoding.decode(body), list)
     except msgspec.DecodeError:
@@ -175,7 +175,7 @@ async def _run_method(world: World, name: str, params: Any, clock: Clock) -> Any
     if method is None:
         raise errors.MethodNotFoundError(name)
     finality = params.get("finality") if isinstance(params, dict) else None
-    is_behind = name == "status" or finality in ("final", "near-final")  # the head
+    is_behind = name == "status" or finality in ("final", "near-final")
     await pass_time(world, clock, name, params, is_behind=is_behind)
     with world.lock:
         return method(world, params)

@@ -190,7 +190,7 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
     PublicKey: base58,
     Signature: str,
     bytes: base64,
-    # Actions inside a delegated action, or names of methods.
+    # A tuple has the actions of a delegated action, or method names.
     tuple: lambda items: [{a.name: _members(a)} if isinstance(a, Action) else a for a in items],
     dict: lambda data: {base64(key): base64(value) for key, value in data.items()},
     AccessKey: _members,

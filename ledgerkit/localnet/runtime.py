@@ -214,7 +214,7 @@ class Runtime:
         existed = run.account is not None
         try:
             failure = self._apply(run)
-        except KeyboardInterrupt:  # in a contract: nothing remains of its call, to run it again
+        except KeyboardInterrupt:  # in a contract: its call is undone, and runs again
             self.store.rollback(0)
             for data_id, data in zip(input_ids, inputs, strict=True):
                 self._received[receiver_id, data_id] = data

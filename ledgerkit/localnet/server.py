@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S = 1.0  # for a block, before a waiting request checks its own timeout
 SHUTDOWN_TIMEOUT_S = 3  # for open requests when the server stops
-CHECK_S = 0.1  # between two looks at whether the server has to stop
+CHECK_S = 0.1  # between two checks whether the server must stop
 _MAX_PORT = 65535
 
 
 class ServerClock:
-    """A clock whose blocks come by the time in real time, otherwise when a request waits."""
+    """A clock that produces blocks in real time, or else when a request waits."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -168,7 +168,7 @@ async def _run(
             if with_parent and os.getppid() != parent_id:
                 server.should_exit = True
             clock.is_stopped = server.should_exit
-            if server.force_exit:  # by a second Ctrl-C, but from Python 3.12 on uvicorn waits
+            if server.force_exit:  # a second Ctrl-C, after which uvicorn waits from Python 3.12 on
                 serving.cancel()
         blocks.cancel()
 

@@ -113,9 +113,9 @@ class StateStore:
         self.gas_key_nonces: VersionedTable[int] = VersionedTable("gas_key_nonce", self._journal)
         self.data: VersionedTable[bytes] = VersionedTable("data", self._journal)
         self.global_codes: VersionedTable[bytes] = VersionedTable("global_code", self._journal)
-        # By global contract, how often it was published.
+        # By global contract: the number of its publications.
         self.global_nonces: VersionedTable[int] = VersionedTable("global_nonce", self._journal)
-        # Needs no history: the code of a hash never changes.
+        # Code needs no history: the code of a hash never changes.
         self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}
 
     def mark(self) -> int:

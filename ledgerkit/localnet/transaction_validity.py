@@ -194,7 +194,7 @@ def _pay_from_gas_key(
 ) -> tuple[Account, AccessKey]:
     """Deduct the gas from the balance of a gas key, and the deposits from the signer's."""
     signer_id, permission = str(tx.signer_id), access_key.permission
-    if not isinstance(permission, GasKey):  # it has a nonce at an index
+    if not isinstance(permission, GasKey):  # only gas keys have nonces at an index
         raise TypeError(f"{type(permission).__name__} has no balance")
     if permission.balance < cost.gas_cost:
         balance, gas_cost = str(permission.balance), str(cost.gas_cost)
@@ -335,7 +335,7 @@ def _check_delegated(
     is_withdrawn = any(isinstance(action, kinds.WithdrawFromGasKey) for action in inner.actions)
     if is_withdrawn and profile.has(Feature.NO_WITHDRAWAL_IN_DELEGATE):
         _refuse_actions("WithdrawFromGasKeyNotAllowedInDelegate")
-    # Before version 85 the receiver of the wrong receipt was checked.
+    # Before version 85 the node checked the receiver of the wrong receipt.
     has_fix = profile.has(Feature.STATE_INIT_IN_DELEGATE)
     inner_receiver_id = inner.receiver_id if has_fix else receiver_id
     check_actions(inner.actions, inner_receiver_id, profile)

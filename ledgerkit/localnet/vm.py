@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_LOGS = 100
 MAX_LOG_BYTES = 16_384
 MAX_RESULT_BYTES = 4 * 2**20
-LARGE_VALUE_BYTES = 4000  # a read of more has an overhead (nearcore: INLINE_DISK_VALUE_THRESHOLD)
+LARGE_VALUE_BYTES = 4000  # larger reads have an overhead (nearcore: INLINE_DISK_VALUE_THRESHOLD)
 
 
 class Vm(PromiseHost):

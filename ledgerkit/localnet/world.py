@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.state import State
     from ledgerkit.protocol import AccessKey
 
-_MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
+_MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # per chunk, to leave gas for receipts
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class World:
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._last_event_height = settings.genesis_height
         self.is_used = False  # True once a request has sent a transaction
-        self.answered_reads: set[int] = set()  # since the last block, by their hashes
+        self.answered_reads: set[int] = set()  # the hashes of reads since the last block
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
         self._origins: dict[CryptoHash, CryptoHash] = {}  # transactions by receipt
@@ -173,7 +173,7 @@ class World:
         return self._receipts.get(receipt_id)
 
     def origin(self, receipt_id: CryptoHash) -> CryptoHash:
-        """Return the hash of the transaction that a receipt belongs to; another id as it is."""
+        """Return the hash of a receipt's transaction, or another id unchanged."""
         return self._origins.get(receipt_id, receipt_id)
 
     def executions(self, block: Block) -> Iterator[tuple[ActionReceipt, Outcome]]:
@@ -268,8 +268,8 @@ class World:
         """
         Add a transaction of any account to the mempool, as if it had signed; return it.
 
-        It has a full access key of the account, and that key's next nonce. All other checks are
-        those of `submit`.
+        The transaction has a full access key of the account and the key's next nonce. All checks
+        apply except that of the signature.
         """
         keys = [
             (public_key, access_key.nonce + 1)
@@ -331,7 +331,7 @@ class World:
                 skip = 0
             return self.chain.head
 
-    def settle(self, limit: int = 1000) -> Block:  # in blocks, for the execution
+    def settle(self, limit: int = 1000) -> Block:  # the most blocks until the execution
         """Produce blocks until all receipts are executed and final; return the head."""
         for _ in range(limit):
             if not self.is_busy:
@@ -354,7 +354,7 @@ class World:
         """
         Deploy a contract to a new sub-account of an account with a published key.
 
-        It is a Python class, the bytes of a compiled contract, or the path of its file.
+        The contract is a Python class, the bytes of a compiled contract, or the path of its file.
         """
         signed = deployment(
             account_id,

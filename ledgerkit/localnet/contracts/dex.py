@@ -202,7 +202,7 @@ class Dex(Contract):
         self.require(remainder >= 0, f"{account_id} has not deposited enough {token_id}")
         if remainder:
             deposits[str(token_id)] = remainder
-        self._deposits.keep(account_id, deposits)
+        self._deposits.put_or_remove(account_id, deposits)
 
     def _check_u128(self, amount: int) -> int:
         self.require(amount <= U128_MAX, OVERFLOW)

@@ -356,7 +356,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         return sender_id
 
     def _change_owner(self, record: TokenRecord, token_id: str, owner_id: str) -> None:
-        """Move a token from its owner's list to another account's, and store its record."""
         self._remove_from_list(record.owner_id, record.place)
         record.owner_id, record.place = str(owner_id), self._append_to_list(owner_id, token_id)
         self.tokens.put(token_id, record)
@@ -377,7 +376,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
             moved_record.place = index
             self.tokens.put(moved_id.decode(), moved_record)
         self.vm.storage_remove(_list_key(owner_id, last))
-        self.counts.keep(owner_id, last)
+        self.counts.put_or_remove(owner_id, last)
 
     def _revoke(self, token_id: str, account_ids: list[str]) -> None:
         record = self._own_record(token_id)

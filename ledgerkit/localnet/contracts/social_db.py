@@ -162,7 +162,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             _add_leaf(tree, name, leaf, options)
 
     def _add_node_members(self, tree: Tree, node_id: int, options: GetOptions) -> None:
-        """Add a node's height and id to `tree`, if the options say so."""
         if options.with_block_height:
             is_root = node_id == ROOT
             tree[":block"] = self.state.block if is_root else self._node(node_id).block

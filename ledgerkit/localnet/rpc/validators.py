@@ -22,7 +22,7 @@ def validators(world: World, params: Any) -> Object:
     epoch = world.epochs.all[block.epoch_height]
     shards = list(world.settings.shard_ids)
     start = world.chain.by_height(block.epoch_start_height) or block
-    produced = block.ordinal - start.ordinal + 1  # all by one validator
+    produced = block.ordinal - start.ordinal + 1  # one validator produces all blocks
     return {
         "current_validators": [
             _validator(seat, shards, produced if seat.account_id == block.author else 0)
@@ -117,6 +117,6 @@ def maintenance_windows(world: World, params: Any) -> list[Object]:
     """Return the result of `maintenance_windows`: heights at which an account produces nothing."""
     account_id = read.member(read.members(params), "account_id", read.account_id)
     head = world.chain.head
-    if account_id == head.author:  # it produces all blocks and chunks
+    if account_id == head.author:  # the only producer of blocks and chunks
         return []
     return [{"start": head.height, "end": head.epoch_start_height + world.settings.epoch_length}]

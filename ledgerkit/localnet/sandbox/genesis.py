@@ -27,7 +27,7 @@ from ledgerkit.localnet.sandbox.records import (
     StateRecord,
     apply_records,
     balance,
-    misplaced_code,
+    code_hash_error,
     state_record,
 )
 from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS, Settings
@@ -232,9 +232,9 @@ class FileGenesis(Genesis):
         validator_keys = {account_id: key for account_id, key, _ in stakes}
         accounts = _accounts_by_id(records)
         _check_stakes(accounts, {account_id: amount for account_id, _, amount in stakes})
-        misplaced = misplaced_code(records, self.store)
-        if misplaced is not None:
-            raise InvalidRequestError(f"{FILE}: {misplaced}", field=FILE)
+        reason = code_hash_error(records, self.store)
+        if reason is not None:
+            raise InvalidRequestError(f"{FILE}: {reason}", field=FILE)
         by_account: dict[str, _Records] = {name: defaultdict(list) for name in accounts}
         for record in records:
             by_account[record.account_id][type(record)].append(record)

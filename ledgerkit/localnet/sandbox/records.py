@@ -228,7 +228,7 @@ def _access_key_json(access_key: AccessKey) -> dict[str, Any]:
 # Writing to the state --------------------------------------------------------------------
 
 
-def misplaced_code(records: Iterable[StateRecord], store: StateStore) -> str | None:
+def code_hash_error(records: Iterable[StateRecord], store: StateStore) -> str | None:
     """Return the error of the first code whose account has another code hash, or None."""
     accounts: dict[str, Account] = {}
     for record in records:

@@ -15,7 +15,7 @@ from ledgerkit.localnet.rpc.errors import InternalError
 from ledgerkit.localnet.sandbox.records import (
     StateRecord,
     apply_records,
-    misplaced_code,
+    code_hash_error,
     state_record,
     state_records,
 )
@@ -100,7 +100,7 @@ async def patch_state(world: SandboxWorld, params: Any, clock: Clock) -> Object:
     """Return the result of `sandbox_patch_state`, after the next block."""
     records = _only_member(params, "records", read.many(state_record))
     with world.lock:
-        reason = misplaced_code(records, world.store)
+        reason = code_hash_error(records, world.store)
         if reason is not None:  # the node's process panics
             raise InternalError(reason)
         world.patch(records)

@@ -42,7 +42,7 @@ class KeyValueRow(Struct, frozen=True):
     current_account_id: str
     block_height: int
     block_timestamp: int  # nanoseconds
-    order_id: int  # in the block
+    order_id: int  # sorts the rows of a block
     key: str
     value: bytes  # JSON
 

@@ -202,7 +202,6 @@ class TransactionIndex(BlockFollower):
     def _read_execution(
         self, receipt: ActionReceipt, outcome: Outcome, entry: IndexedBlock
     ) -> None:
-        """Read the execution of a receipt, and the data receipts that it used."""
         transaction = self._transactions[self._world.origin(outcome.id)]
         appearance = self._waiting.pop(outcome.id)
         for data_id in receipt.input_data_ids:

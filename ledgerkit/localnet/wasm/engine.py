@@ -231,7 +231,6 @@ class _Call:
         self._store.set_fuel(self._fuel)
 
     def _burn_fuel(self) -> None:
-        """Burn the gas of the instructions since the last call."""
         remaining = self._store.get_fuel()
         self.guest.burn_instructions(self._fuel - remaining)
         self._fuel = remaining
