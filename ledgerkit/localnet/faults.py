@@ -96,7 +96,7 @@ class Faults:
             self._queue.clear()
 
     def pick(self, header: str | None = None) -> Fault:
-        """Return the fault of a request: the one in its own header, or the first of the queue."""
+        """Return a request's fault: from its own header, or the first of the queue."""
         if header is not None:
             return parse_fault(header)
         with self._lock:

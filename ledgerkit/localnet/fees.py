@@ -382,7 +382,7 @@ PROFILES: dict[ProfileName, Profile] = {
 
 
 def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
-    """Return the bytes of an access key's key in the state; both parts have a prefix of one."""
+    """Return the size of an access key's key in the state; both parts have a one-byte prefix."""
     return 1 + len(account_id) + 1 + len(public_key.stored)
 
 

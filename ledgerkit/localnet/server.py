@@ -49,7 +49,7 @@ class ServerClock:
         self.is_stopped = False
 
     async def next_block(self) -> None:
-        """Produce a block, or wait for one for at most `MAX_WAIT_S` seconds."""
+        """Produce a block, or wait at most `MAX_WAIT_S` seconds for a block."""
         if self._world.settings.real_time:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), MAX_WAIT_S)

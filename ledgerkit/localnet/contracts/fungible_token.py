@@ -317,7 +317,7 @@ class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wra
 
     @call(payable=True)
     def near_deposit(self) -> None:
-        """Wrap the deposit; the first one pays for registration."""
+        """Wrap the deposit; the first deposit also pays for registration."""
         account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
         self.require(amount > 0, "Requires positive attached deposit")
         if account_id not in self.accounts:

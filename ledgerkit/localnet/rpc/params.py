@@ -80,12 +80,12 @@ def optional(params: Members, name: str, read: Read[T]) -> T | None:
 
 
 def single(params: Any) -> list[Any] | None:
-    """Return params that are a list of one, otherwise None."""
+    """Return params if they are a list of one item, or None."""
     return params if isinstance(params, list) and len(params) == 1 else None
 
 
 def pair(params: Any) -> list[Any] | None:
-    """Return params that are a list of two, otherwise None."""
+    """Return params if they are a list of two items, or None."""
     return params if isinstance(params, list) and len(params) == 2 else None  # noqa: PLR2004 - a pair
 
 

@@ -117,7 +117,7 @@ def _find_block(world: World, reference: Reference) -> Block:
 
 
 def _find_state_block(world: World, reference: Reference) -> Block:
-    """Return the block of a reference; a collected one is an internal error in these methods."""
+    """Return the block of a reference; a collected block is an internal error here."""
     # Source: nearcore, chain/jsonrpc-primitives/src/types/view_*.rs, From<RpcQueryError>.
     try:
         return _find_block(world, reference)

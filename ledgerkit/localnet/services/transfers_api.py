@@ -1,4 +1,4 @@
-"""The Transfers API: one path, which lists the transfers of an account by pages."""
+"""The Transfers API: one path, which lists the transfers of an account page by page."""
 
 # Source: fastnear/transfers-api, src/api.rs, src/click.rs and the Transfers API's skill.md; the
 # members of a row as fastnear/transfers-indexer writes them (process_transfer_row).

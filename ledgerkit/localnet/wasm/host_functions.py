@@ -437,7 +437,7 @@ def log_utf16(guest: Guest, span: tuple[int, int]) -> None:
 
 @_host(_INT32, _INT32, _INT32, _INT32, cost="BASE")
 def abort(guest: Guest, message_address: int, file_address: int, line: int, column: int) -> None:
-    """Stop with a text of AssemblyScript, which is logged too."""
+    """Log a text of AssemblyScript, and stop with it."""
     if min(message_address, file_address) < _MIN_TEXT_ADDRESS:
         raise bad_utf16()
     guest.vm.check_log_count()
@@ -459,7 +459,7 @@ def abort(guest: Guest, message_address: int, file_address: int, line: int, colu
 
 @_host(_BYTES, _BYTES, _NUMBER, result="i64", changes=True)
 def storage_write(guest: Guest, key: bytes, value: bytes, register_id: int) -> int:
-    """Write a record; return 1, and the value in a register, if it replaces one."""
+    """Write a record; return 1, with the replaced value in a register, or 0."""
     return _to_register_if_any(guest, guest.vm.storage_write(key, value), register_id)
 
 
@@ -471,7 +471,7 @@ def storage_read(guest: Guest, key: bytes, register_id: int) -> int:
 
 @_host(_BYTES, _NUMBER, result="i64", changes=True)
 def storage_remove(guest: Guest, key: bytes, register_id: int) -> int:
-    """Remove a record; return 1, and its value in a register, if there was one."""
+    """Remove a record; return 1, with its value in a register, or 0."""
     return _to_register_if_any(guest, guest.vm.storage_remove(key), register_id)
 
 
@@ -548,7 +548,7 @@ _SUCCESSFUL, _FAILED = 1, 2
 
 @_host(_NUMBER, _NUMBER, result="i64")
 def promise_result(guest: Guest, index: int, register_id: int) -> int:
-    """Write a result that this callback waited for; return if it succeeded or failed."""
+    """Write a result that this callback waited for; return 1 for success, 2 for failure."""
     guest.vm.host_call("promise_result")
     results = guest.vm.context.promise_results
     if index >= len(results):

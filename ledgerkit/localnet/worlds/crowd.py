@@ -69,7 +69,7 @@ def _add_people(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
 
 
 def _draw_people(people: Sequence[str], count: int, rng: random.Random) -> list[str]:
-    """Draw people with repeats, the first ones far more often than the last ones."""
+    """Draw people with repeats, the first people far more often than the last."""
     return [people[int(len(people) * rng.random() ** 2)] for _ in range(count)]
 
 
