@@ -55,8 +55,8 @@ collect = lk.collect
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Run four workers, each a process; those that die are replaced."""
-    silent = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": ":0"}
+    """Run two workers, each a process; those that die are replaced."""
+    silent = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, silence_logs=50, **silent) as running:
         yield running
 
@@ -132,7 +132,7 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
 
 
 def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, tmp_path):
-    """Four workers write what one process writes, row for row and in its order."""
+    """Two workers write what one process writes, row for row and in its order."""
     out = tmp_path / "out"
     with connect(served) as ledger:
         collect(ids, VIEWS, out, engine=client, part_size=60, ledger=ledger, **QUIET)
@@ -194,7 +194,7 @@ def collect_blocks(
 
 
 def test_blocks_are_read_by_workers(client, world, block_host, expected_blocks, tmp_path):
-    """The rows of documents read by four workers are those of a node, in its order."""
+    """The rows of documents read by two workers are those of a node, in its order."""
     with hosts(world, block_host) as ledger:
         collection = collect_blocks(world, tmp_path / "out", ledger, engine=client)
     assert collection.summary()["n_files"].max() > 5

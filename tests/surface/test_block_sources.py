@@ -29,10 +29,10 @@ TABLES = (*SHARED, "subjects", "errors")
 @pytest.fixture(scope="module")
 def settled() -> dict[int, World]:
     """Return worlds with failures, refunds, deletions and gaps, in which everything ended."""
-    return {seed: FullWorld(seed).run(120) for seed in (2, 3, 8)}
+    return {seed: FullWorld(seed).run(120) for seed in (3, 8)}
 
 
-@pytest.mark.parametrize("seed", [2, 3, 8])
+@pytest.mark.parametrize("seed", [3, 8])
 def test_settled_worlds_are_the_same_by_both_sources(
     settled: dict[int, World], seed: int, tmp_path: Path
 ) -> None:

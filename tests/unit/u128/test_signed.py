@@ -83,7 +83,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_pairs_compute_like_ints(pair: tuple[str, str], data: Any) -> None:
     """Each pair of types gives the type of the table and Python's values, on either side."""
@@ -116,7 +116,7 @@ def test_pairs_compute_like_ints(pair: tuple[str, str], data: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_columns_reduce_sort_and_group_like_ints(dtype: str, data: Any) -> None:
     """Sums, running sums, order, groups and casts of both types are those of Python's integers."""
@@ -171,7 +171,7 @@ def test_columns_reduce_sort_and_group_like_ints(dtype: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_files_bring_the_dtype_back(dtype: str, data: Any, tmp_path_factory: Any) -> None:
     """Parquet, JSON, CSV and Arrow give back each value and the dtype."""
@@ -223,7 +223,7 @@ def test_what_does_not_fit_is_an_error() -> None:
     assert column([-128, 127]).astype("int8").tolist() == [-128, 127]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_powers_are_those_of_ints(dtype: str, data: Any) -> None:
