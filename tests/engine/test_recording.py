@@ -736,25 +736,33 @@ def test_a_second_writer_is_refused(case: Path) -> None:
     script = (
         "import ledgerkit as lk, sys\n"
         "lk.connect('local')\n"
-        "try:\n"
-        "    with lk.record(sys.argv[1], mode='extend'):\n"
-        "        lk.ft('nina.near')\n"
-        "except lk.errors.InvalidRequestError as error:\n"
-        "    print(error)\n"
+        "for _ in sys.stdin:\n"
+        "    try:\n"
+        "        with lk.record(sys.argv[1], mode='extend'):\n"
+        "            lk.ft('nina.near')\n"
+        "        print('written', flush=True)\n"
+        "    except lk.errors.InvalidRequestError as error:\n"
+        "        print(error, flush=True)\n"
     )
     command = [sys.executable, "-c", script, str(case)]
-    options: Any = {"text": True, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
-    with lk.connect("local", record=case):
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (
+        subprocess.Popen(command, env=variables, **pipes) as other,
+        lk.connect("local", record=case),
+    ):
         lk.ft("alice.near")
-        printed = subprocess.check_output(command, **options)
-        assert "expected a recording that nobody else is writing to" in printed
+        other.stdin.write("try\n")
+        other.stdin.flush()
+        assert "expected a recording that nobody else is writing to" in other.stdout.readline()
         with (
             pytest.raises(InvalidRequestError, match="nobody else"),
             lk.record(case, mode="extend"),
         ):
             pass
         lk.ft("bob.near")
-    assert subprocess.check_output(command, **options) == ""
+        lk.disconnect()
+        assert other.communicate("again\n", timeout=300)[0] == "written\n"
     assert lk.read_recording(case)["account_id"].dropna().tolist() == [
         "alice.near",
         "bob.near",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -53,6 +54,32 @@ def in_terminal(width, *argv, **environment):
     os.close(controller)
     child.wait()
     return b"".join(chunks).decode().replace("\r\n", "\n")
+
+
+class Screen(io.StringIO):
+    """Keeps what is printed, as a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def on_screen(monkeypatch):
+    """Run a command in this process as in a terminal of a width; return all that is printed."""
+
+    def run(width, *argv, **environment):
+        screen = Screen()
+        with monkeypatch.context() as patch:
+            patch.delenv("NO_COLOR", raising=False)
+            variables = {"COLUMNS": str(width), "TERM": "xterm-256color", **environment}
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdout", screen)
+            patch.setattr(sys, "stderr", screen)
+            main([*argv, *LOCAL])
+        return screen.getvalue()
+
+    return run
 
 
 # Numbers ----------------------------------------------------------------------------------
@@ -157,11 +184,11 @@ def test_an_explanation_fits_the_terminal():
     assert " ".join(lines).split() == explanation.split()
 
 
-def test_a_table_that_does_not_fit_loses_no_value():
+def test_a_table_that_does_not_fit_loses_no_value(on_screen):
     """All columns are printed in blocks; each block has what tells its rows apart."""
     with lk.connect("local") as ledger:
         frame = lk.ft("alice.near", ledger=ledger)
-    text = in_terminal(60, "ft", "alice.near", "--exact", NO_COLOR="1")
+    text = on_screen(60, "ft", "alice.near", "--exact", NO_COLOR="1")
     blocks = [block.splitlines() for block in text.strip().split("\n\n")]
     assert len(blocks) > 1
     for block in blocks:
@@ -170,35 +197,35 @@ def test_a_table_that_does_not_fit_loses_no_value():
     assert str(frame["balance"].max()) in text
 
 
-def test_a_single_row_that_does_not_fit_has_a_line_for_each_value():
+def test_a_single_row_that_does_not_fit_has_a_line_for_each_value(on_screen):
     """The balance and the last column of an account are found at a glance."""
-    lines = in_terminal(80, "account", "alice.near", NO_COLOR="1").splitlines()
+    lines = on_screen(80, "account", "alice.near", NO_COLOR="1").splitlines()
     assert "balance                   12,340.68 NEAR" in lines
     assert "last_update_block_height  180000048" in lines
 
 
-def test_columns_without_a_value_are_named_below_a_table_that_does_not_fit():
+def test_columns_without_a_value_are_named_below_a_table_that_does_not_fit(on_screen):
     """Columns without a value take no room, and are named."""
-    lines = in_terminal(80, "keys", "alice.near", NO_COLOR="1").splitlines()
+    lines = on_screen(80, "keys", "alice.near", NO_COLOR="1").splitlines()
     assert lines[-1] == "no values: balance, num_nonces"
-    wide = in_terminal(200, "keys", "alice.near", NO_COLOR="1").splitlines()
+    wide = on_screen(200, "keys", "alice.near", NO_COLOR="1").splitlines()
     assert "num_nonces" in wide[0]
 
 
-def test_a_terminal_has_colours_and_a_pipe_has_none(capsys):
+def test_a_terminal_has_colours_and_a_pipe_has_none(on_screen, capsys):
     """Headings are bold, statuses are coloured; errors are red."""
-    table = in_terminal(80, "ft", "alice.near", "--columns", "contract_id,status")
+    table = on_screen(80, "ft", "alice.near", "--columns", "contract_id,status")
     assert "\x1b[1mcontract_id\x1b[0m" in table
     assert re.search(r"slow\.near +\x1b\[33mpending", table)
     assert re.search(r"torn\.near +\x1b\[31mbroken", table)
-    assert in_terminal(80, "ft", "Alice.near").startswith("\x1b[31mledgerkit: account_id")
+    assert on_screen(80, "ft", "Alice.near").startswith("\x1b[31mledgerkit: account_id")
     assert "\x1b" not in "".join(printed(capsys, "ft", "alice.near"))
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_colours_can_be_turned_off(environment):
+def test_colours_can_be_turned_off(environment, on_screen):
     """NO_COLOR and a terminal without colours are respected: https://no-color.org."""
-    assert "\x1b" not in in_terminal(80, "ft", "alice.near", **environment)
+    assert "\x1b" not in on_screen(80, "ft", "alice.near", **environment)
 
 
 # trace and history ------------------------------------------------------------------------
