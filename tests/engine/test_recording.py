@@ -748,9 +748,10 @@ def test_a_second_writer_is_refused(case: Path) -> None:
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (
-        subprocess.Popen(command, env=variables, **pipes) as other,
+        subprocess.Popen(command, env=variables, **pipes) as process,
         lk.connect("local", record=case),
     ):
+        other: Any = process  # with pipes
         lk.ft("alice.near")
         other.stdin.write("try\n")
         other.stdin.flush()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
-SMALL = 320
+SMALL = 160
 EXPECTED = ("read", "ResponseTooLargeError", "TransportError", "DecodeError")
 LIMIT = 2**18
 BATCH = 8  # below the number of failures in a row after which the rest is not sent

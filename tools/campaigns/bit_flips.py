@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
-SMALL = 100
+SMALL = 60
 VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
 GROUPS = {
     "part": "*/part-*.parquet",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 1_000_000
-SMALL = 750
+SMALL = 400
 EXPECTED = ("value", "error")
 MEMORY = 2**30  # far below what the longest lengths claim
 CALLING = (  # verbs that call views

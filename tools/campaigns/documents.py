@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Reader = Callable[[bytes], Any]
 
 COUNT = 1_000_000
-SMALL = 200
+SMALL = 100
 EXPECTED = (
     *("value of a saved document", "error of a saved document"),
     *("value of a verb", "error of a verb", "value of a request"),

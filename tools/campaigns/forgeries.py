@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tools.campaigns._json_mutations import Path
 
 COUNT = 10_000
-SMALL = 75
+SMALL = 40
 EXPECTED = ("complete", "incomplete", "refused", "blocks", "collected")
 TRACES = ("EXPERIMENTAL_tx_status", "/v0/transactions")
 VALIDATORS = "EXPERIMENTAL_validators_ordered"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tools.campaigns._json_mutations import Path as Place
 
 COUNT = 20_000
-SMALL = 30
+SMALL = 15
 EXPECTED = ("action", "receipt", "status", "failure", "type", "cause", "gas", "item", "member")
 SHARED = Path(__file__).parents[3] / "shared"
 SUFFIX = "V9"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 100_000
-SMALL = 350
+SMALL = 200
 _BLOCK_MEMBERS = ("prev_block_hash", "inner_rest_hash")
 _LITE_MEMBERS = (
     *("epoch_id", "next_epoch_id", "prev_state_root", "outcome_root", "next_bp_hash"),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 30_000  # more than there are, so all cases are tried
-SMALL = 100
+SMALL = 50
 EXPECTED = ("refused", "returned")
 PIECE = 12  # characters of a secret that must not be shown
 WORDS = (

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 20_000
-SMALL = 30
+SMALL = 15
 EXPECTED = ("world", "statement without a gap", "statement of lying services", "hidden amount")
 
 WORLD = 2_000  # transactions in a world

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 10_000
-SMALL = 120
+SMALL = 80
 GAS = 30 * fees.TGAS
 MAX_S = 10.0  # of one call, with the compilation
 MAX_GROWTH_KB = 700_000  # of the process

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tools.campaigns._campaign import Tally
 
 COUNT = 100_000
-SMALL = 400
+SMALL = 200
 EXPECTED = ("right", *(f"injected: {fault}" for fault in out_of_step.FAULTS))
 PEOPLE = 120
 BLOCKS = 20
